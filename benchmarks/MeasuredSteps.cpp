@@ -17,7 +17,7 @@
 using namespace dtc;
 using namespace dtc::benchmarks;
 
-static constexpr const char *kHeader = "model,layout,seconds";
+static constexpr const char *kHeader = "model,strategy,seconds";
 
 std::string benchmarks::formatMeasuredSteps(const MeasuredSteps &steps) {
   std::string text = fmt::format("{}\n", kHeader);
@@ -56,7 +56,7 @@ MaybeError benchmarks::addMeasuredSteps(const std::string &text, MeasuredSteps &
     auto values = splitCsvLine(line);
     double seconds = 0;
     if (!values || values->size() != 3 || !parseSeconds((*values)[2], seconds))
-      return error("a model, a layout, and seconds of more than 0");
+      return error("a model, a strategy, and seconds of more than 0");
     steps[{(*values)[0], (*values)[1]}].push_back(seconds);
   }
   if (!hasHeader)

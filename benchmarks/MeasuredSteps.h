@@ -16,10 +16,10 @@
 
 namespace dtc::benchmarks {
 
-/// The seconds of the steps of a layout, by model and layout.
+/// The seconds of the steps of a strategy, by model and strategy.
 using MeasuredSteps = std::map<std::pair<std::string, std::string>, std::vector<double>>;
 
-/// A table (CsvLine.h) with a line for each step and the columns model, layout and seconds.
+/// A table (CsvLine.h) with a line for each step and the columns model, strategy and seconds.
 std::string formatMeasuredSteps(const MeasuredSteps &steps);
 
 /// Adds the steps of a table that formatMeasuredSteps() made. Lines that begin with # do not count.

@@ -37,7 +37,7 @@ struct PublishedCase {
   /// What is predicted: dtc's own plan, or the same with what Megatron-LM did otherwise at the time
   /// of its measurements, "megatron-lm-2022". That recomputes layers to their ends with
   /// recompute "full" (see computeForwardAgain), otherwise keeps the masks of dropout (see
-  /// storedMaskBytes), and goes over all gradients several times (see addGradientPasses).
+  /// storedMaskBytes), and goes over all gradients several times (see addGradientKernels).
   std::string executedBy = "dtc";
   /// As dtc-compile takes them; empty: as many layers on each, if `equalStages` and that can be.
   std::string stages;

@@ -19,7 +19,7 @@ MaybeError benchmarks::setRandomTokens(Session &session, std::mt19937_64 &random
     const plan::Input &input = *each;
     if (input.role() != plan::Input::DATA)
       continue;
-    if (input.dtype() != plan::I32 || input.index_limit() < 1)
+    if (toDType(input.dtype()) != DType::I32 || input.index_limit() < 1)
       return Error{fmt::format("the input \"{}\" does not hold tokens", input.name())};
     HostTensor tokens(typeOf(input));
     std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(input.index_limit() - 1));

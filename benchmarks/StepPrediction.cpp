@@ -6,7 +6,7 @@
 
 #include "benchmarks/StepPrediction.h"
 
-#include "benchmarks/GradientPasses.h"
+#include "benchmarks/GradientKernels.h"
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
@@ -173,7 +173,7 @@ static double stateBytes(const plan::Program &program, const std::string &layers
     TensorType type = typeOf(buffer);
     bytes += static_cast<double>(type.numBytes());
     // Sums over microbatches are in f32.
-    if (buffer.kind() == plan::Buffer::PARAMETER)
+    if (kindOf(buffer) == BufferKind::Parameter)
       bytes += 4 * static_cast<double>(type.numElements());
   }
   return bytes;
@@ -249,7 +249,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
     computeForwardAgain(*compiled->plan, prefix);
   }
   if (row.isMegatron())
-    addGradientPasses(*compiled->plan);
+    addGradientKernels(*compiled->plan);
   auto begin = std::chrono::steady_clock::now();
   auto simulation = simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)

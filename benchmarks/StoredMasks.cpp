@@ -27,14 +27,14 @@ struct Mask {
 double benchmarks::storedMaskBytes(const plan::Program &program) {
   std::map<uint32_t, std::map<int64_t, Mask>> stages; // by stage and number of the op
   for (const plan::Task &task : program.tasks()) {
-    if (task.kind() == plan::Task::OTHER)
+    if (!passOf(task))
       continue;
     for (const plan::Instruction &instruction : task.instructions()) {
       const plan::KernelCall &call = instruction.kernel();
       if (call.kernel() != "dropout")
         continue;
       Mask &mask = stages[task.stage()][call.attributes().at("op").i()];
-      if (task.kind() == plan::Task::FORWARD) {
+      if (passOf(task) == StagePass::Forward) {
         ++mask.forward;
         mask.elements = static_cast<double>(
             typeOf(program.buffers(static_cast<int>(call.outputs(0)))).numElements());
@@ -54,10 +54,10 @@ double benchmarks::storedMaskBytes(const plan::Program &program) {
     auto found = bytes.find(task.stage());
     if (found == bytes.end())
       continue;
-    if (task.kind() == plan::Task::FORWARD)
+    if (passOf(task) == StagePass::Forward)
       kept += found->second;
     most = std::max(most, kept);
-    if (task.kind() == plan::Task::BACKWARD)
+    if (passOf(task) == StagePass::Backward)
       kept -= found->second;
   }
   return most;

@@ -76,11 +76,11 @@ private:
   }
 
   bool isOfLayer(const plan::Instruction &instruction) const {
-    if (static_cast<int>(instruction.source()) >= plan.sources_size())
+    if (static_cast<int>(instruction.location()) >= plan.locations_size())
       return false;
-    const std::string &source = plan.sources(static_cast<int>(instruction.source()));
-    return source.starts_with(prefix) && source.size() > prefix.size() &&
-           std::isdigit(static_cast<unsigned char>(source[prefix.size()]));
+    const std::string &location = plan.locations(static_cast<int>(instruction.location()));
+    return location.starts_with(prefix) && location.size() > prefix.size() &&
+           std::isdigit(static_cast<unsigned char>(location[prefix.size()]));
   }
 
   uint32_t baseOf(uint32_t buffer) const { return dtc::storageOf(program, buffer); }
@@ -137,11 +137,11 @@ private:
 void benchmarks::computeForwardAgain(plan::Plan &plan, const std::string &prefix) {
   for (plan::Program &program : *plan.mutable_programs())
     for (plan::Task &backward : *program.mutable_tasks()) {
-      if (backward.kind() != plan::Task::BACKWARD)
+      if (passOf(backward) != StagePass::Backward)
         continue;
       Repetition repetition(plan, program, prefix);
       for (const plan::Task &forward : program.tasks())
-        if (forward.kind() == plan::Task::FORWARD && forward.stage() == backward.stage())
+        if (passOf(forward) == StagePass::Forward && forward.stage() == backward.stage())
           repetition.copy(forward);
       repetition.insertInto(backward);
     }

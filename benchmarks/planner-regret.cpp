@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Draws small models and clusters, plans each with a few options left to choose, and compiles and
-// simulates every layout to see what the best one would have been. Then times estimates, of a model
-// of many layers on many devices, on one thread.
+// Draws small models and clusters, runs the planner on each with a few options left to choose, and
+// compiles and simulates every strategy to see what the best one would have been. Then times
+// estimates, of a model of many layers on many devices, on one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +35,9 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
 }
 
 static int measureRegret(const Arguments &args) {
-  fmt::print("{:>6} {:>8} {:>7} {:>9} {:>10} {:>10} {:>8}  {}\n", "seed", "layouts", "fitting",
+  fmt::print("{:>6} {:>10} {:>7} {:>9} {:>10} {:>10} {:>8}  {}\n", "seed", "strategies", "fitting",
              "simulated", "chosen", "best", "regret",
-             "chosen layout / best layout, where they differ");
+             "chosen strategy / best strategy, where they differ");
   std::vector<double> regrets;
   int64_t unfit = 0;
   for (uint64_t seed = args.seed; seed < args.seed + uint64_t(args.pairs); ++seed) {
@@ -46,12 +46,12 @@ static int measureRegret(const Arguments &args) {
     if (!regret)
       return fail(planned.str() + ": " + regret.error().message);
     if ((regret->best > 0) != (regret->chosen > 0))
-      return fail(fmt::format("{}: {} layouts fit, the planner {}", planned.str(), regret->fitting,
-                              regret->chosen > 0 ? "found one" : "found none"));
-    fmt::print("{:>6} {:>8} {:>7} {:>9} {:>10} {:>10} {:>7.2f}%  {}\n", seed, regret->layouts,
+      return fail(fmt::format("{}: {} strategies fit, the planner {}", planned.str(),
+                              regret->fitting, regret->chosen > 0 ? "found one" : "found none"));
+    fmt::print("{:>6} {:>10} {:>7} {:>9} {:>10} {:>10} {:>7.2f}%  {}\n", seed, regret->strategies,
                regret->fitting, regret->simulated, formatDuration(regret->chosen),
                formatDuration(regret->best), 100 * regret->share(),
-               regret->share() > 1e-9 ? regret->chosenLayout + " / " + regret->bestLayout : "");
+               regret->share() > 1e-9 ? regret->chosenStrategy + " / " + regret->bestStrategy : "");
     std::fflush(stdout);
     if (regret->best > 0)
       regrets.push_back(regret->share());
@@ -59,16 +59,17 @@ static int measureRegret(const Arguments &args) {
       ++unfit;
   }
   if (regrets.empty())
-    return fail("no layout of any pair fits; draw more pairs");
+    return fail("no strategy of any pair fits; draw more pairs");
   double sum = 0, most = 0;
   for (double regret : regrets) {
     sum += regret;
     most = std::max(most, regret);
   }
   int64_t best = llvm::count_if(regrets, [](double regret) { return regret <= 1e-9; });
-  fmt::print("{} of {} pairs have the best layout; regret {:.3f}% on average, {:.2f}% at most; {} "
-             "pairs where nothing fits\n",
-             best, regrets.size(), 100 * sum / double(regrets.size()), 100 * most, unfit);
+  fmt::print(
+      "{} of {} pairs have the best strategy; regret {:.3f}% on average, {:.2f}% at most; {} "
+      "pairs where nothing fits\n",
+      best, regrets.size(), 100 * sum / double(regrets.size()), 100 * most, unfit);
   return 0;
 }
 
@@ -81,31 +82,32 @@ static int measureEstimates(const Arguments &args) {
   options.cluster = &cluster;
   CostProbe probe(*module, options.base, cluster, model.batch);
   ModelProperties traits = findProperties(*module, probe.numLayers());
-  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
+  std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
   std::vector<std::pair<ParallelStrategy, llvm::ArrayRef<ModelCosts>>> known;
-  for (const ParallelStrategy &layout : layouts)
-    if (llvm::ArrayRef<ModelCosts> costs = probe.find(layout.key(traits.batch)); !costs.empty())
-      known.emplace_back(layout, costs);
+  for (const ParallelStrategy &strategy : strategies)
+    if (llvm::ArrayRef<ModelCosts> costs = probe.find(strategy.key(traits.batch)); !costs.empty())
+      known.emplace_back(strategy, costs);
   if (known.empty())
-    return fail("no layout can be estimated");
+    return fail("no strategy can be estimated");
   double sum = 0, seconds = 0;
   int64_t count = 0;
   StepEstimator estimator(options, traits);
   for (auto begin = std::chrono::steady_clock::now(); seconds < std::max(args.seconds, 0.2);
        seconds = secondsSince(begin))
-    for (const auto &[layout, costs] : known) {
-      sum += estimator.estimate(layout, costs).seconds();
+    for (const auto &[strategy, costs] : known) {
+      sum += estimator.estimate(strategy, costs).seconds();
       ++count;
     }
-  fmt::print("{} estimates of {} layouts of {} on 256 devices in {:.2f} s: {:.0f} a second on one "
-             "thread (sum {:.3g} s)\n",
-             count, known.size(), model.str(), seconds, double(count) / seconds, sum);
+  fmt::print(
+      "{} estimates of {} strategies of {} on 256 devices in {:.2f} s: {:.0f} a second on one "
+      "thread (sum {:.3g} s)\n",
+      count, known.size(), model.str(), seconds, double(count) / seconds, sum);
   return 0;
 }
 
 static int runMain(int argc, char **argv) {
   Arguments args;
-  CLI::App app("Compares what the planner chooses with the best of all layouts.",
+  CLI::App app("Compares what the planner chooses with the best of all strategies.",
                "dtc-benchmark-planner-regret");
   app.add_option("--pairs", args.pairs, "How many models and clusters")
       ->check(CLI::Range(int64_t(0), int64_t(1) << 20))

@@ -37,8 +37,8 @@ struct Arguments {
 };
 
 struct Sample {
-  double seconds = 0; ///< of this process's CPU time; planning has one thread
-  int64_t layouts = 0, probes = 0, simulated = 0;
+  double seconds = 0; ///< of this process's CPU time; the planner has one thread
+  int64_t strategies = 0, probes = 0, simulated = 0;
   std::string chosen;
 };
 } // namespace
@@ -87,14 +87,14 @@ static Expected<Sample> planOnce(const Arguments &args, int64_t layers, int64_t 
   auto choice = Planner((*model)->module(), "planning-cost", options).run();
   if (!choice)
     return choice.error();
-  if (choice->ranked.empty())
+  if (choice->best.empty())
     return Error{fmt::format("{} layers do not fit on {} devices", layers, devices)};
   plan::Plan plan;
   if (failed(finishCompile((*model)->module(), *choice->search, *choice->compiled, "planning-cost",
                            plan)))
-    return Error{"the chosen layout does not compile"};
+    return Error{"the chosen strategy does not compile"};
   serializePlan(plan);
-  return Sample{cpuSeconds() - begin, choice->progress.layouts, choice->progress.probes,
+  return Sample{cpuSeconds() - begin, choice->progress.strategies, choice->progress.probes,
                 choice->progress.simulated, describeStrategy(choice->options)};
 }
 
@@ -116,15 +116,15 @@ static MaybeError run(const Arguments &args) {
   fmt::print("batch {}, sequence {}; CPU seconds from model IR to a plan, median of {}\n"
              "to before: times the line above\n\n",
              args.batch, args.seq, args.repeats);
-  fmt::print("{:>6} {:>8} {:>8} {:>7} {:>9} {:>9} {:>10} {:>14}  chosen\n", "layers", "devices",
-             "layouts", "probes", "simulated", "seconds", "to before", "s/log2 devices");
+  fmt::print("{:>6} {:>8} {:>10} {:>7} {:>9} {:>9} {:>10} {:>14}  chosen\n", "layers", "devices",
+             "strategies", "probes", "simulated", "seconds", "to before", "s/log2 devices");
   double before = 0;
   auto measure = [&](int64_t layers, int64_t devices) -> MaybeError {
     auto sample = planRepeatedly(args, layers, devices);
     if (!sample)
       return sample.error();
-    fmt::print("{:>6} {:>8} {:>8} {:>7} {:>9} {:>9.2f} {:>10} {:>14.3f}  {}\n", layers, devices,
-               sample->layouts, sample->probes, sample->simulated, sample->seconds,
+    fmt::print("{:>6} {:>8} {:>10} {:>7} {:>9} {:>9.2f} {:>10} {:>14.3f}  {}\n", layers, devices,
+               sample->strategies, sample->probes, sample->simulated, sample->seconds,
                before > 0 ? fmt::format("{:.2f}", sample->seconds / before) : "",
                sample->seconds / std::log2(double(devices)), sample->chosen);
     std::fflush(stdout);
@@ -148,7 +148,7 @@ static int runMain(int argc, char **argv) {
   Arguments args;
   app.add_option("--config", args.config, "A Hugging Face config.json with n_layer")
       ->capture_default_str();
-  app.add_option("--cluster", args.cluster, "The machines, of which there are as many as it takes")
+  app.add_option("--cluster", args.cluster, "The cluster, with as many nodes as it takes")
       ->capture_default_str();
   app.add_option("--batch", args.batch, "Sequences in a batch")
       ->check(CLI::PositiveNumber)

@@ -4,17 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains two models in many layouts on virtual devices of one thread each, and compares the time of
-// their steps with what dtc-plan simulate says of them on a cluster that dtc-run --calibrate wrote
-// on this machine. The layouts take turns, step by step, so that what else the machine does falls
-// on all of them alike. Steps that something else slowed down do not count.
+// Trains two models in many strategies on virtual devices of one thread each, and compares the time
+// of their steps with what dtc-plan simulate says of them on a cluster that dtc-run --calibrate
+// wrote on this machine. The strategies take turns, step by step, so that what else the machine
+// does falls on all of them alike. Steps that something else slowed down do not count.
 //
 //===----------------------------------------------------------------------===//
 
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/MeasuredSteps.h"
 #include "benchmarks/Median.h"
-#include "benchmarks/PredictedLayouts.h"
+#include "benchmarks/PredictedStrategies.h"
 #include "benchmarks/RandomTokens.h"
 #include "compiler/planner/Strategy.h"
 #include "runtime/backends/cpu/CpuBackend.h"
@@ -45,7 +45,7 @@ struct Arguments {
   double seconds = 0;
 };
 
-/// A layout of a model.
+/// A strategy of a model.
 struct Measurement {
   std::string model, name;
   std::shared_ptr<const plan::Plan> plan;
@@ -60,14 +60,14 @@ struct Measurement {
 
 } // namespace
 
-/// Compiles the layouts of a model, and simulates them.
+/// Compiles the strategies of a model, and simulates them.
 static Expected<std::vector<Measurement>>
 predict(const PredictedModel &model, const cluster::Cluster &cluster, const std::string &only) {
   std::vector<Measurement> entries;
   ImportOptions importOptions;
   importOptions.batch = model.batch;
   importOptions.seq = model.seq;
-  for (const CompileOptions &options : predictedLayouts()) {
+  for (const CompileOptions &options : predictedStrategies()) {
     Measurement entry{model.name, describeStrategy(options), nullptr, 0, {}};
     if (entry.name.find(only) == entry.name.npos)
       continue;
@@ -84,11 +84,11 @@ predict(const PredictedModel &model, const cluster::Cluster &cluster, const std:
     entries.push_back(std::move(entry));
   }
   if (entries.empty())
-    return Error{fmt::format("--only {}: no layout has that in its name", only)};
+    return Error{fmt::format("--only {}: no strategy has that in its name", only)};
   return entries;
 }
 
-/// Trains all layouts in turns, as many steps each and for as long as was asked for.
+/// Trains all strategies in turns, as many steps each and for as long as was asked for.
 static MaybeError measure(std::vector<Measurement> &entries, const Arguments &arguments) {
   std::vector<std::unique_ptr<Session>> sessions;
   for (const Measurement &entry : entries) {
@@ -134,7 +134,7 @@ static double kendall(const std::vector<Measurement> &entries, const Measure &me
 
 static void print(const std::vector<Measurement> &entries) {
   double sum = 0, largest = 0;
-  fmt::print("\n{:<8}{:<44}{:>12}{:>12}{:>12}{:>9}\n", "model", "layout", "median", "fastest",
+  fmt::print("\n{:<8}{:<44}{:>12}{:>12}{:>12}{:>9}\n", "model", "strategy", "median", "fastest",
              "predicted", "error");
   const Measurement *chosen = &entries.front(), *best = chosen;
   for (const Measurement &entry : entries) {
@@ -208,9 +208,10 @@ static MaybeError run(const Arguments &arguments) {
 }
 
 static int runMain(int argc, char **argv) {
-  CLI::App app("Compares the steps of two models in many layouts with what they are predicted to "
-               "take.",
-               "dtc-benchmark-prediction");
+  CLI::App app(
+      "Compares the steps of two models in many strategies with what they are predicted to "
+      "take.",
+      "dtc-benchmark-prediction");
   Arguments arguments;
   std::vector<std::string> names;
   for (const PredictedModel &model : predictedModels())
@@ -219,10 +220,11 @@ static int runMain(int argc, char **argv) {
       ->required();
   app.add_option("--model", arguments.models, "Only this model; may be given again")
       ->check(CLI::IsMember(names));
-  app.add_option("--only", arguments.only, "Only layouts that have this in their names");
-  CLI::Option *steps = app.add_option("--steps", arguments.steps, "Steps of each layout, at least")
-                           ->check(CLI::PositiveNumber)
-                           ->capture_default_str();
+  app.add_option("--only", arguments.only, "Only strategies that have this in their names");
+  CLI::Option *steps =
+      app.add_option("--steps", arguments.steps, "Steps of each strategy, at least")
+          ->check(CLI::PositiveNumber)
+          ->capture_default_str();
   CLI::Option *seconds =
       app.add_option("--seconds", arguments.seconds, "Go on for so many seconds with each model")
           ->check(CLI::PositiveNumber)

@@ -159,7 +159,7 @@ static int runMain(int argc, char **argv) {
   Arguments args;
   app.add_option("table", args.table, "A CSV file of configurations; see benchmarks/README.md")
       ->required();
-  app.add_option("--cluster", args.cluster, "The machines, as dtc-plan simulate takes them")
+  app.add_option("--cluster", args.cluster, "The cluster, as dtc-plan simulate takes it")
       ->required();
   app.add_flag("--layer", args.layer, "One layer's forward and backward pass instead of steps");
   app.add_option("--only", args.only, "Only configurations that have this in their names");

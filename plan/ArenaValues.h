@@ -20,10 +20,11 @@ struct ArenaValue {
   ByteRange range;
   uint32_t buffer = 0;
   uint32_t microbatch = 0; // of the execution that wrote it
-  int run = 0;             // of the loop over microbatches, when it was written
+  int repetition = 0;      // of the loop over microbatches, when it was written
   bool inLoop = false;     // written by an entry of the loop
-  bool ofData = false; // made outside of the loop from inputs that each run of the loop has anew
-  int entry = -1;      // of the schedule; -1: there before the step
+  bool ofData =
+      false;      // made outside of the loop from inputs that each repetition of the loop has anew
+  int entry = -1; // of the schedule; -1: there before the step
   int instruction = 0;
   int64_t time = 0;  // when it was written
   int64_t life = -1; // for the user of this class

@@ -1,4 +1,4 @@
-//===- DataflowTracker.cpp - Arena contents while a schedule is followed ----===//
+//===- DataflowTracker.cpp - Arena contents while a schedule is followed --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -81,22 +81,23 @@ MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
   return std::nullopt;
 }
 
-/// Whether the buffer's own value, which is there, is the one of the microbatch and of the run of
-/// the loop that is meant here.
+/// Whether the buffer's own value, which is there, is the one of the microbatch and of the
+/// repetition of the loop that is meant here.
 MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer,
                                         const ArenaValue &value) const {
   auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, point.microbatch)); };
-  if (value.ofData && (point.inLoop ? value.run != point.run : point.run > 0))
-    return Error{fmt::format("{} is made from the data of one run of the loop over microbatches, "
-                             "written by {}, and read {}",
-                             operand(), describeWriter(value),
-                             point.inLoop ? "in another one" : "outside of the loop")};
+  if (value.ofData && (point.inLoop ? value.repetition != point.repetition : point.repetition > 0))
+    return Error{fmt::format(
+        "{} is made from the data of one repetition of the loop over microbatches, "
+        "written by {}, and read {}",
+        operand(), describeWriter(value), point.inLoop ? "in another one" : "outside of the loop")};
   if (!value.inLoop)
     return std::nullopt;
-  if (value.run != point.run)
-    return Error{fmt::format("{} is a value of an earlier run of the loop over microbatches, "
-                             "written by {}",
-                             operand(), describeWriter(value))};
+  if (value.repetition != point.repetition)
+    return Error{
+        fmt::format("{} is a value of an earlier repetition of the loop over microbatches, "
+                    "written by {}",
+                    operand(), describeWriter(value))};
   if (point.inLoop && value.microbatch == point.microbatch)
     return std::nullopt;
   if (!point.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
@@ -128,7 +129,7 @@ MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer
 MaybeError DataflowTracker::readSum(uint32_t buffer) {
   static const std::string what = "the output that it adds to";
   bool isFirst = point.microbatch == 0;
-  if (isFirst && point.run == 0)
+  if (isFirst && point.repetition == 0)
     return std::nullopt;
   Expected<ArenaValue *> value = findOwn(what, buffer);
   if (!value)
@@ -136,8 +137,8 @@ MaybeError DataflowTracker::readSum(uint32_t buffer) {
   if (!*value)
     return std::nullopt;
   int64_t expected = isFirst ? microbatches - 1 : int64_t{point.microbatch} - 1;
-  int run = isFirst ? point.run - 1 : point.run;
-  if (int64_t{(*value)->microbatch} == expected && (*value)->run == run)
+  int repetition = isFirst ? point.repetition - 1 : point.repetition;
+  if (int64_t{(*value)->microbatch} == expected && (*value)->repetition == repetition)
     return std::nullopt;
   return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
                            "sum up to microbatch {}: sums take microbatches in their order, each "
@@ -191,7 +192,7 @@ void DataflowTracker::put(uint32_t buffer, int64_t since, bool ofData) {
   value.buffer = buffer;
   isWritten[context.roots[buffer]] = true;
   value.microbatch = point.microbatch;
-  value.run = point.run;
+  value.repetition = point.repetition;
   value.inLoop = point.inLoop;
   value.ofData = ofData;
   value.entry = point.entry;
@@ -220,7 +221,7 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
     return Error{fmt::format("starts {} a second time; it was started in {}",
                              describeTransfer(number, point.microbatch),
                              describeExecution(context, it->second.entry, it->second.instruction))};
-  bool sends = started.kind() == plan::Transfer::SEND;
+  bool sends = kindOf(started) == TransferKind::Send;
   ++(sends ? startedSends : startedReceives);
   for (uint32_t buffer : started.buffers()) {
     if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
@@ -248,7 +249,7 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   std::erase_if(inFlight, [&](const InFlight &tensor) {
     return tensor.transfer == number && tensor.microbatch == point.microbatch;
   });
-  bool sends = transfer(number).kind() == plan::Transfer::SEND;
+  bool sends = kindOf(transfer(number)) == TransferKind::Send;
   for (uint32_t buffer : transfer(number).buffers()) {
     if (sends) {
       if (MaybeError error = read("what is sent", buffer)) // it was needed until now
@@ -292,7 +293,7 @@ std::string DataflowTracker::describeWriter(const ArenaValue &value) const {
 
 std::string DataflowTracker::describeTransfer(uint32_t number, uint32_t ofMicrobatch) const {
   const plan::Transfer &transfer = this->transfer(number);
-  bool sends = transfer.kind() == plan::Transfer::SEND;
+  bool sends = kindOf(transfer) == TransferKind::Send;
   std::string text = fmt::format("transfer {} ({} program {}, channel {})", number,
                                  sends ? "to" : "from", transfer.peer(), transfer.channel());
   if (microbatchesOf(context.mesh) > 1)

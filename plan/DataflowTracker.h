@@ -1,4 +1,4 @@
-//===- DataflowTracker.h - Arena contents while a schedule is followed ------===//
+//===- DataflowTracker.h - Arena contents while a schedule is followed ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -28,8 +28,8 @@ namespace dtc {
 class DataflowTracker {
 public:
   /// The context must stay valid, and so must `channelsOfData`: what is sent outside of the loop
-  /// and is made from what each run of it has anew adds its channel, and makes the same of what is
-  /// received.
+  /// and is made from what each repetition of it has anew adds its channel, and makes the same of
+  /// what is received.
   DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
                   WorkLimit &budget);
 
@@ -38,22 +38,24 @@ public:
     int entry = -1; // of the schedule; -1: before the step
     int instruction = 0;
     uint32_t microbatch = 0;
-    int run = 0;         // of the loop over microbatches
+    int repetition = 0;  // of the loop over microbatches
     bool inLoop = false; // the entry is in it
     int64_t now = 0;
   };
   ProgramPoint point;
 
   /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
-  /// here: that of the present microbatch and run of the loop if it is made in the loop; after the
-  /// loop, a sum over all microbatches, or the value of the only one. `what` names the operand.
+  /// here: that of the present microbatch and repetition of the loop if it is made in the loop;
+  /// after the loop, a sum over all microbatches, or the value of the only one. `what` names the
+  /// operand.
   MaybeError read(const std::string &what, uint32_t buffer);
   /// An error unless the sum has all microbatches before the present one, in their order, and of
-  /// all runs of the loop. The first of all finds nothing.
+  /// all repetitions of the loop. The first of all finds nothing.
   MaybeError readSum(uint32_t buffer);
-  /// `ofData`: it is made from what each run of the loop has anew.
+  /// `ofData`: it is made from what each repetition of the loop has anew.
   MaybeError write(uint32_t buffer, bool ofData = false);
-  /// Whether what was read last is made, outside of the loop, from what each run of it has anew.
+  /// Whether what was read last is made, outside of the loop, from what each repetition of it has
+  /// anew.
   bool lastReadIsOfData() const { return lastIsOfData; }
   MaybeError startTransfer(uint32_t number);
   MaybeError finishTransfer(uint32_t number);

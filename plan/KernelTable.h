@@ -73,7 +73,8 @@ struct KernelInfo {
   bool isPointwise = false;
   /// A product can compute it while it writes its result.
   bool isEpilogue = false;
-  /// If it reads a random key, it draws another mask in each run of the loop over microbatches.
+  /// If it reads a random key, it draws another mask in each repetition of the loop over
+  /// microbatches.
   bool drawsMask = false;
   std::span<const InPlacePair> inPlace = {}; // in order of preference
 };

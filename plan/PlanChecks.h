@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each function checks one part of a plan and expects that the parts before it have passed, in the
-// order in which they stand here.
+// order in which they are listed here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -116,12 +116,12 @@ MaybeError checkChannels(const std::vector<PlanContext> &programs);
 MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
 /// Follows the schedule: every operand finds in its bytes the value that it names, whole, of its
-/// own microbatch and of the same run of the loop; a sum that is read after the loop has every
-/// microbatch once, in their order; nothing touches what is being sent or received. With
+/// own microbatch and of the same repetition of the loop; a sum that is read after the loop has
+/// every microbatch once, in their order; nothing touches what is being sent or received. With
 /// `repeatsLoop` this holds however often the loop over microbatches runs. `budget` is at this
-/// program. Values that are made outside of the loop from what each run of it has anew may go to
-/// other programs: `channelsOfData` gets the channels by which they are sent, and as long as it
-/// grows what other programs receive must be followed again.
+/// program. Values that are made outside of the loop from what each repetition of it has anew may
+/// go to other programs: `channelsOfData` gets the channels by which they are sent, and as long as
+/// it grows what other programs receive must be followed again.
 Expected<ProgramVerifierResult> checkDataflow(const PlanContext &context, bool repeatsLoop,
                                               std::set<uint32_t> &channelsOfData,
                                               WorkLimit &budget);

@@ -31,9 +31,9 @@ std::optional<double> PlanSummary::arenaRatio() const {
   return ratioOf(arenaBytes, arenaLowerBound);
 }
 
-/// Of a task that never runs, whatever one run takes.
-static double flopsOf(double oneRun, uint64_t runs) {
-  return runs == 0 ? 0 : oneRun * static_cast<double>(runs);
+/// 0 of a task that is never executed, whatever one execution takes.
+static double flopsOf(double oneExecution, uint64_t executions) {
+  return executions == 0 ? 0 : oneExecution * static_cast<double>(executions);
 }
 
 namespace {
@@ -167,40 +167,40 @@ private:
     summary.flops += flopsOf(out.flops, out.runs);
   }
 
-  void addKernel(const plan::Instruction &instruction, uint64_t runs) {
+  void addKernel(const plan::Instruction &instruction, uint64_t executions) {
     KernelSummary &entry = kernels[instruction.kernel().kernel()];
     ++entry.instructions;
-    entry.calls += runs;
-    entry.flops += flopsOf(instruction.flops(), runs);
+    entry.calls += executions;
+    entry.flops += flopsOf(instruction.flops(), executions);
   }
 
   /// The bytes that a device sends for it in a step.
   uint64_t addCollective(const plan::Program &program, const plan::Collective &collective,
-                         uint64_t runs) {
-    auto kind = static_cast<CollectiveKind>(collective.kind());
+                         uint64_t executions) {
+    CollectiveKind kind = kindOf(collective);
     CollectiveSummary &entry = collectives[{kind, toVector(collective.axes())}];
     entry.members = mesh.groupSize(toVector(collective.axes()));
     ++entry.instructions;
     entry.asyncInstructions += collective.async() ? 1 : 0;
-    entry.calls += runs;
+    entry.calls += executions;
     uint64_t bytes = 0;
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
       ++entry.tensors;
-      bytes += runs * sentBytes(program, collective, tensor, entry.members);
+      bytes += executions * sentBytes(program, collective, tensor, entry.members);
     }
     entry.bytes += bytes;
     return bytes;
   }
 
-  static void addSend(const plan::Program &program, uint32_t index, uint64_t runs,
+  static void addSend(const plan::Program &program, uint32_t index, uint64_t executions,
                       TransferSummary &out) {
     const plan::Transfer &transfer = program.transfers(static_cast<int>(index));
-    if (transfer.kind() != plan::Transfer::SEND)
+    if (kindOf(transfer) != TransferKind::Send)
       return;
     ++out.instructions;
     out.tensors += static_cast<uint64_t>(transfer.buffers_size());
-    out.messages += runs;
-    out.bytes += runs * messageBytes(program, transfer);
+    out.messages += executions;
+    out.bytes += executions * messageBytes(program, transfer);
   }
 
   void takeLargest() {
@@ -226,7 +226,7 @@ private:
     for (auto &[key, entry] : collectives) {
       std::tie(entry.kind, entry.axes) = key;
       entry.parentAxes = parentAxes(plan, entry.axes);
-      summary.sentBytes.byKind.at(static_cast<size_t>(entry.kind) - 1) += entry.bytes;
+      summary.sentBytes.byKind[indexOf(entry.kind)] += entry.bytes;
       summary.collectives.push_back(std::move(entry));
     }
     std::stable_sort(

@@ -78,7 +78,7 @@ struct TaskSummary {
   std::string name;
   uint64_t instructions = 0;
   uint64_t runs = 0; // in a step
-  double flops = 0;  // of one run on one device
+  double flops = 0;  // of one execution on one device
 };
 
 /// Consecutive runs of one task of a program, for microbatches that rise by one.
@@ -104,9 +104,10 @@ struct ProgramSummary {
   std::optional<double> arenaRatio() const;
 };
 
-/// What a plan will do and need, from the plan alone. "A step" is one run of the whole schedule.
-/// Where a plan has a pipeline, "one device" stands for one device at each coordinate of it: counts
-/// are sums over the programs, and the memory is that of the program with the largest arena.
+/// What a plan will do and need, from the plan alone. "A step" is one execution of the whole
+/// schedule. Where a plan has a pipeline, "one device" stands for one device at each coordinate of
+/// it: counts are sums over the programs, and the memory is that of the program with the largest
+/// arena.
 struct PlanSummary {
   uint32_t version = 0;
   std::string producer;

@@ -9,9 +9,53 @@
 #include "support/Collective.h"
 
 #include <fmt/format.h>
+#include <initializer_list>
 #include <set>
+#include <utility>
 
 namespace dtc {
+
+/// Whether the values of an enum of support/ have the numbers of those of plan.proto.
+template <typename Enum, typename PlanEnum>
+static constexpr bool haveNumbersOf(std::initializer_list<std::pair<Enum, PlanEnum>> values) {
+  for (auto [value, inPlan] : values)
+    if (static_cast<int>(value) != static_cast<int>(inPlan))
+      return false;
+  return true;
+}
+static_assert(haveNumbersOf<DType, plan::DType>({{DType::F32, plan::F32},
+                                                 {DType::F64, plan::F64},
+                                                 {DType::I32, plan::I32},
+                                                 {DType::Bool, plan::BOOL},
+                                                 {DType::BF16, plan::BF16},
+                                                 {DType::F16, plan::F16}}));
+static_assert(haveNumbersOf<CollectiveKind, plan::Collective::Kind>(
+    {{CollectiveKind::AllReduce, plan::Collective::ALL_REDUCE},
+     {CollectiveKind::AllGather, plan::Collective::ALL_GATHER},
+     {CollectiveKind::ReduceScatter, plan::Collective::REDUCE_SCATTER},
+     {CollectiveKind::AllToAll, plan::Collective::ALL_TO_ALL},
+     {CollectiveKind::Permute, plan::Collective::PERMUTE}}));
+static_assert(haveNumbersOf<ReductionKind, plan::Collective::Reduction>(
+    {{ReductionKind::Sum, plan::Collective::SUM},
+     {ReductionKind::Max, plan::Collective::MAX},
+     {ReductionKind::Min, plan::Collective::MIN}}));
+static_assert(haveNumbersOf<BufferKind, plan::Buffer::Kind>(
+    {{BufferKind::Parameter, plan::Buffer::PARAMETER},
+     {BufferKind::Gradient, plan::Buffer::GRADIENT},
+     {BufferKind::OptimizerState, plan::Buffer::OPTIMIZER_STATE},
+     {BufferKind::Activation, plan::Buffer::ACTIVATION},
+     {BufferKind::Input, plan::Buffer::INPUT},
+     {BufferKind::Constant, plan::Buffer::CONSTANT},
+     {BufferKind::Output, plan::Buffer::OUTPUT},
+     {BufferKind::MasterWeight, plan::Buffer::MASTER_WEIGHT},
+     {BufferKind::Cache, plan::Buffer::CACHE}}));
+static_assert(haveNumbersOf<TransferKind, plan::Transfer::Kind>(
+    {{TransferKind::Send, plan::Transfer::SEND},
+     {TransferKind::Receive, plan::Transfer::RECEIVE}}));
+static_assert(
+    haveNumbersOf<StagePass, plan::Task::Kind>({{StagePass::Forward, plan::Task::FORWARD},
+                                                {StagePass::Backward, plan::Task::BACKWARD},
+                                                {StagePass::Weight, plan::Task::WEIGHT}}));
 
 TensorType typeOf(const plan::Buffer &buffer) {
   return {toDType(buffer.dtype()), toVector(buffer.shape())};
@@ -87,7 +131,7 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
                    const plan::CollectiveTensor &tensor, int64_t members) {
   CollectiveSpec spec;
   spec.input = typeOf(program.buffers(static_cast<int>(tensor.input())));
-  spec.kind = static_cast<CollectiveKind>(collective.kind());
+  spec.kind = kindOf(collective);
   spec.members = members;
   return spec.ringBytes();
 }
@@ -129,28 +173,13 @@ std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding) 
   return result;
 }
 
-const char *name(plan::Collective::Kind kind) {
-  switch (kind) {
-  case plan::Collective::ALL_REDUCE:
-    return "all_reduce";
-  case plan::Collective::ALL_GATHER:
-    return "all_gather";
-  case plan::Collective::REDUCE_SCATTER:
-    return "reduce_scatter";
-  case plan::Collective::ALL_TO_ALL:
-    return "all_to_all";
-  case plan::Collective::PERMUTE:
-    return "permute";
-  default:
-    return "collective";
-  }
-}
-
 std::string describeKind(const plan::Instruction &instruction) {
   if (instruction.has_kernel())
     return "kernel " + instruction.kernel().kernel();
-  if (instruction.has_collective())
-    return name(instruction.collective().kind());
+  if (instruction.has_collective()) {
+    CollectiveKind kind = kindOf(instruction.collective());
+    return isNamed(kind) ? name(kind) : "collective";
+  }
   if (instruction.has_wait())
     return "wait";
   if (instruction.has_start_transfer())
@@ -164,9 +193,9 @@ std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, 
   const plan::Instruction &instruction = task.instructions(index);
   std::string text =
       fmt::format("task \"{}\", instruction {} ({}", task.name(), index, describeKind(instruction));
-  auto source = static_cast<int64_t>(instruction.source());
-  if (source > 0 && source < plan.sources_size())
-    text += ", from " + plan.sources(static_cast<int>(source));
+  auto location = static_cast<int64_t>(instruction.location());
+  if (location > 0 && location < plan.locations_size())
+    text += ", from " + plan.locations(static_cast<int>(location));
   return text + ")";
 }
 

@@ -8,9 +8,11 @@
 #define DTC_PLAN_PLANTYPES_H
 
 #include "plan/plan.pb.h"
+#include "support/Kinds.h"
 #include "support/Mesh.h"
 #include "support/Tensor.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,39 @@ toVector(const google::protobuf::RepeatedPtrField<std::string> &field) {
   return {field.begin(), field.end()};
 }
 
-// The functions below expect a plan that findPlanError() accepts.
-
-/// The element type; the two enums have the same numbers.
+// The enums of support/ and those of plan.proto have the same numbers.
 inline DType toDType(plan::DType dtype) { return static_cast<DType>(dtype); }
-inline plan::DType toPlanDType(DType dtype) { return static_cast<plan::DType>(dtype); }
+inline plan::DType toPlan(DType dtype) { return static_cast<plan::DType>(dtype); }
+inline CollectiveKind kindOf(const plan::Collective &collective) {
+  return static_cast<CollectiveKind>(collective.kind());
+}
+inline ReductionKind reductionOf(const plan::Collective &collective) {
+  return static_cast<ReductionKind>(collective.reduction());
+}
+inline BufferKind kindOf(const plan::Buffer &buffer) {
+  return static_cast<BufferKind>(buffer.kind());
+}
+inline TransferKind kindOf(const plan::Transfer &transfer) {
+  return static_cast<TransferKind>(transfer.kind());
+}
+/// None of a task that is outside the pipeline.
+inline std::optional<StagePass> passOf(const plan::Task &task) {
+  return task.kind() == plan::Task::OTHER ? std::nullopt
+                                          : std::optional(static_cast<StagePass>(task.kind()));
+}
+inline plan::Collective::Kind toPlan(CollectiveKind kind) {
+  return static_cast<plan::Collective::Kind>(kind);
+}
+inline plan::Collective::Reduction toPlan(ReductionKind kind) {
+  return static_cast<plan::Collective::Reduction>(kind);
+}
+inline plan::Buffer::Kind toPlan(BufferKind kind) { return static_cast<plan::Buffer::Kind>(kind); }
+inline plan::Transfer::Kind toPlan(TransferKind kind) {
+  return static_cast<plan::Transfer::Kind>(kind);
+}
+inline plan::Task::Kind toPlan(StagePass pass) { return static_cast<plan::Task::Kind>(pass); }
+
+// The functions below expect a plan that findPlanError() accepts.
 
 /// The local type of a buffer.
 TensorType typeOf(const plan::Buffer &buffer);
@@ -80,9 +110,6 @@ std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
 /// "kernel einsum", "all_reduce", "wait", "start_transfer 2", "empty": what an instruction is, for
 /// messages.
 std::string describeKind(const plan::Instruction &instruction);
-
-/// The name of a kind of collective ("all_reduce").
-const char *name(plan::Collective::Kind kind);
 
 /// `task "forward", instruction 12 (kernel einsum, from h.3.attn (model.mlir:12:8))`.
 std::string describeInstruction(const plan::Plan &plan, const plan::Task &task, int index);

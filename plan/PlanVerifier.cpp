@@ -1,4 +1,4 @@
-//===- PlanVerifier.cpp - Verification of a plan -------------------------===//
+//===- PlanVerifier.cpp - Verification of a plan --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -104,7 +104,7 @@ static MaybeError checkAxes(const plan::Plan &plan) {
 }
 
 MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<int64_t> &shape) {
-  if (dtype < plan::F32 || dtype > plan::F16)
+  if (!isNamed(toDType(dtype)))
     return Error{fmt::format("unknown element type {}", static_cast<int>(dtype))};
   if (shape.size() > kMaxTensorRank)
     return Error{fmt::format("the shape has {} dimensions; at most {} are allowed", shape.size(),
@@ -126,19 +126,20 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
   return std::nullopt;
 }
 
-/// The sources that reasons name, and the reasons that collectives name. As with sources, index 0
-/// is what is not known and needs no entry.
+/// The locations that reasons name, and the reasons that collectives name. As with locations, index
+/// 0 is what is not known and needs no entry.
 static MaybeError checkReasons(const PlanContext &context) {
   const plan::Plan &plan = context.plan;
   auto isMissing = [](uint32_t index, int size) {
     return index != 0 && static_cast<int64_t>(index) >= size;
   };
   for (int r = 0; r < plan.reasons_size(); ++r)
-    for (auto [what, source] : {std::pair("producer", plan.reasons(r).producer()),
-                                std::pair("consumer", plan.reasons(r).consumer())})
-      if (isMissing(source, plan.sources_size()))
-        return Error{fmt::format("reason {} names source {} as its {}, but the plan has {} sources",
-                                 r, source, what, plan.sources_size())};
+    for (auto [what, location] : {std::pair("producer", plan.reasons(r).producer()),
+                                  std::pair("consumer", plan.reasons(r).consumer())})
+      if (isMissing(location, plan.locations_size()))
+        return Error{
+            fmt::format("reason {} names location {} as its {}, but the plan has {} locations", r,
+                        location, what, plan.locations_size())};
   for (const plan::Task &task : context.program.tasks())
     for (int i = 0; i < task.instructions_size(); ++i)
       for (const plan::CollectiveTensor &tensor : task.instructions(i).collective().tensors())

@@ -52,7 +52,7 @@ Expected<std::map<uint32_t, TransferEnds>> pairTransfers(const plan::Plan &plan)
     for (int t = 0; t < program.transfers_size(); ++t) {
       const plan::Transfer &transfer = program.transfers(t);
       Found &found = channels[transfer.channel()];
-      if (transfer.kind() == plan::Transfer::SEND) {
+      if (kindOf(transfer) == TransferKind::Send) {
         ++found.sends;
         found.ends.from = static_cast<size_t>(p);
         found.ends.send = static_cast<uint32_t>(t);

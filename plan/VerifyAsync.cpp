@@ -112,7 +112,7 @@ private:
     uint32_t number = instruction.has_start_transfer() ? instruction.start_transfer().transfer()
                                                        : instruction.finish_transfer().transfer();
     const plan::Transfer &transfer = context.program.transfers(static_cast<int>(number));
-    bool sends = transfer.kind() == plan::Transfer::SEND;
+    bool sends = kindOf(transfer) == TransferKind::Send;
     // Many tasks may name one transfer of many tensors.
     if (MaybeError error = budget.spend(transfer.buffers_size()))
       return error;

@@ -145,7 +145,7 @@ static MaybeError checkInput(const PlanContext &context, const plan::Input &inpu
     return error;
   if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
     return Error{fmt::format("index_limit is {}; expected 0 to 2^31", input.index_limit())};
-  if (input.index_limit() > 0 && input.dtype() != plan::I32)
+  if (input.index_limit() > 0 && toDType(input.dtype()) != DType::I32)
     return Error{fmt::format("index_limit is for elements of type i32, found {}",
                              name(toDType(input.dtype())))};
   return std::nullopt;

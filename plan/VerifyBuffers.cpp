@@ -66,7 +66,7 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
   const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
-  if (buffer.kind() <= plan::Buffer::KIND_UNSPECIFIED || buffer.kind() > plan::Buffer::CACHE)
+  if (!isNamed(kindOf(buffer)))
     return Error{fmt::format("unknown kind {}", static_cast<int>(buffer.kind()))};
   if (buffer.offset() % kBufferAlignment != 0)
     return Error{

@@ -1,4 +1,4 @@
-//===- VerifyDataflow.cpp - Dataflow verification -----------------------===//
+//===- VerifyDataflow.cpp - Dataflow verification -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,10 +7,10 @@
 // A buffer of a plan is one value with one writer (VerifyWriters.cpp), so that an operand says
 // which value is meant, whatever decided where values lie. The walk follows the schedule,
 // instruction by instruction, with the values that the bytes of the arena hold: which buffer was
-// written there, for which microbatch, and in which run of the loop over microbatches. An operand
-// whose bytes hold anything else is refused. In particular what works in place, or takes the bytes
-// of another buffer, is right if nothing reads the earlier value any more, and slots are enough if
-// every execution finds the values of its own microbatch.
+// written there, for which microbatch, and in which repetition of the loop over microbatches. An
+// operand whose bytes hold anything else is refused. In particular what works in place, or takes
+// the bytes of another buffer, is right if nothing reads the earlier value any more, and slots are
+// enough if every execution finds the values of its own microbatch.
 //
 // A task that runs again and again, as in a plan without a pipeline, is not followed each time: if
 // it has no transfer and no buffer with slots, what it does depends on the values in the arena
@@ -137,7 +137,7 @@ MaybeError DataflowWalk::runSchedule() {
     if (MaybeError error = state.checkAllFinished())
       return error->inContext("before the loop over microbatches runs again");
     state.forgetTransfers();
-    ++state.point.run;
+    ++state.point.repetition;
     if (MaybeError error = putInputs())
       return error->inContext("before the loop over microbatches runs again");
     state.point.inLoop = true;

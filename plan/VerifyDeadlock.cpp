@@ -1,4 +1,4 @@
-//===- VerifyDeadlock.cpp - Deadlock check ------------------------------===//
+//===- VerifyDeadlock.cpp - Deadlock check --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -9,14 +9,14 @@
 // meet their receives in the order in which they are sent, whatever their channels.
 //
 // One order of running decides. What a program waits for, that another has come to some place, is
-// never undone, and running one program takes away no step that another could make. So every order
+// never undone, and running one program takes nothing away that another waits for. So every order
 // comes to the same end.
 //
 // One device for each program decides, too. The devices of a program do the same things in the same
-// order, and a transfer links devices that differ in nothing but their programs. So when the run
-// comes to a step, all devices of its program can make it: by the same argument their peers have
-// done what the step waits for, and if it is a collective, the other members, which all run this
-// program, come to it as well. Other collectives than the group's next one are not in the way,
+// order, and a transfer links devices that differ in nothing but their programs. So when the check
+// comes to an instruction, all devices of its program can execute it: by the same argument their
+// peers have done what it waits for, and if it is a collective, the other members, which all run
+// this program, come to it as well. Other collectives than the group's next one are not in the way,
 // because all members meet theirs in one order.
 //
 //===----------------------------------------------------------------------===//
@@ -48,13 +48,14 @@ struct Link {
 /// A program and how far it has come.
 struct Runner {
   const PlanContext *context = nullptr;
-  std::vector<std::vector<int>> steps; // the parts of transfers in each task
+  /// By task: the instructions that start or finish a transfer.
+  std::vector<std::vector<int>> transferInstructions;
   int entry = 0;
-  size_t step = 0; // of the entry's task
+  size_t next = 0; // of those of the entry's task
 
   bool ended() const { return entry >= context->program.schedule_size(); }
   const plan::ScheduleEntry &execution() const { return context->program.schedule(entry); }
-  int instruction() const { return steps[execution().task()][step]; }
+  int instruction() const { return transferInstructions[execution().task()][next]; }
   std::string place() const { return describeExecution(*context, entry, instruction()); }
 };
 
@@ -65,7 +66,7 @@ public:
   Expected<int64_t> run();
 
 private:
-  /// Whether the program has come past the step at which it stands.
+  /// Whether the program has come past its next instruction.
   Expected<bool> pass(Runner &runner);
   Expected<bool> startSend(const Runner &runner, const plan::Transfer &transfer);
   MaybeError runUntilBlocked(int program);
@@ -76,8 +77,8 @@ private:
   /// What the messages of a transfer of the program go over.
   Link &linkOf(const Runner &runner, const plan::Transfer &transfer) {
     auto peer = static_cast<int>(transfer.peer());
-    return transfer.kind() == plan::Transfer::SEND ? links[{runner.context->number, peer}]
-                                                   : links[{peer, runner.context->number}];
+    return kindOf(transfer) == TransferKind::Send ? links[{runner.context->number, peer}]
+                                                  : links[{peer, runner.context->number}];
   }
 
   std::vector<Runner> runners;
@@ -93,10 +94,10 @@ DeadlockCheck::DeadlockCheck(const std::vector<PlanContext> &programs) {
     Runner runner;
     runner.context = &context;
     for (const plan::Task &task : context.program.tasks()) {
-      std::vector<int> &steps = runner.steps.emplace_back();
+      std::vector<int> &instructions = runner.transferInstructions.emplace_back();
       for (int i = 0; i < task.instructions_size(); ++i)
         if (task.instructions(i).has_start_transfer() || task.instructions(i).has_finish_transfer())
-          steps.push_back(i);
+          instructions.push_back(i);
     }
     runners.push_back(std::move(runner));
   }
@@ -135,7 +136,7 @@ Expected<bool> DeadlockCheck::pass(Runner &runner) {
   bool starts = false;
   const plan::Transfer &transfer = transferAt(runner, starts);
   // When a send has started, so has its receive, and the message goes through by itself.
-  if (transfer.kind() == plan::Transfer::SEND)
+  if (kindOf(transfer) == TransferKind::Send)
     return starts ? startSend(runner, transfer) : true;
   Link &link = linkOf(runner, transfer);
   std::pair<uint32_t, uint32_t> message(transfer.channel(), runner.execution().microbatch());
@@ -150,9 +151,9 @@ Expected<bool> DeadlockCheck::pass(Runner &runner) {
 MaybeError DeadlockCheck::runUntilBlocked(int program) {
   Runner &runner = runners[static_cast<size_t>(program)];
   while (!runner.ended()) {
-    if (runner.step == runner.steps[runner.execution().task()].size()) {
+    if (runner.next == runner.transferInstructions[runner.execution().task()].size()) {
       ++runner.entry;
-      runner.step = 0;
+      runner.next = 0;
       continue;
     }
     Expected<bool> passed = pass(runner);
@@ -160,7 +161,7 @@ MaybeError DeadlockCheck::runUntilBlocked(int program) {
       return passed.error();
     if (!*passed)
       return std::nullopt;
-    ++runner.step;
+    ++runner.next;
   }
   return std::nullopt;
 }

@@ -1,4 +1,4 @@
-//===- VerifyInstructions.cpp - Verification of instructions ------------===//
+//===- VerifyInstructions.cpp - Verification of instructions --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -49,25 +49,25 @@ static Expected<TensorType> expectedOutput(const plan::Collective &collective,
                                            const plan::CollectiveTensor &tensor,
                                            const TensorType &input, int64_t members) {
   TensorType output = input;
-  if (collective.kind() == plan::Collective::ALL_REDUCE ||
-      collective.kind() == plan::Collective::PERMUTE)
+  if (kindOf(collective) == CollectiveKind::AllReduce ||
+      kindOf(collective) == CollectiveKind::Permute)
     return output;
   if (MaybeError error = checkDim("dim", tensor.dim(), input))
     return *error;
   auto dim = static_cast<size_t>(tensor.dim());
   int64_t splitDim =
-      collective.kind() == plan::Collective::ALL_TO_ALL ? tensor.split_dim() : tensor.dim();
+      kindOf(collective) == CollectiveKind::AllToAll ? tensor.split_dim() : tensor.dim();
   if (MaybeError error = checkDim("split_dim", splitDim, input))
     return *error;
   auto split = static_cast<size_t>(splitDim);
-  if (collective.kind() != plan::Collective::ALL_GATHER) {
+  if (kindOf(collective) != CollectiveKind::AllGather) {
     if (input.shape[split] % members != 0)
       return Error{fmt::format("dimension {} of the input {} is not divisible by the {} members "
                                "of the group",
                                split, input.str(), members)};
     output.shape[split] /= members;
   }
-  if (collective.kind() != plan::Collective::REDUCE_SCATTER) {
+  if (kindOf(collective) != CollectiveKind::ReduceScatter) {
     std::optional<int64_t> size = checkedMul(output.shape[dim], members);
     if (!size)
       return Error{fmt::format("dimension {} of the input {} times {} members overflows", dim,
@@ -78,11 +78,10 @@ static Expected<TensorType> expectedOutput(const plan::Collective &collective,
 }
 
 static MaybeError checkReduction(const plan::Collective &collective, const TensorType &type) {
-  if (collective.kind() != plan::Collective::ALL_REDUCE &&
-      collective.kind() != plan::Collective::REDUCE_SCATTER)
+  if (kindOf(collective) != CollectiveKind::AllReduce &&
+      kindOf(collective) != CollectiveKind::ReduceScatter)
     return std::nullopt;
-  if (collective.reduction() <= plan::Collective::REDUCTION_UNSPECIFIED ||
-      collective.reduction() > plan::Collective::MIN)
+  if (!isNamed(reductionOf(collective)))
     return Error{fmt::format("needs a reduction (sum, max or min), found {}",
                              static_cast<int>(collective.reduction()))};
   if (type.dtype == DType::Bool)
@@ -129,7 +128,7 @@ static MaybeError checkCollectiveTensor(const PlanContext &context,
   if (output != *expected)
     return Error{fmt::format("the output is {}; the input {} and a group of {} give {}",
                              output.str(), input.str(), members, expected->str())};
-  bool inPlace = collective.kind() == plan::Collective::ALL_REDUCE &&
+  bool inPlace = kindOf(collective) == CollectiveKind::AllReduce &&
                  context.areSameBytes(tensor.input(), tensor.output());
   if (context.mayShareBytes(tensor.input(), tensor.output()) && !inPlace)
     return Error{fmt::format("input and output (buffers {} and {}) share bytes of the arena",
@@ -139,10 +138,10 @@ static MaybeError checkCollectiveTensor(const PlanContext &context,
 
 /// The axes of a permute come in a second order; other kinds have none.
 static MaybeError checkSourceAxes(const plan::Collective &collective) {
-  if (collective.kind() != plan::Collective::PERMUTE) {
+  if (kindOf(collective) != CollectiveKind::Permute) {
     if (collective.source_axes_size() > 0)
       return Error{fmt::format("has source_axes, which only a permute has, found {}",
-                               name(collective.kind()))};
+                               name(kindOf(collective)))};
     return std::nullopt;
   }
   std::vector<std::string> axes = toVector(collective.axes());
@@ -157,8 +156,7 @@ static MaybeError checkSourceAxes(const plan::Collective &collective) {
 }
 
 static MaybeError checkCollective(const PlanContext &context, const plan::Collective &collective) {
-  if (collective.kind() <= plan::Collective::KIND_UNSPECIFIED ||
-      collective.kind() > plan::Collective::PERMUTE)
+  if (!isNamed(kindOf(collective)))
     return Error{fmt::format("unknown kind of collective {}", static_cast<int>(collective.kind()))};
   if (MaybeError error = checkGroupAxes(context, collective))
     return error;
@@ -187,10 +185,10 @@ static MaybeError checkTransferIndex(const PlanContext &context, uint32_t transf
 
 static MaybeError checkInstruction(const PlanContext &context,
                                    const plan::Instruction &instruction) {
-  auto source = static_cast<int64_t>(instruction.source());
-  if (source != 0 && source >= context.plan.sources_size())
-    return Error{fmt::format("names source {}, but the plan has {} sources", source,
-                             context.plan.sources_size())};
+  auto location = static_cast<int64_t>(instruction.location());
+  if (location != 0 && location >= context.plan.locations_size())
+    return Error{fmt::format("names location {}, but the plan has {} locations", location,
+                             context.plan.locations_size())};
   if (!(instruction.flops() >= 0))
     return Error{fmt::format("flops is {}; expected 0 or more", instruction.flops())};
   if (instruction.has_kernel())
@@ -211,10 +209,10 @@ static MaybeError checkTask(const PlanContext &context, const plan::Task &task) 
   auto error = [&](const std::string &text) {
     return Error{text}.inContext(fmt::format("task \"{}\"", task.name()));
   };
-  if (task.kind() < plan::Task::OTHER || task.kind() > plan::Task::WEIGHT)
+  if (std::optional<StagePass> pass = passOf(task); pass && !isNamed(*pass))
     return error(fmt::format("unknown kind of task {}", static_cast<int>(task.kind())));
   uint32_t stages = std::max<uint32_t>(context.plan.pipeline().stages(), 1);
-  if (task.kind() != plan::Task::OTHER && task.stage() >= stages)
+  if (passOf(task) && task.stage() >= stages)
     return error(fmt::format("is for stage {}, but the model has {} (stages count from 0)",
                              task.stage(), stages));
   if (!(std::isfinite(task.seconds()) && task.seconds() >= 0))

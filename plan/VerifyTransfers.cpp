@@ -21,7 +21,7 @@ static MaybeError checkTransfer(const PlanContext &context, const plan::Transfer
   const MeshAxis *pipeline = context.mesh.pipelineAxis();
   if (!pipeline)
     return Error{"the mesh has no pipeline axis, along which alone tensors are sent"};
-  if (transfer.kind() != plan::Transfer::SEND && transfer.kind() != plan::Transfer::RECEIVE)
+  if (kindOf(transfer) != TransferKind::Send && kindOf(transfer) != TransferKind::Receive)
     return Error{fmt::format("unknown kind of transfer {}", static_cast<int>(transfer.kind()))};
   if (static_cast<int64_t>(transfer.peer()) >= pipeline->size)
     return Error{fmt::format("its peer is {}, but the pipeline axis \"{}\" has {} devices "
@@ -35,8 +35,8 @@ static MaybeError checkTransfer(const PlanContext &context, const plan::Transfer
   for (uint32_t buffer : transfer.buffers())
     if (MaybeError error = checkBufferIndex(context, buffer))
       return error;
-  return transfer.kind() == plan::Transfer::RECEIVE ? checkReceivedApart(context, transfer)
-                                                    : std::nullopt;
+  return kindOf(transfer) == TransferKind::Receive ? checkReceivedApart(context, transfer)
+                                                   : std::nullopt;
 }
 
 MaybeError checkTransfers(const PlanContext &context) {
@@ -57,9 +57,7 @@ struct End {
   int number;
 
   const plan::Transfer &transfer() const { return context->program.transfers(number); }
-  const char *kind() const {
-    return transfer().kind() == plan::Transfer::SEND ? "send" : "receive";
-  }
+  const char *kind() const { return kindOf(transfer()) == TransferKind::Send ? "send" : "receive"; }
   std::string str() const {
     return fmt::format("transfer {} of program {} (a {}, peer {})", number, context->number, kind(),
                        transfer().peer());

@@ -33,7 +33,7 @@ public:
       if (MaybeError error = add(program.inputs(i).buffer(), {Writer::Input, i, 0}))
         return error;
     for (int i = 0; i < program.transfers_size(); ++i)
-      if (program.transfers(i).kind() == plan::Transfer::RECEIVE)
+      if (kindOf(program.transfers(i)) == TransferKind::Receive)
         for (uint32_t buffer : program.transfers(i).buffers())
           if (MaybeError error = add(buffer, {Writer::Receive, i, 0}))
             return error;

@@ -53,7 +53,7 @@ std::string layerPattern(const std::string &text, bool keepsPlaces) {
 /// Calls `visit` with each text of a collective that may name a layer.
 template <typename Visitor>
 static void visitLayerTexts(ExplainedCollective &collective, Visitor visit) {
-  visit(collective.source);
+  visit(collective.location);
   visit(collective.task);
   for (ExplainedTensor &tensor : collective.tensors) {
     visit(tensor.reason.value);

@@ -183,7 +183,7 @@ private:
     size_t members = group.members.size();
     field("at",
           fmt::format("{} (task {}{}{})",
-                      collective.source.empty() ? "an unknown place" : collective.source,
+                      collective.location.empty() ? "an unknown place" : collective.location,
                       collective.task, members > 1 ? fmt::format(", {} in the plan", members) : "",
                       collective.async ? ", overlapped with computation" : ""));
     bool isBucket = collective.tensors.size() > 1;
@@ -191,10 +191,10 @@ private:
       field(collective.isSend ? "message" : "bucket",
             fmt::format("{} tensors that move together", collective.tensors.size()));
     for (const TensorRow &row : mergeAlike(collective.tensors))
-      writeTensor(row, isBucket, collective.source);
+      writeTensor(row, isBucket, collective.location);
   }
 
-  void writeTensor(const TensorRow &row, bool inBucket, const std::string &source) {
+  void writeTensor(const TensorRow &row, bool inBucket, const std::string &location) {
     const ExplainedReason &reason = row.tensor.reason;
     std::string moves = row.count > 1 ? fmt::format("{} x ", row.count) : "";
     moves += row.tensor.type;
@@ -202,7 +202,7 @@ private:
       moves += ", sends " + formatBytes(row.tensor.bytes);
     if (!reason.value.empty())
       moves += ", " + reason.value;
-    if (!reason.producer.empty() && reason.producer != source)
+    if (!reason.producer.empty() && reason.producer != location)
       moves += " made at " + reason.producer;
     field("moves", moves);
     if (!reason.known()) {

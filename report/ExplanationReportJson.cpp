@@ -51,7 +51,7 @@ static Json toJson(const ExplainedCollective &collective, bool pipelined) {
                {"async", collective.async},
                {"task", collective.task},
                {"instruction", collective.instruction},
-               {"source", textOrNull(collective.source)},
+               {"location", textOrNull(collective.location)},
                {"calls", collective.calls},
                {"call_sent_bytes", collective.bytes},
                {"call_seconds", collective.seconds},

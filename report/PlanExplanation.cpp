@@ -53,10 +53,10 @@ public:
   }
 
 private:
-  /// The text of a source; empty for the first, which is "unknown".
-  std::string sourceOf(uint32_t index) const {
+  /// The text of a location; empty for the first, which is "unknown".
+  std::string locationOf(uint32_t index) const {
     auto i = static_cast<int>(index);
-    return i > 0 && i < plan.sources_size() ? plan.sources(i) : "";
+    return i > 0 && i < plan.locations_size() ? plan.locations(i) : "";
   }
 
   void addProgram(int p) {
@@ -74,7 +74,7 @@ private:
         out.program = static_cast<size_t>(p);
         out.task = task.name();
         out.instruction = i;
-        out.source = sourceOf(instruction.source());
+        out.location = locationOf(instruction.location());
         out.calls = runs[static_cast<size_t>(t)];
         if (instruction.has_collective())
           addCollective(program, instruction.collective(), out);
@@ -86,8 +86,8 @@ private:
 
   static bool startsSend(const plan::Program &program, const plan::Instruction &instruction) {
     return instruction.has_start_transfer() &&
-           program.transfers(static_cast<int>(instruction.start_transfer().transfer())).kind() ==
-               plan::Transfer::SEND;
+           kindOf(program.transfers(static_cast<int>(instruction.start_transfer().transfer()))) ==
+               TransferKind::Send;
   }
 
   void addSend(const plan::Program &program, const plan::Task &task, uint32_t index,
@@ -113,9 +113,7 @@ private:
   /// "stage 2 on pp=0".
   std::string describeEnd(const plan::Task *task, int coordinate) const {
     std::string place = fmt::format("{}={}", mesh.pipelineAxis()->name, coordinate);
-    return task && task->kind() != plan::Task::OTHER
-               ? fmt::format("stage {} on {}", task->stage(), place)
-               : place;
+    return task && passOf(*task) ? fmt::format("stage {} on {}", task->stage(), place) : place;
   }
 
   /// The first task of the other device that waits for a send, or null.
@@ -137,7 +135,7 @@ private:
 
   void addCollective(const plan::Program &program, const plan::Collective &collective,
                      ExplainedCollective &out) const {
-    out.kind = collective.kind();
+    out.kind = kindOf(collective);
     out.axes = toVector(collective.axes());
     out.parentAxes = parentAxes(plan, out.axes);
     out.members = mesh.groupSize(out.axes);
@@ -150,9 +148,7 @@ private:
                              reasonOf(tensor.reason())});
       out.bytes += out.tensors.back().bytes;
     }
-    out.seconds =
-        collectiveTime(static_cast<CollectiveKind>(out.kind), inputBytes, groupOver(out.axes))
-            .seconds;
+    out.seconds = collectiveTime(out.kind, inputBytes, groupOver(out.axes)).seconds;
   }
 
   /// The devices of a group, of which the links of the axes are known.
@@ -171,8 +167,8 @@ private:
     return {reason.value(),
             reason.from(),
             reason.to(),
-            sourceOf(reason.producer()),
-            sourceOf(reason.consumer()),
+            locationOf(reason.producer()),
+            locationOf(reason.consumer()),
             reason.remedy()};
   }
 
@@ -260,8 +256,8 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
       "it by {} over {}",
       formatBytes(worst->bytes), worst->bytes, formatBytes(budget), budget, formatBytes(most.bytes),
       collective.kindName(), fmt::join(collective.parentAxes, "+"));
-  if (!collective.source.empty())
-    text += " at " + collective.source;
+  if (!collective.location.empty())
+    text += " at " + collective.location;
   const ExplainedReason &reason = collective.tensors.front().reason;
   if (reason.known())
     text +=

@@ -24,8 +24,8 @@ struct ExplainedReason {
   std::string value;    // "result of dtc.einsum"
   std::string from;     // how it lies
   std::string to;       // how it is needed
-  std::string producer; // the source that makes it
-  std::string consumer; // the source that needs it
+  std::string producer; // the location that makes it
+  std::string consumer; // the location that needs it
   std::string remedy;   // what would remove the collective; may be empty
 
   bool known() const { return !value.empty() || !from.empty() || !to.empty(); }
@@ -44,7 +44,7 @@ struct ExplainedTensor {
 /// One collective instruction of the plan, or one that starts a send to another device of the
 /// pipeline. "A step" is one run of the whole schedule.
 struct ExplainedCollective {
-  plan::Collective::Kind kind = plan::Collective::ALL_REDUCE;
+  CollectiveKind kind = CollectiveKind::AllReduce;
   bool isSend = false;                  // `kind` means nothing; the members are the two ends
   size_t program = 0;                   // of the plan
   std::vector<std::string> axes;        // as the plan has them
@@ -53,7 +53,7 @@ struct ExplainedCollective {
   bool async = false;                   // overlaps with computation
   std::string task;                     // its name
   int instruction = 0;                  // the number in its task
-  std::string source;                   // the layer and op
+  std::string location;                 // the layer and op
   uint64_t calls = 0;                   // in a step
   uint64_t bytes = 0;                   // that a device sends in one call
   double seconds = 0;                   // one call, estimated; a bucket pays the latency once

@@ -1,4 +1,4 @@
-//===- SimulationTrace.cpp - Simulated steps as traces -------------------===//
+//===- SimulationTrace.cpp - Simulated steps as traces --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -63,10 +63,10 @@ private:
       Json args = {{"microbatch", entry.microbatch()},
                    {"task", task.name()},
                    {"axes", simulation.axes[interval.axes]}};
-      if (auto source = static_cast<int>(instruction.source());
-          source > 0 && source < plan.sources_size())
-        args["source"] = plan.sources(source);
-      addSpan(name(instruction.collective().kind()), "work", p, kCollectivesThread, interval.start,
+      if (auto location = static_cast<int>(instruction.location());
+          location > 0 && location < plan.locations_size())
+        args["location"] = plan.locations(location);
+      addSpan(name(kindOf(instruction.collective())), "work", p, kCollectivesThread, interval.start,
               interval.end, args);
     }
   }

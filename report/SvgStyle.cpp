@@ -11,22 +11,23 @@
 
 namespace dtc {
 
-const char *taskColour(plan::Task::Kind kind, size_t chunk) {
+const char *taskColour(std::optional<StagePass> pass, size_t chunk) {
   static constexpr const char *forward[] = {"#1f5fb4", "#4a8ad4", "#153f7a", "#3d74a8"};
   static constexpr const char *backward[] = {"#2b7a3d", "#4f9a5c", "#1a5229", "#5d8a3a"};
   static constexpr const char *weight[] = {"#7a3fa8", "#9b6ac4", "#552b78", "#8a4f8f"};
   static_assert(std::size(forward) == kNumTaskShades && std::size(backward) == kNumTaskShades &&
                 std::size(weight) == kNumTaskShades);
-  switch (kind) {
-  case plan::Task::FORWARD:
-    return forward[chunk % kNumTaskShades];
-  case plan::Task::BACKWARD:
-    return backward[chunk % kNumTaskShades];
-  case plan::Task::WEIGHT:
-    return weight[chunk % kNumTaskShades];
-  default:
+  if (!pass)
     return "#6b6f76";
+  switch (*pass) {
+  case StagePass::Forward:
+    return forward[chunk % kNumTaskShades];
+  case StagePass::Backward:
+    return backward[chunk % kNumTaskShades];
+  case StagePass::Weight:
+    return weight[chunk % kNumTaskShades];
   }
+  return "";
 }
 
 /// Whether the character of valid UTF-8 that begins at `i` is one of the control characters U+0080

@@ -20,7 +20,7 @@ inline constexpr size_t kNumTaskShades = 4;
 
 /// The colour of a task, "#1f5fb4", for the chunks of a device in turn. White text is readable on
 /// all of them.
-const char *taskColour(plan::Task::Kind kind, size_t chunk);
+const char *taskColour(std::optional<StagePass> pass, size_t chunk);
 
 /// Text that XML and HTML allow, in elements and in quoted attributes: valid UTF-8 without control
 /// characters, its own signs escaped. Names come from files and may hold any bytes.

@@ -113,9 +113,7 @@ private:
   static std::string label(const TaskInterval &interval, const std::vector<uint32_t> &stages) {
     if (!interval.isPipelined())
       return "=";
-    char letter = interval.kind == plan::Task::FORWARD    ? 'F'
-                  : interval.kind == plan::Task::BACKWARD ? 'B'
-                                                          : 'W';
+    char letter = "FBW"[indexOf(*interval.pass)];
     auto chunk =
         std::lower_bound(stages.begin(), stages.end(), interval.stage) - stages.begin(); // rising
     if (chunk % 2 == 1)
@@ -179,11 +177,9 @@ private:
 
   void writeLegend() {
     std::vector<std::string> parts;
-    for (auto [kind, letter] :
-         {std::pair(plan::Task::FORWARD, "F"), std::pair(plan::Task::BACKWARD, "B"),
-          std::pair(plan::Task::WEIGHT, "W"), std::pair(plan::Task::OTHER, "=")})
-      if (drawsKind(kind))
-        parts.push_back(fmt::format("{} {}", letter, name(kind)));
+    for (std::optional<StagePass> pass : kTaskPasses)
+      if (draws(pass))
+        parts.push_back(fmt::format("{} {}", pass ? "FBW"[indexOf(*pass)] : '=', name(pass)));
     if (parts.empty())
       return;
     parts.push_back(". waits");
@@ -192,10 +188,10 @@ private:
     field("letters", fmt::format("{}", fmt::join(parts, ", ")));
   }
 
-  bool drawsKind(plan::Task::Kind kind) const {
+  bool draws(std::optional<StagePass> pass) const {
     for (const std::vector<TaskInterval> &program : timeline.programs)
       for (const TaskInterval &interval : program)
-        if (interval.kind == kind && std::min(interval.end, shown.end) > interval.start &&
+        if (interval.pass == pass && std::min(interval.end, shown.end) > interval.start &&
             interval.end > shown.start)
           return true;
     return false;
@@ -223,7 +219,7 @@ static Json toJson(const TaskInterval &interval, const std::string &task) {
   Json json = {{"execution", interval.execution},
                {"task", task},
                {"microbatch", interval.microbatch},
-               {"kind", name(interval.kind)},
+               {"kind", name(interval.pass)},
                {"stage", interval.stage},
                {"start", interval.start},
                {"end", interval.end}};

@@ -141,13 +141,13 @@ private:
     std::string about =
         fmt::format("{}, microbatch {}", timeline.taskName(program, interval), interval.microbatch);
     if (interval.isPipelined())
-      about += fmt::format(", {} of stage {}", name(interval.kind), interval.stage);
+      about += fmt::format(", {} of stage {}", name(interval.pass), interval.stage);
     about += fmt::format(": {} to {} ({})", formatDuration(interval.start),
                          formatDuration(interval.end), formatDuration(interval.seconds()));
     line(R"(<g class="{}"><title>{}</title><rect x="{:.2f}" y="{:.1f}" width="{:.2f}" )"
          R"(height="{:.0f}" fill="{}" stroke="#ffffff" stroke-width="0.5"/>)",
-         name(interval.kind), escapeXml(about), x, y, boxWidth, rowHeight,
-         taskColour(interval.kind, chunk));
+         name(interval.pass), escapeXml(about), x, y, boxWidth, rowHeight,
+         taskColour(interval.pass, chunk));
     if (interval.isPipelined() && boxWidth >= labelWidth(interval.microbatch) - 0.01)
       line(R"(<text x="{:.2f}" y="{:.1f}" text-anchor="middle" fill="#ffffff">{}</text>)",
            x + boxWidth / 2, y + rowHeight / 2 + 4, interval.microbatch);
@@ -194,15 +194,12 @@ private:
     double x = margin;
     size_t chunks = timeline.chunks();
     line(R"(<g class="legend">)");
-    for (plan::Task::Kind kind : {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT}) {
-      if (!draws(kind))
-        continue;
-      for (size_t chunk = 0; chunk < std::min(chunks, kNumTaskShades); ++chunk)
-        legendEntry(x, y, taskColour(kind, chunk),
-                    chunks > 1 ? fmt::format("{}, chunk {}", name(kind), chunk) : name(kind));
-    }
-    if (draws(plan::Task::OTHER))
-      legendEntry(x, y, taskColour(plan::Task::OTHER, 0), name(plan::Task::OTHER));
+    for (std::optional<StagePass> pass : kTaskPasses)
+      for (size_t chunk = 0; draws(pass) && chunk < (pass ? std::min(chunks, kNumTaskShades) : 1);
+           ++chunk)
+        legendEntry(x, y, taskColour(pass, chunk),
+                    chunks > 1 && pass ? fmt::format("{}, chunk {}", name(pass), chunk)
+                                       : name(pass));
     legendEntry(x, y, "url(#waits)", "waits");
     line(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="#c2571a"/>)", x, y - 11,
          x + 14, y + 3);
@@ -210,10 +207,10 @@ private:
     line("</g>");
   }
 
-  bool draws(plan::Task::Kind kind) const {
+  bool draws(std::optional<StagePass> pass) const {
     for (const std::vector<TaskInterval> &program : timeline.programs)
       for (const TaskInterval &interval : program)
-        if (interval.kind == kind && isShown(interval.start, interval.end))
+        if (interval.pass == pass && isShown(interval.start, interval.end))
           return true;
     return false;
   }

@@ -27,7 +27,7 @@ namespace {
 const plan::Input *findTokens(const std::vector<const plan::Input *> &inputs) {
   const plan::Input *tokens = nullptr;
   for (const plan::Input *input : inputs)
-    if (input->role() == plan::Input::DATA && input->dtype() == plan::I32 &&
+    if (input->role() == plan::Input::DATA && toDType(input->dtype()) == DType::I32 &&
         input->shape_size() > 1 &&
         (!tokens || typeOf(*input).numElements() > typeOf(*tokens).numElements()))
       tokens = input;
@@ -57,7 +57,7 @@ void addCosts(const Topology &topology, Simulation &simulation) {
   double hours = simulation.stepSeconds / 3600, watts = 0;
   int64_t lastNode = -1;
   for (int64_t d = 0; d < simulation.devices; ++d) {
-    const cluster::Device &kind = topology.deviceKindOf(d);
+    const cluster::DeviceKind &kind = topology.deviceKindOf(d);
     const StageSimulation &stage =
         simulation.stages[static_cast<size_t>(topology.mesh().programOf(d))];
     double busy = simulation.stepSeconds > 0 ? stage.times.computing / simulation.stepSeconds : 0;
@@ -93,7 +93,7 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
     stage.arenaBytes = program.arenaBytes;
     stage.flops = program.flops;
     stage.memoryBytes = std::numeric_limits<double>::infinity();
-    for (const cluster::Device *kind : topology.kindsOf(static_cast<int64_t>(p))) {
+    for (const cluster::DeviceKind *kind : topology.kindsOf(static_cast<int64_t>(p))) {
       stage.deviceKinds.push_back(kind->name());
       double usable = kind->usable_memory() > 0 ? kind->usable_memory() : 1;
       stage.memoryBytes = std::min(stage.memoryBytes, usable * kind->memory_bytes());

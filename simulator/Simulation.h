@@ -73,7 +73,7 @@ struct Simulation {
   }
   std::vector<StageSimulation> stages;
 
-  /// Of a step: what the devices cost, and what the machines draw at the site.
+  /// Of a step: what the devices cost, and what the nodes draw at the site.
   double cost = 0, joules = 0, grams = 0;
   bool hasPrice = false, hasPower = false, hasCarbon = false;
   double trainingTokens = 0;

@@ -114,7 +114,7 @@ void StepProgress::beginInterval(size_t p) {
   const SimulatedExecution &execution = executionOf(p);
   const SimulatedTask &task = work.devices[p].tasks[execution.task];
   result.timeline.programs[p].push_back({devices[p].execution, execution.task, execution.microbatch,
-                                         task.kind, task.stage, now, now});
+                                         task.pass, task.stage, now, now});
 }
 
 void StepProgress::pause(size_t p) {

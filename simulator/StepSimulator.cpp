@@ -1,4 +1,4 @@
-//===- StepSimulator.cpp - The simulation of a step ----------------------===//
+//===- StepSimulator.cpp - The simulation of a step -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 
 #include "simulator/StepSimulator.h"
 
-#include "simulator/CollectiveStreams.h"
+#include "simulator/CollectiveLanes.h"
 #include "simulator/StepProgress.h"
 #include "simulator/TransferChannels.h"
 
@@ -140,7 +140,7 @@ private:
 
   const StepWork &work;
   StepProgress progress;
-  CollectiveStreams collectives;
+  CollectiveLanes collectives;
   TransferChannels transfers;
 };
 

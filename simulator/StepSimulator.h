@@ -1,4 +1,4 @@
-//===- StepSimulator.h - The simulation of a step ------------------------===//
+//===- StepSimulator.h - The simulation of a step -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -40,8 +40,8 @@ struct StepSimulation {
   std::vector<std::vector<CollectiveInterval>> collectives;
 };
 
-/// Runs a step: every device takes its instructions in order, collectives overlap with them in a
-/// stream of their own, one after the other, messages when both ends have started them and those
+/// Runs a step: every device takes its instructions in order, collectives overlap with them on a
+/// lane of their own, one after the other, messages when both ends have started them and those
 /// before them on the channel have arrived. Collectives and messages that use the same ports of a
 /// device at the same time share them, and devices that share cores share those. An interval of the
 /// timeline is a time in which a device computes or waits for a collective that is at work.

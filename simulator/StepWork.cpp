@@ -6,6 +6,7 @@
 
 #include "simulator/StepWork.h"
 
+#include "plan/PlanTypes.h"
 #include "simulator/StepSimulator.h"
 
 #include <algorithm>
@@ -28,13 +29,13 @@ StepWork StepWork::ofSchedule(const plan::Plan &plan) {
     SimulatedDevice &device = work.devices.emplace_back();
     std::vector<std::string> &taskNames = names.taskNames.emplace_back();
     for (const plan::Task &task : program.tasks()) {
-      device.tasks.push_back({{}, task.kind(), task.stage(), {}});
+      device.tasks.push_back({{}, passOf(task), task.stage(), {}});
       taskNames.push_back(task.name());
     }
     for (const plan::ScheduleEntry &entry : program.schedule())
       device.schedule.push_back({entry.task(), entry.microbatch()});
     for (const plan::Transfer &transfer : program.transfers())
-      device.transfers.push_back({transfer.channel(), transfer.kind() == plan::Transfer::SEND});
+      device.transfers.push_back({transfer.channel(), kindOf(transfer) == TransferKind::Send});
   }
   return work;
 }

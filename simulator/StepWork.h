@@ -50,9 +50,9 @@ struct SimulatedOperation {
 
 struct SimulatedTask {
   std::vector<SimulatedOperation> steps;
-  plan::Task::Kind kind = plan::Task::OTHER;
-  uint32_t stage = 0;      // of a kind other than OTHER
-  KernelSeconds kernels{}; // of one execution
+  std::optional<StagePass> pass; // none of a task that is outside the pipeline
+  uint32_t stage = 0;            // of `pass`
+  KernelSeconds kernels{};       // of one execution
 };
 
 /// A run of a task.

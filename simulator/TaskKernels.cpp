@@ -1,4 +1,4 @@
-//===- TaskKernels.cpp - The kernels of a task as a device runs them -----===//
+//===- TaskKernels.cpp - The kernels of a task as a device runs them ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -82,7 +82,7 @@ TaskKernels::TaskKernels(const plan::Program &program, const plan::Task &task,
     if (instruction.has_finish_transfer())
       if (const plan::Transfer &transfer =
               program.transfers(static_cast<int>(instruction.finish_transfer().transfer()));
-          transfer.kind() == plan::Transfer::RECEIVE)
+          kindOf(transfer) == TransferKind::Receive)
         for (uint32_t buffer : transfer.buffers())
           write(buffer);
   }
@@ -172,7 +172,7 @@ void TaskKernels::addKernel(int index) {
   }
 }
 
-double TaskKernels::seconds(int index, const cluster::Device &device,
+double TaskKernels::seconds(int index, const cluster::DeviceKind &device,
                             KernelSeconds &classes) const {
   const Kernel &kernel = kernels[static_cast<size_t>(index)];
   if (!kernel.head || kernel.isPart)

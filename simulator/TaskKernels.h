@@ -1,4 +1,4 @@
-//===- TaskKernels.h - The kernels of a task as a device runs them -------===//
+//===- TaskKernels.h - The kernels of a task as a device runs them --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -34,7 +34,7 @@ public:
 
   /// The seconds of the kernel that begins with instruction `index` on a device; 0 where that is
   /// part of another one. Adds to `classes`.
-  double seconds(int index, const cluster::Device &device, KernelSeconds &classes) const;
+  double seconds(int index, const cluster::DeviceKind &device, KernelSeconds &classes) const;
 
 private:
   struct Kernel {

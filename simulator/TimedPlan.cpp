@@ -1,4 +1,4 @@
-//===- TimedPlan.cpp - The work of a plan's step on a cluster ------------===//
+//===- TimedPlan.cpp - The work of a plan's step on a cluster -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -80,7 +80,7 @@ private:
   void fillDevice(int p) {
     kinds = topology.kindsOf(p);
     SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
-    for (const cluster::Device *kind : kinds)
+    for (const cluster::DeviceKind *kind : kinds)
       device.overlapSlowdown = std::max(device.overlapSlowdown, kind->overlap_slowdown());
     int64_t first = topology.devicesOf(p).front(), node = topology.nodeOf(first);
     if (int64_t cores = topology.nodeKindOf(first).shared_cores(); cores > 0) {
@@ -99,7 +99,7 @@ private:
   void fillTask(int p, const plan::Program &program, const plan::Task &task,
                 const std::vector<uint32_t> &readers, SimulatedTask &result) {
     std::vector<TaskKernels> kernels;
-    for (const cluster::Device *kind : kinds)
+    for (const cluster::DeviceKind *kind : kinds)
       kernels.emplace_back(program, task, readers, kind->fuses_pointwise());
     double computing = 0, sinceMeeting = 0;
     auto flush = [&] {
@@ -186,8 +186,7 @@ private:
     for (const plan::CollectiveTensor &tensor : collective.tensors())
       bytes +=
           static_cast<double>(typeOf(program.buffers(static_cast<int>(tensor.input()))).numBytes());
-    MovingTime time =
-        collectiveTime(static_cast<CollectiveKind>(collective.kind()), bytes, shape->second);
+    MovingTime time = collectiveTime(kindOf(collective), bytes, shape->second);
     step.seconds = time.seconds;
     step.ports = portsOf(time);
     // Measured while the members shared the cores.
@@ -201,7 +200,7 @@ private:
   const plan::Plan &plan;
   const Topology &topology;
   StepWork &work;
-  std::vector<const cluster::Device *> kinds; // of the present program
+  std::vector<const cluster::DeviceKind *> kinds; // of the present program
   std::map<std::pair<int, uint32_t>, GroupShape> groups;
   std::map<std::pair<int64_t, int64_t>, GroupShape> pairs;
 };

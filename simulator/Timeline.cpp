@@ -95,7 +95,7 @@ std::vector<StageInFlight> Timeline::inFlight() const {
       auto it = stage.find(interval.microbatch);
       if (it != stage.end())
         it->second.end = interval.end;
-      else if (interval.kind == plan::Task::FORWARD)
+      else if (interval.pass == StagePass::Forward)
         stage[interval.microbatch] = {interval.start, interval.end};
     }
   std::vector<StageInFlight> result;
@@ -132,17 +132,6 @@ std::string describeTimeline(const Timeline &timeline) {
          count(static_cast<size_t>(timeline.microbatches), "microbatch", "microbatches");
 }
 
-const char *name(plan::Task::Kind kind) {
-  switch (kind) {
-  case plan::Task::FORWARD:
-    return "forward";
-  case plan::Task::BACKWARD:
-    return "backward";
-  case plan::Task::WEIGHT:
-    return "weight";
-  default:
-    return "other";
-  }
-}
+const char *name(std::optional<StagePass> pass) { return pass ? name(*pass) : "other"; }
 
 } // namespace dtc

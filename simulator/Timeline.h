@@ -13,9 +13,12 @@
 #define DTC_SIMULATOR_TIMELINE_H
 
 #include "plan/plan.pb.h"
+#include "support/Kinds.h"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,14 +30,14 @@ struct TaskInterval {
   size_t execution = 0; // which entry of the program's schedule
   size_t task = 0;      // which task of the program; see Timeline::taskName()
   uint32_t microbatch = 0;
-  plan::Task::Kind kind = plan::Task::OTHER;
-  uint32_t stage = 0; // of a kind other than OTHER
+  std::optional<StagePass> pass; // none of a task that is outside the pipeline
+  uint32_t stage = 0;            // of `pass`
   double start = 0;
   double end = 0;
 
   double seconds() const { return end - start; }
   /// Whether this is a microbatch's work at a stage.
-  bool isPipelined() const { return kind != plan::Task::OTHER; }
+  bool isPipelined() const { return pass.has_value(); }
 };
 
 /// A message from one device of the pipeline to another: on its way from `start` to `end`.
@@ -105,7 +108,10 @@ struct Timeline {
 std::string describeTimeline(const Timeline &timeline);
 
 /// "forward", "backward", "weight", "other".
-const char *name(plan::Task::Kind kind);
+const char *name(std::optional<StagePass> pass);
+/// What tasks do, in the order of legends.
+inline constexpr std::array<std::optional<StagePass>, 4> kTaskPasses = {
+    StagePass::Forward, StagePass::Backward, StagePass::Weight, std::nullopt};
 
 } // namespace dtc
 

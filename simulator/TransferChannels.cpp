@@ -19,7 +19,7 @@ TransferChannels::TransferChannels(StepProgress &progress, std::function<void(si
 
 bool TransferChannels::passStart(size_t p, uint32_t transfer) {
   const SimulatedTransfer &end = progress.work.devices[p].transfers[transfer];
-  Channel &channel = channels.at(end.channel);
+  ChannelState &channel = channels.at(end.channel);
   uint32_t microbatch = progress.executionOf(p).microbatch;
   auto [it, fresh] = ends[p].underWay.try_emplace({transfer, microbatch}, 0);
   if (!ends[p].isSending) {
@@ -56,7 +56,7 @@ bool TransferChannels::passStart(size_t p, uint32_t transfer) {
 }
 
 void TransferChannels::deliver(uint32_t number) {
-  Channel &channel = channels.at(number);
+  ChannelState &channel = channels.at(number);
   const SimulatedChannel &shape = *channel.shape;
   while (channel.numStarted < channel.messages.size() &&
          (!shape.carriesOne || channel.numStarted == channel.numArrived)) {
@@ -73,7 +73,7 @@ void TransferChannels::deliver(uint32_t number) {
 }
 
 void TransferChannels::finish(uint32_t number) {
-  Channel &channel = channels.at(number);
+  ChannelState &channel = channels.at(number);
   const SimulatedChannel &shape = *channel.shape;
   progress.addMover(shape.from, false);
   progress.addMover(shape.to, false);

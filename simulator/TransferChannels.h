@@ -47,7 +47,7 @@ private:
     std::array<size_t, 2> waiters = {kNobody, kNobody}; // the sender and the receiver
   };
 
-  struct Channel {
+  struct ChannelState {
     const SimulatedChannel *shape = nullptr;
     std::vector<Message> messages;
     size_t numSent = 0, numPosted = 0, numStarted = 0, numArrived = 0;
@@ -64,7 +64,7 @@ private:
   StepProgress &progress;
   std::function<void(size_t)> advance;
   std::vector<Ends> ends; // by device
-  std::map<uint32_t, Channel> channels;
+  std::map<uint32_t, ChannelState> channels;
 };
 
 } // namespace dtc

@@ -1,4 +1,4 @@
-//===- Collective.cpp - Kinds of collectives and what they send -----------===//
+//===- Collective.cpp - Collectives and what they send --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -9,22 +9,6 @@
 #include <numeric>
 
 namespace dtc {
-
-const char *name(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::Permute:
-    return "permute";
-  }
-  return "collective";
-}
 
 TensorType CollectiveSpec::output() const {
   TensorType type = input;

@@ -1,4 +1,4 @@
-//===- Collective.h - Kinds of collectives and what they send -------------===//
+//===- Collective.h - Collectives and what they send ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -7,6 +7,7 @@
 #ifndef DTC_SUPPORT_COLLECTIVE_H
 #define DTC_SUPPORT_COLLECTIVE_H
 
+#include "support/Kinds.h"
 #include "support/Tensor.h"
 
 #include <array>
@@ -17,27 +18,10 @@
 
 namespace dtc {
 
-/// The kinds of collectives, with the numbers of plan.proto's Collective.Kind.
-enum class CollectiveKind : int {
-  AllReduce = 1,
-  AllGather = 2,
-  ReduceScatter = 3,
-  AllToAll = 4,
-  Permute = 5
-};
-
-inline constexpr std::array kAllCollectiveKinds = {
-    CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
-    CollectiveKind::AllToAll, CollectiveKind::Permute};
-
-/// What a reduction does, with the numbers of plan.proto's Collective.Reduction. Of floats, maximum
-/// and minimum with a NaN are NaN.
-enum class Reduction : int { Sum = 1, Max = 2, Min = 3 };
-
 /// What a collective over one group does with one tensor.
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::AllReduce;
-  Reduction reduction = Reduction::Sum; // of AllReduce and ReduceScatter
+  ReductionKind reduction = ReductionKind::Sum; // of AllReduce and ReduceScatter
   TensorType input;
   int64_t members = 1; // of the group
   int64_t dim = 0;
@@ -55,18 +39,15 @@ struct CollectiveSpec {
 
 /// Bytes that a device sent, by kind of collective, and in transfers.
 struct CommunicatorBytes {
-  std::array<uint64_t, kAllCollectiveKinds.size()> byKind{}; // index: CollectiveKind - 1
+  std::array<uint64_t, kAllCollectiveKinds.size()> byKind{}; // index: indexOf(kind)
   uint64_t transfers = 0; // messages to single devices; see runtime/fabrics/Transfers.h
 
-  uint64_t of(CollectiveKind kind) const { return byKind[static_cast<size_t>(kind) - 1]; }
+  uint64_t of(CollectiveKind kind) const { return byKind[indexOf(kind)]; }
   /// Of collectives and transfers.
   uint64_t total() const;
   CommunicatorBytes &operator+=(const CommunicatorBytes &other);
   bool operator==(const CommunicatorBytes &) const = default;
 };
-
-/// The name that plans and reports use: "all_reduce".
-const char *name(CollectiveKind kind);
 
 } // namespace dtc
 

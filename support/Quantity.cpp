@@ -1,4 +1,4 @@
-//===- Quantity.cpp - Quantities with units -------------------------------===//
+//===- Quantity.cpp - Quantities with units of measure --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- Quantity.h - Quantities with units ---------------------------------===//
+//===- Quantity.h - Quantities with units of measure ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -16,7 +16,7 @@
 
 namespace dtc {
 
-/// A unit and how many of the base unit it has: {"kB", 1e3}.
+/// A unit of measure and how many of the base unit it has: {"kB", 1e3}.
 struct Unit {
   std::string_view name;
   double factor = 1;

@@ -6,7 +6,7 @@
 //
 // Mesh axes split a dimension one after the other, as plan.proto's DimSharding says. Where they do
 // not divide it, the last shards are short or empty, but all have room for the same number of
-// elements. What lies after the elements that exist is padding.
+// elements. What is after the elements that exist is padding.
 //
 //===----------------------------------------------------------------------===//
 

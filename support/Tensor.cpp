@@ -26,24 +26,6 @@ size_t byteWidth(DType dtype) {
   return 0;
 }
 
-const char *name(DType dtype) {
-  switch (dtype) {
-  case DType::F32:
-    return "f32";
-  case DType::F64:
-    return "f64";
-  case DType::I32:
-    return "i32";
-  case DType::Bool:
-    return "bool";
-  case DType::BF16:
-    return "bf16";
-  case DType::F16:
-    return "f16";
-  }
-  return "unknown";
-}
-
 bool isFloat(DType dtype) { return dtype != DType::I32 && dtype != DType::Bool; }
 
 DType wideType(DType dtype) {

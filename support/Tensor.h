@@ -7,6 +7,9 @@
 #ifndef DTC_SUPPORT_TENSOR_H
 #define DTC_SUPPORT_TENSOR_H
 
+#include "support/EnumNames.h"
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,12 +19,12 @@ namespace dtc {
 
 /// Element types, with the numbers of plan.proto's DType.
 enum class DType : int { F32 = 1, F64 = 2, I32 = 3, Bool = 4, BF16 = 5, F16 = 6 };
+template <> struct EnumNames<DType> {
+  static constexpr std::array list = {"f32", "f64", "i32", "bool", "bf16", "f16"};
+};
 
 /// Bytes of one element.
 size_t byteWidth(DType dtype);
-
-/// "f32", "f64", "i32", "bool", "bf16", "f16".
-const char *name(DType dtype);
 
 /// Whether the elements are floating-point numbers, of any width.
 bool isFloat(DType dtype);

@@ -1,4 +1,4 @@
-//===- ArenaOffsets.h - Offsets for buffers with known live ranges -----------===//
+//===- ArenaOffsets.h - Offsets for buffers with known live ranges --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,7 @@ struct LiveRange {
 struct ArenaOffsets {
   std::vector<int64_t> offsets;
   int64_t arenaBytes = 0;
-  /// The most bytes alive at one program point: no placement needs less.
+  /// The most bytes alive at one program point: no assignment of offsets needs less.
   int64_t lowerBound = 0;
   /// The first program point at which that many are alive.
   int peak = 0;

@@ -23,7 +23,7 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
                                 ArrayRef<FactorTensor> tensors) {
   struct FactorAxesChoice {
     AxisList axes;
-    double weight;
+    double bytes;
   };
   SmallVector<SmallVector<FactorAxesChoice, 2>> candidates(rule.factors.size());
   for (const FactorTensor &tensor : tensors) {
@@ -36,9 +36,9 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
       auto *same = llvm::find_if(candidates[factor],
                                  [&](const FactorAxesChoice &c) { return c.axes == axes; });
       if (same == candidates[factor].end())
-        candidates[factor].push_back({axes, tensor.weight});
+        candidates[factor].push_back({axes, tensor.bytes});
       else
-        same->weight += tensor.weight;
+        same->bytes += tensor.bytes;
     }
   }
 
@@ -50,7 +50,7 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
       double total = 0;
       for (const FactorAxesChoice &other : options)
         if (isPrefix(other.axes, option.axes))
-          total += other.weight;
+          total += other.bytes;
       bool better = total > support[factor] ||
                     (total == support[factor] && option.axes.size() > chosen[factor].size());
       if (better) {
@@ -76,16 +76,16 @@ FactorAxes dtc::mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule
 namespace {
 /// For each factor the different lists of axes that tensors have for it and that begin with what is
 /// decided, in the order of the tensors.
-using Wishes = SmallVector<SmallVector<AxisList, 2>>;
+using Requests = SmallVector<SmallVector<AxisList, 2>>;
 } // namespace
 
-static Wishes collectWishes(const LinkedMesh &mesh, const ShardingRule &rule,
-                            ArrayRef<FactorTensor> tensors, const FactorAxes &committed) {
+static Requests collectRequests(const LinkedMesh &mesh, const ShardingRule &rule,
+                                ArrayRef<FactorTensor> tensors, const FactorAxes &committed) {
   llvm::SmallBitVector taken(mesh.axes.size());
   for (const AxisList &axes : committed)
     for (unsigned axis : axes)
       taken.set(axis);
-  Wishes wishes(rule.factors.size());
+  Requests requests(rule.factors.size());
   for (const FactorTensor &tensor : tensors) {
     FactorAxes own(rule.factors.size());
     for (auto [factors, axes] : llvm::zip_equal(*tensor.factors, tensor.layout->dims))
@@ -96,19 +96,19 @@ static Wishes collectWishes(const LinkedMesh &mesh, const ShardingRule &rule,
       auto *end = std::find_if(axes.begin() + committed[factor].size(), axes.end(),
                                [&](unsigned axis) { return taken.test(axis); });
       axes.erase(end, axes.end());
-      if (axes.size() > committed[factor].size() && !llvm::is_contained(wishes[factor], axes))
-        wishes[factor].push_back(axes);
+      if (axes.size() > committed[factor].size() && !llvm::is_contained(requests[factor], axes))
+        requests[factor].push_back(axes);
     }
   }
-  return wishes;
+  return requests;
 }
 
 FactorAgreement dtc::agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                        ArrayRef<FactorTensor> tensors,
                                        const FactorAxes &committed) {
   FactorAgreement result{committed};
-  Wishes wishes = collectWishes(mesh, rule, tensors, committed);
-  for (auto [axes, lists] : llvm::zip_equal(result.axes, wishes))
+  Requests requests = collectRequests(mesh, rule, tensors, committed);
+  for (auto [axes, lists] : llvm::zip_equal(result.axes, requests))
     while (true) {
       std::optional<unsigned> next;
       bool contradiction = false;
@@ -137,17 +137,6 @@ FactorAgreement dtc::agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRul
   return result;
 }
 
-static dist::ReductionKind toKind(FactorReduction reduction) {
-  switch (reduction) {
-  case FactorReduction::Max:
-    return dist::ReductionKind::Max;
-  case FactorReduction::Min:
-    return dist::ReductionKind::Min;
-  default:
-    return dist::ReductionKind::Sum;
-  }
-}
-
 std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const ShardingRule &rule,
                                           const TensorFactors &result, const FactorAxes &axes) {
   std::optional<Layout> layout = layoutFromFactors(mesh, rule, result, axes);
@@ -158,13 +147,12 @@ std::optional<Layout> dtc::producedLayout(const LinkedMesh &mesh, const Sharding
     for (unsigned factor : dim)
       present.set(factor);
   for (auto [factor, list] : llvm::enumerate(axes)) {
-    if (list.empty() || present.test(factor) ||
-        rule.factors[factor].reduction == FactorReduction::None)
+    std::optional<ReductionKind> reduction = rule.factors[factor].reduction;
+    if (list.empty() || present.test(factor) || !reduction)
       continue;
-    dist::ReductionKind kind = toKind(rule.factors[factor].reduction);
-    if (!layout->partial.empty() && layout->partialKind != kind)
+    if (!layout->partial.empty() && layout->partialKind != *reduction)
       return std::nullopt; // partly a sum and partly a maximum
-    layout->partialKind = kind;
+    layout->partialKind = *reduction;
     layout->partial.append(list);
   }
   llvm::sort(layout->partial);
@@ -219,7 +207,7 @@ ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &
                                           const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
                                           const FactorAxes &committed, double flops) {
   // For each factor: what tensors want, from the longest to nothing more than what is decided.
-  Wishes options = collectWishes(mesh, rule, tensors, committed);
+  Requests options = collectRequests(mesh, rule, tensors, committed);
   size_t combinations = 1;
   for (auto [lists, before] : llvm::zip_equal(options, committed)) {
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -237,7 +225,7 @@ ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &
   ConflictResolution best;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   if (combinations > kMaxCombinations) {
-    // What is decided stands.
+    // What is decided is kept.
     best.axes = mergeFactorAxes(mesh, rule, tensors);
     bool extends = true;
     for (auto [before, after] : llvm::zip_equal(committed, best.axes))

@@ -21,7 +21,7 @@ struct FactorTensor {
   const TensorFactors *factors;
   const Layout *layout;
   /// Bytes of the global tensor: larger tensors win conflicts, because moving them costs more.
-  double weight;
+  double bytes;
   int64_t elementBytes = 4;
   bool isResult = false;
   /// For each dimension whether its axes are fixed; empty: none are. A result that may have more
@@ -29,7 +29,7 @@ struct FactorTensor {
   llvm::ArrayRef<bool> closed = {};
 };
 
-/// Chooses the axes of each factor of an op from the layouts of its tensors, at once and by weight.
+/// Chooses the axes of each factor of an op from the layouts of its tensors, at once and by bytes.
 ///
 ///  * Whole factors get none.
 ///  * Where one tensor's axes for a factor begin with another's, the longer list is taken. Where

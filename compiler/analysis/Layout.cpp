@@ -103,7 +103,7 @@ std::string Layout::str(const LinkedMesh &mesh) const {
   llvm::interleaveComma(dims, os, [&](const AxisList &dim) { os << mesh.str(dim); });
   os << "]";
   if (!partial.empty())
-    os << " partial " << dist::stringifyReductionKind(partialKind) << mesh.str(partial);
+    os << " partial " << name(partialKind) << mesh.str(partial);
   return text;
 }
 

@@ -81,7 +81,7 @@ struct LinkedMesh {
 struct Layout {
   llvm::SmallVector<AxisList, 4> dims;
   AxisList partial; ///< sorted
-  dist::ReductionKind partialKind = dist::ReductionKind::Sum;
+  ReductionKind partialKind = ReductionKind::Sum;
 
   static Layout replicated(int64_t rank) { return {llvm::SmallVector<AxisList, 4>(rank), {}, {}}; }
   bool operator==(const Layout &other) const {

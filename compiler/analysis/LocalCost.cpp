@@ -22,9 +22,7 @@ double dtc::localSeconds(const LinkedMesh &mesh, Operation *op) {
     for (auto name : collective.getAxes().getAsRange<StringAttr>())
       axes.push_back(*mesh.find(name));
     auto bytes = double(tensorBytes(op->getOperand(0).getType()));
-    // Both kinds have the numbers of plan.proto.
-    auto kind = static_cast<CollectiveKind>(collective.getCollectiveKind());
-    return dtc::collectiveTime(kind, bytes, mesh.groupOver(axes)).seconds;
+    return dtc::collectiveTime(collective.getCollectiveKind(), bytes, mesh.groupOver(axes)).seconds;
   }
   double seconds = 0;
   for (Region &region : op->getRegions())

@@ -17,7 +17,7 @@
 using namespace dtc;
 
 std::string PipelineUnit::str() const {
-  return "FBW"[static_cast<int>(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
+  return "FBW"[indexOf(kind)] + std::to_string(microbatch) + "@" + std::to_string(stage);
 }
 
 int dtc::stageDevice(const PipelineShape &shape, StagePlacement placement, int stage) {
@@ -58,18 +58,18 @@ static const ScheduleRule kRules[] = {
     {.name = "naive",
      .inFlight = [](const PipelineShape &, int) { return 1; },
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // Forward for all microbatches, then backward for all.
     {.name = "gpipe",
      .inFlight = unlimited,
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // As few microbatches in flight as keep a device busy: a message to the last stage and back
     // passes each of the p-d devices from this one on.
     {.name = "1f1b",
      .inFlight = [](const PipelineShape &shape, int device) { return shape.devices - device; },
      .awaitingBackward = unlimited,
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // The last device begins backward when one microbatch is in the last chunk and a group in each
     // other; a device before it begins two ticks, one on each way, later.
     {.name = "interleaved",
@@ -81,9 +81,10 @@ static const ScheduleRule kRules[] = {
                   1;
          },
      .awaitingBackward = unlimited,
-     .rank = [](const PipelineShape &shape, const PipelineUnit &unit) -> std::array<int, 2> {
+     .unitPriority = [](const PipelineShape &shape,
+                        const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
-       return {getGroup(shape, unit.microbatch), unit.kind == UnitKind::Forward ? chunk : -chunk};
+       return {getGroup(shape, unit.microbatch), unit.kind == StagePass::Forward ? chunk : -chunk};
      }},
     // 1f1b, except that device d leaves the last d units of Weight until nothing else is ready: at
     // the end, while the gradients are on their way to the first stage.
@@ -92,7 +93,7 @@ static const ScheduleRule kRules[] = {
      .inFlight = [](const PipelineShape &shape, int) { return shape.devices; },
      .awaitingBackward = [](const PipelineShape &shape,
                             int device) { return shape.devices - device; },
-     .rank = firstComesFirst},
+     .unitPriority = firstComesFirst},
     // The activations of 1f1b's device 0 on every device, in half stages. What is farther from the
     // place where others wait for it goes first: the second chunk forward, the first one backward.
     {.name = "zb-v",
@@ -102,9 +103,10 @@ static const ScheduleRule kRules[] = {
      .maxChunks = 2,
      .inFlight = [](const PipelineShape &shape, int) { return 2 * shape.devices; },
      .awaitingBackward = unlimited,
-     .rank = [](const PipelineShape &shape, const PipelineUnit &unit) -> std::array<int, 2> {
+     .unitPriority = [](const PipelineShape &shape,
+                        const PipelineUnit &unit) -> std::array<int, 2> {
        int chunk = unit.stage / shape.devices;
-       return {unit.kind == UnitKind::Forward ? -chunk : chunk};
+       return {unit.kind == StagePass::Forward ? -chunk : chunk};
      }},
 };
 
@@ -195,15 +197,15 @@ private:
   };
 
   std::optional<PipelineUnit> choose(int device) const {
-    for (UnitKind kind : {UnitKind::Forward, UnitKind::Backward, UnitKind::Weight}) {
+    for (StagePass kind : {StagePass::Forward, StagePass::Backward, StagePass::Weight}) {
       std::optional<PipelineUnit> best;
       auto order = [&](const PipelineUnit &unit) {
-        return std::make_tuple(rule.rank(shape, unit), unit.microbatch, unit.stage);
+        return std::make_tuple(rule.unitPriority(shape, unit), unit.microbatch, unit.stage);
       };
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
         int stage = deviceStage(shape, rule.placement, device, chunk);
         PipelineUnit unit{kind, stages[stage].begun[static_cast<int>(kind)], stage};
-        if (isReady(unit) && (kind != UnitKind::Forward || mayBegin(device, chunk)) &&
+        if (isReady(unit) && (kind != StagePass::Forward || mayBegin(device, chunk)) &&
             (!best || order(unit) < order(*best)))
           best = unit;
       }
@@ -214,19 +216,19 @@ private:
   }
 
   bool isReady(const PipelineUnit &unit) const {
-    auto isDone = [&](UnitKind kind, int stage) {
+    auto isDone = [&](StagePass kind, int stage) {
       return stages[stage].done[static_cast<int>(kind)] > unit.microbatch;
     };
     if (unit.microbatch == shape.microbatches)
       return false;
     switch (unit.kind) {
-    case UnitKind::Forward:
-      return unit.stage == 0 || isDone(UnitKind::Forward, unit.stage - 1);
-    case UnitKind::Backward:
-      return isDone(UnitKind::Forward, unit.stage) &&
-             (unit.stage + 1 == shape.stages() || isDone(UnitKind::Backward, unit.stage + 1));
-    case UnitKind::Weight:
-      return rule.splitsWeight && isDone(UnitKind::Backward, unit.stage);
+    case StagePass::Forward:
+      return unit.stage == 0 || isDone(StagePass::Forward, unit.stage - 1);
+    case StagePass::Backward:
+      return isDone(StagePass::Forward, unit.stage) &&
+             (unit.stage + 1 == shape.stages() || isDone(StagePass::Backward, unit.stage + 1));
+    case StagePass::Weight:
+      return rule.splitsWeight && isDone(StagePass::Backward, unit.stage);
     }
     return false;
   }
@@ -249,11 +251,11 @@ private:
 
   void begin(const PipelineUnit &unit) {
     ++stages[unit.stage].begun[static_cast<int>(unit.kind)];
-    inFlight[unit.stage] += unit.kind == UnitKind::Forward;
-    awaitingBackward[unit.stage] += unit.kind == UnitKind::Forward;
-    awaitingBackward[unit.stage] -= unit.kind == UnitKind::Backward;
+    inFlight[unit.stage] += unit.kind == StagePass::Forward;
+    awaitingBackward[unit.stage] += unit.kind == StagePass::Forward;
+    awaitingBackward[unit.stage] -= unit.kind == StagePass::Backward;
     inFlight[unit.stage] -=
-        unit.kind == (rule.splitsWeight ? UnitKind::Weight : UnitKind::Backward);
+        unit.kind == (rule.splitsWeight ? StagePass::Weight : StagePass::Backward);
   }
 
   void finish(const PipelineUnit &unit) {

@@ -15,6 +15,7 @@
 #define DTC_COMPILER_ANALYSIS_PIPELINESCHEDULE_H
 
 #include "support/Error.h"
+#include "support/Kinds.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -34,13 +35,9 @@ struct PipelineShape {
   int stages() const { return devices * chunks; }
 };
 
-/// Forward: the outputs of a stage. Backward: the gradients that earlier stages wait for, and those
-/// of the stage's parameters too where a schedule does not leave these to Weight.
-enum class UnitKind { Forward, Backward, Weight };
-
 /// A forward, backward or weight pass of one microbatch over one stage.
 struct PipelineUnit {
-  UnitKind kind = UnitKind::Forward;
+  StagePass kind = StagePass::Forward;
   int microbatch = 0;
   int stage = 0;
 
@@ -69,9 +66,9 @@ struct ScheduleRule {
   int (*inFlight)(const PipelineShape &shape, int device);
   /// The most among these whose Backward has not begun. At least the number of chunks.
   int (*awaitingBackward)(const PipelineShape &shape, int device);
-  /// Of several units of the same kind, the least rank goes first; then the lower microbatch, then
-  /// the lower stage.
-  std::array<int, 2> (*rank)(const PipelineShape &shape, const PipelineUnit &unit);
+  /// Of several units of the same kind, the one with the least priority value goes first; then the
+  /// lower microbatch, then the lower stage.
+  std::array<int, 2> (*unitPriority)(const PipelineShape &shape, const PipelineUnit &unit);
 };
 
 /// All rules. With p devices, v chunks, m microbatches, and forward, backward and weight units that
@@ -116,7 +113,7 @@ struct PipelineSchedule {
 
   int device(int stage) const { return stageDevice(shape, placement, stage); }
   /// The kind that is last to use a stage's activations.
-  UnitKind lastKind() const { return splitsWeight ? UnitKind::Weight : UnitKind::Backward; }
+  StagePass lastKind() const { return splitsWeight ? StagePass::Weight : StagePass::Backward; }
 };
 
 /// The schedule of a rule, for a shape that it supports. On each stage, units of one kind are in

@@ -19,8 +19,8 @@
 using namespace dtc;
 
 /// A number for each unit.
-static size_t unitIndex(const PipelineShape &shape, UnitKind kind, int stage, int microbatch) {
-  return (size_t(kind) * shape.stages() + stage) * shape.microbatches + microbatch;
+static size_t unitIndex(const PipelineShape &shape, StagePass kind, int stage, int microbatch) {
+  return (indexOf(kind) * shape.stages() + stage) * shape.microbatches + microbatch;
 }
 static size_t countUnits(const PipelineShape &shape) {
   return size_t(3) * shape.stages() * shape.microbatches;
@@ -31,13 +31,13 @@ std::vector<StageValue> dtc::linkValues(const PipelineSchedule &schedule,
   std::vector<StageValue> channels;
   for (const StageEdge &link : links) {
     assert(link.from < link.to);
-    StageValue activation{{UnitKind::Forward, link.from}, {}, link.seconds};
-    StageValue gradient{{UnitKind::Backward, link.to}, {}, link.seconds};
-    activation.consumers = {{UnitKind::Forward, link.to}, {UnitKind::Backward, link.to}};
-    gradient.consumers = {{UnitKind::Backward, link.from}};
+    StageValue activation{{StagePass::Forward, link.from}, {}, link.seconds};
+    StageValue gradient{{StagePass::Backward, link.to}, {}, link.seconds};
+    activation.consumers = {{StagePass::Forward, link.to}, {StagePass::Backward, link.to}};
+    gradient.consumers = {{StagePass::Backward, link.from}};
     if (schedule.splitsWeight) {
-      activation.consumers.push_back({UnitKind::Weight, link.to});
-      gradient.consumers.push_back({UnitKind::Weight, link.from});
+      activation.consumers.push_back({StagePass::Weight, link.to});
+      gradient.consumers.push_back({StagePass::Weight, link.from});
     }
     channels.push_back(activation);
     channels.push_back(gradient);
@@ -73,7 +73,7 @@ PipelineInFlight dtc::countInFlight(const PipelineSchedule &schedule) {
   for (auto [number, order] : llvm::enumerate(schedule.orders)) {
     int onDevice = 0;
     for (const PipelineUnit &unit : order) {
-      int change = unit.kind == UnitKind::Forward ? 1 : unit.kind == schedule.lastKind() ? -1 : 0;
+      int change = unit.kind == StagePass::Forward ? 1 : unit.kind == schedule.lastKind() ? -1 : 0;
       onDevice += change;
       int onStage = inFlight[unit.stage] += change;
       result.deviceInFlight[number] = std::max(result.deviceInFlight[number], onDevice);
@@ -100,7 +100,7 @@ public:
     work.devices.resize(shape.devices);
     work.names.taskNames.resize(shape.devices);
     for (int stage = 0; stage < shape.stages(); ++stage)
-      for (UnitKind kind : {UnitKind::Forward, UnitKind::Backward, UnitKind::Weight})
+      for (StagePass kind : {StagePass::Forward, StagePass::Backward, StagePass::Weight})
         tasks[role(kind, stage)] =
             addTask(schedule.device(stage), PipelineUnit{kind, 0, stage}.str(),
                     {.seconds = secondsOf(kind, stageSeconds[stage])});
@@ -126,8 +126,8 @@ public:
           int made = positionOf(producer, unit.microbatch);
           return made < 0 || made > position;
         };
-        bool late = unit.kind == UnitKind::Backward && isLate({UnitKind::Forward, unit.stage});
-        late |= unit.kind == UnitKind::Weight && isLate({UnitKind::Backward, unit.stage});
+        bool late = unit.kind == StagePass::Backward && isLate({StagePass::Forward, unit.stage});
+        late |= unit.kind == StagePass::Weight && isLate({StagePass::Backward, unit.stage});
         for (size_t c : consumed[role(unit.kind, unit.stage)])
           late |= !isMessage(c) && isLate(channels[c].producer);
         if (late)
@@ -144,7 +144,7 @@ private:
   };
 
   size_t roleCount() const { return size_t(3) * shape.stages(); }
-  size_t role(UnitKind kind, int stage) const { return size_t(kind) * shape.stages() + stage; }
+  size_t role(StagePass kind, int stage) const { return indexOf(kind) * shape.stages() + stage; }
   int positionOf(const UnitRole &unit, int microbatch) const {
     return positions[unitIndex(shape, unit.kind, unit.stage, microbatch)];
   }
@@ -152,11 +152,11 @@ private:
   int receiver(size_t c) const { return schedule.device(channels[c].consumers.front().stage); }
   bool isMessage(size_t c) const { return sender(c) != receiver(c); }
 
-  double secondsOf(UnitKind kind, const StageSeconds &seconds) const {
-    return kind == UnitKind::Forward  ? seconds.forward
-           : kind == UnitKind::Weight ? seconds.weight
-           : schedule.splitsWeight    ? seconds.backward
-                                      : seconds.backward + seconds.weight;
+  double secondsOf(StagePass kind, const StageSeconds &seconds) const {
+    return kind == StagePass::Forward  ? seconds.forward
+           : kind == StagePass::Weight ? seconds.weight
+           : schedule.splitsWeight     ? seconds.backward
+                                       : seconds.backward + seconds.weight;
   }
 
   uint32_t addTask(int device, std::string name, const Step &step) {

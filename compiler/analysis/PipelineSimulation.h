@@ -26,7 +26,7 @@ struct StageSeconds {
 
 /// The units of one kind and stage, one for each microbatch.
 struct UnitRole {
-  UnitKind kind = UnitKind::Forward;
+  StagePass kind = StagePass::Forward;
   int stage = 0;
 };
 

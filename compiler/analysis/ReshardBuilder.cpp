@@ -67,10 +67,10 @@ double ReshardBuilder::bytesWith(size_t dim, int64_t size) const {
   return result;
 }
 
-void ReshardBuilder::add(ReshardStep step, CollectiveKind kind, double localBytes) {
+void ReshardBuilder::add(ReshardStep step, double localBytes) {
   GroupShape group = mesh.groupOver(step.axes);
-  plan.bytes += dtc::sentBytes(kind, localBytes, group.members);
-  plan.seconds += dtc::collectiveTime(kind, localBytes, group).seconds;
+  plan.bytes += dtc::sentBytes(*step.collective, localBytes, group.members);
+  plan.seconds += dtc::collectiveTime(*step.collective, localBytes, group).seconds;
   plan.steps.push_back(std::move(step));
 }
 
@@ -80,53 +80,53 @@ void ReshardBuilder::slice(size_t dim, unsigned axis) {
   now.dims[dim].push_back(axis);
   if (!plan.steps.empty()) {
     ReshardStep &last = plan.steps.back();
-    if (last.kind == ReshardStep::Slice && last.dim == int64_t(dim) && inRankOrder) {
+    if (!last.collective && last.dim == int64_t(dim) && inRankOrder) {
       last.axes.push_back(axis);
       last.splitSize = size(dim);
       return;
     }
   }
-  ReshardStep step{ReshardStep::Slice, {axis}, int64_t(dim)};
+  ReshardStep step{std::nullopt, {axis}, int64_t(dim)};
   step.splitSize = size(dim);
   plan.steps.push_back(std::move(step));
 }
 
 void ReshardBuilder::allReduce(const AxisList &axes) {
-  add({ReshardStep::AllReduce, axes}, CollectiveKind::AllReduce, bytes());
+  add({CollectiveKind::AllReduce, axes}, bytes());
   llvm::erase_if(now.partial, [&](unsigned axis) { return llvm::is_contained(axes, axis); });
 }
 
 void ReshardBuilder::reduceScatter(size_t dim, unsigned axis) {
-  ReshardStep step{ReshardStep::ReduceScatter, {axis}, int64_t(dim)};
+  ReshardStep step{CollectiveKind::ReduceScatter, {axis}, int64_t(dim)};
   llvm::erase(now.partial, axis);
   now.dims[dim].push_back(axis);
   step.splitSize = size(dim);
   double padded = bytesWith(dim, step.splitSize * mesh.axes[axis].size);
-  add(std::move(step), CollectiveKind::ReduceScatter, padded);
+  add(std::move(step), padded);
 }
 
-void ReshardBuilder::gather(size_t dim) {
+void ReshardBuilder::allGather(size_t dim) {
   double before = bytes();
-  ReshardStep step{ReshardStep::AllGather, {now.dims[dim].pop_back_val()}, int64_t(dim)};
+  ReshardStep step{CollectiveKind::AllGather, {now.dims[dim].pop_back_val()}, int64_t(dim)};
   step.gatheredSize = size(dim);
-  add(std::move(step), CollectiveKind::AllGather, before);
+  add(std::move(step), before);
 }
 
-void ReshardBuilder::exchange(size_t dim, size_t splitDim, size_t count) {
-  ReshardStep step{ReshardStep::AllToAll, AxisList(ArrayRef(now.dims[dim]).take_back(count)),
+void ReshardBuilder::allToAll(size_t dim, size_t splitDim, size_t count) {
+  ReshardStep step{CollectiveKind::AllToAll, AxisList(ArrayRef(now.dims[dim]).take_back(count)),
                    int64_t(dim), int64_t(splitDim)};
   now.dims[splitDim].append(step.axes);
   step.splitSize = size(splitDim);
   double padded = bytesWith(splitDim, step.splitSize * mesh.product(step.axes));
   now.dims[dim].truncate(now.dims[dim].size() - count);
   step.gatheredSize = size(dim);
-  add(std::move(step), CollectiveKind::AllToAll, padded);
+  add(std::move(step), padded);
 }
 
 void ReshardBuilder::permute(const Layout &next, const PermuteAxes &axes) {
-  ReshardStep step{ReshardStep::Permute, axes.axes};
+  ReshardStep step{CollectiveKind::Permute, axes.axes};
   step.sourceAxes = axes.sourceAxes;
-  add(std::move(step), CollectiveKind::Permute, bytes());
+  add(std::move(step), bytes());
   now.dims = next.dims;
 }
 
@@ -170,7 +170,7 @@ bool ReshardBuilder::gatherThenSlice() {
     if (std::any_of(common.first, now.dims[dim].end(), temporal)) {
       auto isTarget = [&](unsigned axis) { return axis != now.dims[dim].back(); };
       while (!temporal(now.dims[dim].back()))
-        gather(dim);
+        allGather(dim);
       // The axes of the target up to the same temporal axis.
       AxisList prefix(ArrayRef(to.dims[dim]).take_while(isTarget));
       if (prefix.size() == to.dims[dim].size())
@@ -180,7 +180,7 @@ bool ReshardBuilder::gatherThenSlice() {
       continue;
     }
     while (now.dims[dim].size() > keep)
-      gather(dim);
+      allGather(dim);
     permuted.dims[dim] = now.dims[dim];
   }
   permuted.partial = now.partial;

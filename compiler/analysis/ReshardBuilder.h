@@ -46,8 +46,8 @@ public:
   void allReduce(const AxisList &axes);
   void reduceScatter(size_t dim, unsigned axis);
   /// Gathers the last axis of `dim`.
-  void gather(size_t dim);
-  void exchange(size_t dim, size_t splitDim, size_t count);
+  void allGather(size_t dim);
+  void allToAll(size_t dim, size_t splitDim, size_t count);
   void permute(const Layout &next, const PermuteAxes &axes);
 
   /// Adds steps that end at the problem's target, without looking for the best: completes sums,
@@ -60,7 +60,8 @@ private:
   /// The bytes of a shard when its size along `dim` is `size`.
   double bytesWith(size_t dim, int64_t size) const;
   double bytes() const;
-  void add(ReshardStep step, CollectiveKind kind, double localBytes);
+  /// Adds a collective.
+  void add(ReshardStep step, double localBytes);
   bool gatherThenSlice();
 
   const ReshardProblem &problem;

@@ -119,10 +119,10 @@ double ReshardGraph::lowerBound(const LayoutKey &key) {
 
 void ReshardGraph::forEachEdge(const LayoutKey &key, size_t maxTries, Visitor visit) {
   load(key);
-  splits(visit);
+  slicesAndReduceScatters(visit);
   allReduces(visit);
-  gathers(visit);
-  exchanges(visit);
+  allGathers(visit);
+  allToAlls(visit);
   triesLeft = maxTries;
   permutes(visit);
 }
@@ -142,7 +142,7 @@ bool ReshardGraph::mayAppend(size_t dim, unsigned axis) const {
   return before == dims[dim].shards;
 }
 
-void ReshardGraph::splits(Visitor visit) const {
+void ReshardGraph::slicesAndReduceScatters(Visitor visit) const {
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
     bool partial = now[axis] == kPartial;
     if (isPlaced(now[axis]) || (partial && (!(reducible >> axis & 1))))
@@ -152,7 +152,8 @@ void ReshardGraph::splits(Visitor visit) const {
         continue;
       LayoutKey next = now;
       next[axis] = placeOf(index, dim.list.size());
-      ReshardMove move{.kind = partial ? ReshardStep::ReduceScatter : ReshardStep::Slice,
+      ReshardMove move{.collective =
+                           partial ? std::optional(CollectiveKind::ReduceScatter) : std::nullopt,
                        .axis = uint8_t(axis),
                        .dim = uint8_t(index)};
       double seconds = kSliceSeconds;
@@ -177,22 +178,22 @@ void ReshardGraph::allReduces(Visitor visit) const {
       if (mask >> axis & 1)
         next[axis] = kUnused;
     visit(next, cost(CollectiveKind::AllReduce, mask, bytes),
-          {.kind = ReshardStep::AllReduce, .mask = uint16_t(mask)});
+          {.collective = CollectiveKind::AllReduce, .mask = uint16_t(mask)});
   }
 }
 
-void ReshardGraph::gathers(Visitor visit) const {
+void ReshardGraph::allGathers(Visitor visit) const {
   for (auto [index, dim] : llvm::enumerate(dims)) {
     if (dim.list.empty() || (temporal >> dim.list.back() & 1))
       continue;
     LayoutKey next = now;
     next[dim.list.back()] = kUnused;
     visit(next, cost(CollectiveKind::AllGather, 1u << dim.list.back(), bytes),
-          {.kind = ReshardStep::AllGather, .dim = uint8_t(index)});
+          {.collective = CollectiveKind::AllGather, .dim = uint8_t(index)});
   }
 }
 
-void ReshardGraph::exchanges(Visitor visit) const {
+void ReshardGraph::allToAlls(Visitor visit) const {
   for (auto [index, dim] : llvm::enumerate(dims)) {
     uint32_t mask = 0;
     int64_t group = 1;
@@ -218,7 +219,7 @@ void ReshardGraph::exchanges(Visitor visit) const {
           next[dim.list[dim.list.size() - count + i]] = placeOf(splitIndex, split.list.size() + i);
         double padded = double(part / minor * group);
         double paddedBytes = split.size ? bytes / double(split.size) * padded : 0;
-        ReshardMove move{.kind = ReshardStep::AllToAll,
+        ReshardMove move{.collective = CollectiveKind::AllToAll,
                          .dim = uint8_t(index),
                          .splitDim = uint8_t(splitIndex),
                          .count = uint8_t(count)};
@@ -267,7 +268,8 @@ void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, ui
         moved |= 1u << axis;
     }
     if (moved)
-      visit(next, cost(CollectiveKind::Permute, moved, bytes), {.kind = ReshardStep::Permute});
+      visit(next, cost(CollectiveKind::Permute, moved, bytes),
+            {.collective = CollectiveKind::Permute});
     return;
   }
   const Dim &old = dims[dim];
@@ -307,23 +309,23 @@ void ReshardGraph::permuteFrom(size_t dim, int64_t shards, unsigned position, ui
 
 void ReshardGraph::replay(const LayoutKey &from, const LayoutKey &to, const ReshardMove &move,
                           ReshardBuilder &builder) const {
-  switch (move.kind) {
-  case ReshardStep::Slice:
+  if (!move.collective)
     return builder.slice(move.dim, axes[move.axis]);
-  case ReshardStep::ReduceScatter:
+  switch (*move.collective) {
+  case CollectiveKind::ReduceScatter:
     return builder.reduceScatter(move.dim, axes[move.axis]);
-  case ReshardStep::AllGather:
-    return builder.gather(move.dim);
-  case ReshardStep::AllToAll:
-    return builder.exchange(move.dim, move.splitDim, move.count);
-  case ReshardStep::AllReduce: {
+  case CollectiveKind::AllGather:
+    return builder.allGather(move.dim);
+  case CollectiveKind::AllToAll:
+    return builder.allToAll(move.dim, move.splitDim, move.count);
+  case CollectiveKind::AllReduce: {
     AxisList list;
     for (unsigned axis = 0; axis < axes.size(); ++axis)
       if (move.mask >> axis & 1)
         list.push_back(axes[axis]);
     return builder.allReduce(list);
   }
-  case ReshardStep::Permute: {
+  case CollectiveKind::Permute: {
     Layout before = decode(from), after = decode(to);
     return builder.permute(after, *getPermute(problem.mesh, problem.shape, before, after));
   }

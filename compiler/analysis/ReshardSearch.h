@@ -26,12 +26,12 @@ using LayoutKey = std::array<uint8_t, 16>;
 /// The step of an edge. A slice, a reduce_scatter and an all_gather are of one axis: over several
 /// one after the other is as cheap, and possible where dimensions are padded.
 struct ReshardMove {
-  ReshardStep::Kind kind = ReshardStep::Slice;
-  uint8_t axis = 0;     ///< Slice, ReduceScatter: a number in LayoutKey
-  uint8_t dim = 0;      ///< as in ReshardStep
-  uint8_t splitDim = 0; ///< AllToAll
-  uint8_t count = 0;    ///< AllToAll: how many axes
-  uint16_t mask = 0;    ///< AllReduce: a bit for each axis
+  std::optional<CollectiveKind> collective; ///< as in ReshardStep
+  uint8_t axis = 0;                         ///< Slice, ReduceScatter: a number in LayoutKey
+  uint8_t dim = 0;                          ///< as in ReshardStep
+  uint8_t splitDim = 0;                     ///< AllToAll
+  uint8_t count = 0;                        ///< AllToAll: how many axes
+  uint16_t mask = 0;                        ///< AllReduce: a bit for each axis
 };
 
 class ReshardGraph {
@@ -71,10 +71,10 @@ private:
   void load(const LayoutKey &key);
   double cost(CollectiveKind kind, uint32_t mask, double localBytes) const;
   bool mayAppend(size_t dim, unsigned axis) const;
-  void splits(Visitor visit) const;
+  void slicesAndReduceScatters(Visitor visit) const;
   void allReduces(Visitor visit) const;
-  void gathers(Visitor visit) const;
-  void exchanges(Visitor visit) const;
+  void allGathers(Visitor visit) const;
+  void allToAlls(Visitor visit) const;
   void permutes(Visitor visit);
   void permuteFrom(size_t dim, int64_t shards, unsigned position, uint32_t free, Visitor visit);
 

@@ -225,10 +225,15 @@ static void joinSteps(const ReshardProblem &problem, ReshardSteps &plan) {
   Layout now = problem.from;
   for (const ReshardStep &step : plan.steps) {
     ReshardStep *last = joined.empty() ? nullptr : &joined.back();
-    bool same = last && last->kind == step.kind && last->dim == step.dim;
+    bool same = last && last->collective == step.collective && last->dim == step.dim;
     AxisList &list = now.dims.empty() ? now.partial : now.dims[step.dim];
-    switch (step.kind) {
-    case ReshardStep::AllGather:
+    if (!step.collective) {
+      list.append(step.axes);
+      joined.push_back(step);
+      continue;
+    }
+    switch (*step.collective) {
+    case CollectiveKind::AllGather:
       list.truncate(list.size() - step.axes.size());
       if (same) {
         AxisList axes = step.axes;
@@ -240,7 +245,7 @@ static void joinSteps(const ReshardProblem &problem, ReshardSteps &plan) {
         }
       }
       break;
-    case ReshardStep::ReduceScatter:
+    case CollectiveKind::ReduceScatter:
       list.append(step.axes);
       if (same) {
         AxisList axes = last->axes;
@@ -254,16 +259,13 @@ static void joinSteps(const ReshardProblem &problem, ReshardSteps &plan) {
         }
       }
       break;
-    case ReshardStep::Slice:
-      list.append(step.axes);
-      break;
-    case ReshardStep::AllToAll:
+    case CollectiveKind::AllToAll:
       list.truncate(list.size() - step.axes.size());
       now.dims[step.splitDim].append(step.axes);
       break;
-    case ReshardStep::AllReduce:
+    case CollectiveKind::AllReduce:
       break;
-    case ReshardStep::Permute:
+    case CollectiveKind::Permute:
       return; // a layout that the step does not say; plans with one are short
     }
     joined.push_back(step);

@@ -8,6 +8,7 @@
 #define DTC_COMPILER_ANALYSIS_RESHARDSTEPS_H
 
 #include "compiler/analysis/Layout.h"
+#include "support/Kinds.h"
 
 #include <map>
 #include <optional>
@@ -18,15 +19,15 @@ namespace dtc {
 /// One step of a reshard. Ranks in a group are row-major over `axes`.
 ///
 /// Sizes are those of a shard, in elements, padding included; a step says what its emitter needs:
-///  * before a Slice, ReduceScatter or AllToAll, the dimension that is split is padded at its end
+///  * before a slice, ReduceScatter or AllToAll, the dimension that is split is padded at its end
 ///  to
 ///    `splitSize` times the number of devices in `axes` (the value of the padding does not matter);
 ///  * after an AllGather or AllToAll, the dimension that is joined is cut to its first
 ///    `gatheredSize` elements.
 /// Where dimensions divide, neither changes anything.
 ///
-///   kind            what it does to the layout
-///   Slice           appends unused axes to `dim`
+///   collective      what it does to the layout
+///   none: a slice   appends unused axes to `dim`
 ///   AllReduce       completes the sum over partial axes
 ///   ReduceScatter   completes the sum over partial axes and appends them to `dim`
 ///   AllGather       removes the last axes of `dim`
@@ -36,12 +37,12 @@ namespace dtc {
 ///                   `axes`) whose rank is the receiver's own number, row-major over `sourceAxes`:
 ///                   the same axes in another order.
 struct ReshardStep {
-  enum Kind { Slice, AllReduce, ReduceScatter, AllGather, AllToAll, Permute } kind;
+  std::optional<CollectiveKind> collective; ///< none of a slice, which moves nothing
   AxisList axes;
   int64_t dim = 0;          ///< not AllReduce, Permute
   int64_t splitDim = 0;     ///< AllToAll only
   int64_t gatheredSize = 0; ///< AllGather, AllToAll: the size of `dim` after the step
-  /// Slice, ReduceScatter: the size of `dim` after the step. AllToAll: the size of `splitDim`.
+  /// Of a slice, ReduceScatter: the size of `dim` after the step. AllToAll: the size of `splitDim`.
   int64_t splitSize = 0;
   AxisList sourceAxes; ///< Permute only
 };

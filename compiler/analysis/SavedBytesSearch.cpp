@@ -1,4 +1,4 @@
-//===- SavedBytesSearch.cpp - Search for the saved bytes of a device ------------===//
+//===- SavedBytesSearch.cpp - Search for the saved bytes of a device ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -70,7 +70,7 @@ std::optional<int64_t> SavedBytesSearch::next() const {
       share = -atFrom / (atTo - atFrom);
     else if (!low)
       share = 0;
-    // Where most of what lies between the two leads to the lower one, the rest probably does too:
+    // Where most of what is between the two leads to the lower one, the rest probably does too:
     // one plan at the end tells.
     if (low && 2 * (to - from) <= low->bound - low->kept)
       share = 1;

@@ -107,25 +107,27 @@ public:
   }
 
 private:
-  /// What lies between a place and the next, and cannot be cut.
-  int64_t piece(int place) const { return before[place + 1] - before[place]; }
+  /// The seconds of the ops between a place and the next: an indivisible part.
+  int64_t indivisible(int place) const { return before[place + 1] - before[place]; }
 
   int64_t stageCost(int from, int to) const {
     return before[to] - before[from] + cut[from] + cut[to];
   }
 
-  /// No bottleneck is less than an even share, nor than the least stage that has a given piece.
+  /// No bottleneck is less than an even share, nor than the least stage that has a given
+  /// indivisible part.
   int64_t lowerBound() const {
     std::vector<int64_t> right(last + 1, 0); // what a stage takes from a place to its end, at least
     for (int place = last - 1; place > 0; --place) {
       bool fixed = lastFixed[place + 1] == place;
-      right[place] = fixed ? cut[place] : std::min(cut[place], piece(place) + right[place + 1]);
+      right[place] =
+          fixed ? cut[place] : std::min(cut[place], indivisible(place) + right[place + 1]);
     }
     int64_t bound = before[last] / stages, left = 0;
     for (int place = 0; place < last; ++place) {
       bool fixed = lastFixed[place + 1] == place;
-      left = place == 0 || fixed ? cut[place] : std::min(cut[place], piece(place - 1) + left);
-      bound = std::max(bound, left + piece(place) + right[place + 1]);
+      left = place == 0 || fixed ? cut[place] : std::min(cut[place], indivisible(place - 1) + left);
+      bound = std::max(bound, left + indivisible(place) + right[place + 1]);
     }
     return bound;
   }
@@ -200,17 +202,17 @@ private:
     }
   }
 
-  /// An even share of what is before a place for each of `count` stages, as a fraction. What cannot
-  /// be cut and takes more than the share has a stage of its own. (There are fewer such pieces than
-  /// stages: as many as there are stages would take more than the whole.)
+  /// An even share of what is before a place for each of `count` stages, as a fraction. An
+  /// indivisible part that takes more than the share has a stage of its own. (There are fewer such
+  /// parts than stages: as many as there are stages would take more than the whole.)
   std::pair<int64_t, int64_t> evenShare(int place, int count) {
     int64_t seconds = before[place] + 2 * cuts(count, place) - cut[place];
     std::pair<int64_t, int64_t> share(seconds, count);
     while (true) {
       std::pair<int64_t, int64_t> less(seconds, count);
       for (int p = 0; p < place; ++p)
-        if (piece(p) * share.second > share.first) {
-          less.first -= piece(p);
+        if (indivisible(p) * share.second > share.first) {
+          less.first -= indivisible(p);
           --less.second;
         }
       if (less == share)

@@ -43,8 +43,8 @@ MaybeError checkPartition(const StagePartitionProblem &problem);
 ///   2. among those, the least seconds of cuts in sum;
 ///   3. among those, from the last stage to the first, the stage whose seconds, cuts included, are
 ///      closest to an even share of what is left: the mean of the stages that are left, where
-///      pieces that cannot be cut and take more than that are not counted, and have stages of their
-///      own;
+///      indivisible parts (see mayCut) that take more than that are not counted, and have stages of
+///      their own;
 ///   4. where two are as close, the longer one.
 /// So stages other than the slowest are even, too, where that costs no transfers.
 ///

@@ -1,4 +1,4 @@
-//===- CandidateSearch.h - Search for the fastest candidate that fits ----------===//
+//===- CandidateSearch.h - Search for the fastest candidate that fits -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -29,7 +29,7 @@ namespace dtc {
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
-/// Takes a model to the local view of the whole program.
+/// Takes a model to the local view of the whole function.
 mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options);
 
 /// Takes the local view of an entry point to exec IR; null after errors. What is kept for the

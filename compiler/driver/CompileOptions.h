@@ -24,7 +24,7 @@
 
 namespace dtc {
 
-/// The program that is compiled from the model's function.
+/// What is compiled from the model's function.
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients
@@ -75,7 +75,7 @@ struct CompileOptions {
   /// Empty: the module's own mesh, or one device.
   MeshSizes mesh;
   /// "logical=axis+axis", or "argument#dimension=axis+axis" (see dtc-name-dimensions); what they do
-  /// not name follows defaultShardings.
+  /// not name follows defaultAxisMap.
   std::vector<std::string> shard;
   int64_t microbatches = 1;
   /// Gradients can be accumulated over several batches also with a single microbatch; with several
@@ -85,12 +85,12 @@ struct CompileOptions {
   /// fsdp where the mesh has it, else dp.
   int64_t zero = 0;
   std::vector<std::string> zeroAxes;
-  /// Sequence parallelism: what lies between the tensor-parallel ops of a layer is split along the
+  /// Sequence parallelism: what is between the tensor-parallel ops of a layer is split along the
   /// sequence over tp (Korthikanti et al. 2022).
   bool sequenceParallel = false;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
-  /// Every collective runs alone, where it stands, with nothing beside it.
+  /// Every collective runs alone, where its op is, with nothing beside it.
   bool noOverlap = false;
   /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
   int64_t prefetch = 1;

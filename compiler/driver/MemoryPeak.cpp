@@ -1,4 +1,4 @@
-//===- MemoryPeak.cpp - Peak memory of a program ------------------------===//
+//===- MemoryPeak.cpp - Peak memory of a program --------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -22,7 +22,7 @@ static std::string describe(exec::BufferOp buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << exec::stringifyBufferKind(buffer.getKind()) << " " << type.getElementType() << "[";
+  os << name(buffer.getKind()) << " " << type.getElementType() << "[";
   llvm::interleaveComma(type.getShape(), os);
   os << "] of " << describeLocation(buffer.getLoc());
   if (int64_t slots = buffer.getSlots().value_or(0); slots > 1)
@@ -44,9 +44,9 @@ MemoryPeak dtc::findPeak(ModuleOp module) {
   }
   ++count;
   Liveness liveness(largest);
-  auto lifetimes = liveness.compute();
+  auto liveRanges = liveness.compute();
   std::vector<LiveRange> list;
-  for (auto &entry : lifetimes)
+  for (auto &entry : liveRanges)
     list.push_back(entry.second);
   int at = assignOffsets(list).peak;
   MemoryPeak peak{count > 1
@@ -61,10 +61,10 @@ MemoryPeak dtc::findPeak(ModuleOp module) {
     peak.moment = describeLocation(instruction->getLoc()) + ", in the task \"" +
                   cast<exec::TaskOp>(instruction->getParentOp()).getSymName().str() + "\"";
   }
-  for (auto &[buffer, lifetime] : lifetimes)
-    if (lifetime.first <= at && at <= lifetime.last)
+  for (auto &[buffer, liveRange] : liveRanges)
+    if (liveRange.first <= at && at <= liveRange.last)
       peak.largest.push_back(
-          {describe(cast<exec::BufferOp>(buffer)), lifetime.bytes, buffer->getLoc()});
+          {describe(cast<exec::BufferOp>(buffer)), liveRange.bytes, buffer->getLoc()});
   llvm::stable_sort(peak.largest, [](const MemoryPeak::Tensor &a, const MemoryPeak::Tensor &b) {
     return a.bytes > b.bytes;
   });

@@ -64,7 +64,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isStrategy = true});
   options.push_back({.name = "zero",
                      .member = &O::zero,
-                     .help = "ZeRO's stage: 1 splits the optimizer's state over the data axis, 2 "
+                     .help = "ZeRO stage: 1 splits the optimizer's state over the data axis, 2 "
                              "gradients too, 3 parameters too",
                      .range = range(0, 3),
                      .isStrategy = true,

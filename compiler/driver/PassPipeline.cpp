@@ -1,4 +1,4 @@
-//===- PassPipeline.cpp - Pass pipelines of a compilation ---------------------===//
+//===- PassPipeline.cpp - Pass pipelines of a compilation -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -50,7 +50,7 @@ static bool hasSingleMicrobatch(const ResolvedOptions &options) {
   return !microbatchAxis(options).empty() && (options.modelHasMesh || options.microbatches == 1);
 }
 
-std::vector<std::string> dtc::defaultShardings(const ResolvedOptions &options) {
+std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
   std::vector<std::string> map, batch;
   for (const char *axis : {"dp", "fsdp"})
     if (options.hasAxis(axis))
@@ -62,7 +62,7 @@ std::vector<std::string> dtc::defaultShardings(const ResolvedOptions &options) {
   if (options.hasAxis("tp")) {
     for (const char *logical : kTensorAxisNames)
       map.push_back(std::string(logical) + "=tp");
-    // After the others: inside a block, heads and the MLP's dimension are what is split.
+    // After the others: inside attention and the MLP, heads and the inner dimension are split.
     if (options.sequenceParallel)
       map.push_back("residual_seq=tp@1");
   }
@@ -98,7 +98,7 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
   }
   module.getContext()->loadDialect<dist::DistDialect>();
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  // What is wrong with the mesh or the map is not at a place of the model.
+  // What is wrong with the mesh or the axis map is not at a place of the model.
   auto loc = FileLineColLoc::get(module.getContext(), "<command line>", 1, 1);
   SmallVector<Attribute> axes;
   auto emitError = [&] { return mlir::emitError(loc); };
@@ -171,7 +171,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   // A batch that the user maps to devices is split into microbatches as well.
   if (std::string micro = microbatchAxis(options); !micro.empty())
     propagate.batchAxes = {micro};
-  std::vector<std::string> defaults = defaultShardings(options);
+  std::vector<std::string> defaults = defaultAxisMap(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
   // With a replicated batch every device along dp would compute the same.
   propagate.mustSplit = {"batch"};

@@ -1,4 +1,4 @@
-//===- PassPipeline.h - Pass pipelines of a compilation -----------------------===//
+//===- PassPipeline.h - Pass pipelines of a compilation -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -27,7 +27,7 @@ class Cluster;
 
 struct RecomputeActivationsPassOptions;
 
-/// The logical axes that are split over tp without a map that says otherwise.
+/// The logical axes that are split over tp without an axis map that says otherwise.
 inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "vocab"};
 
 /// Registers every dialect that a module may contain between the passes.
@@ -36,7 +36,7 @@ void registerDialects(mlir::DialectRegistry &registry);
 /// The axis map that holds without --shard, for the axes that the mesh has: Megatron's
 /// (Shoeybi et al. 2019, section 3). The batch is split over dp and fsdp, heads, the MLP's inner
 /// dimension and the vocabulary over tp.
-std::vector<std::string> defaultShardings(const ResolvedOptions &options);
+std::vector<std::string> defaultAxisMap(const ResolvedOptions &options);
 
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.
 mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &options);
@@ -44,7 +44,7 @@ mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &op
 /// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
 int64_t chunksOf(const ResolvedOptions &options);
 
-/// Adds the passes from a model to the local view of the whole program.
+/// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 
 /// What dtc-recompute-activations, the first of the passes from there, is asked for.

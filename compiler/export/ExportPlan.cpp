@@ -11,6 +11,7 @@
 #include "dialects/exec/Exec.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanReader.h"
+#include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -44,7 +45,7 @@ private:
   LogicalResult exportTask(exec::TaskOp task);
   void exportRun(exec::RunOp run);
   void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
-  uint32_t sourceIndex(const Twine &text);
+  uint32_t locationIndex(const Twine &text);
   uint32_t reasonIndex(DictionaryAttr reason);
   uint32_t indexOf(Value buffer) const { return buffers.at(buffer); }
 
@@ -57,17 +58,17 @@ private:
   llvm::DenseMap<Attribute, uint32_t> slotMaps;
   llvm::StringMap<uint32_t> tasks;
   llvm::StringMap<int> states;
-  llvm::StringMap<uint32_t> sources;
+  llvm::StringMap<uint32_t> locations;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
 };
 
 } // namespace
 
-uint32_t Exporter::sourceIndex(const Twine &text) {
-  auto [it, fresh] = sources.try_emplace(text.str(), plan.sources_size());
+uint32_t Exporter::locationIndex(const Twine &text) {
+  auto [it, fresh] = locations.try_emplace(text.str(), plan.locations_size());
   if (fresh)
-    plan.add_sources(it->first().str());
+    plan.add_locations(it->first().str());
   return it->second;
 }
 
@@ -83,7 +84,7 @@ uint32_t Exporter::reasonIndex(DictionaryAttr reason) {
   };
   auto place = [&](StringRef key) {
     std::string name = text(key);
-    return name.empty() ? 0 : sourceIndex(name);
+    return name.empty() ? 0 : locationIndex(name);
   };
   plan::Reason *out = plan.add_reasons();
   out->set_value(text("value"));
@@ -95,18 +96,13 @@ uint32_t Exporter::reasonIndex(DictionaryAttr reason) {
   return it->second;
 }
 
-static plan::DType toDType(Type type) {
-  if (type.isF32())
-    return plan::F32;
-  if (type.isF64())
-    return plan::F64;
-  if (type.isBF16())
-    return plan::BF16;
-  if (type.isF16())
-    return plan::F16;
-  if (type.isInteger(32))
-    return plan::I32;
-  return plan::BOOL;
+static DType dtypeOf(Type elementType) {
+  return elementType.isF32()         ? DType::F32
+         : elementType.isF64()       ? DType::F64
+         : elementType.isBF16()      ? DType::BF16
+         : elementType.isF16()       ? DType::F16
+         : elementType.isInteger(32) ? DType::I32
+                                     : DType::Bool;
 }
 
 void Exporter::exportSharding(dist::ShardingAttr attr, plan::Sharding &out) {
@@ -121,11 +117,11 @@ void Exporter::exportBuffer(exec::BufferOp buffer) {
   buffers[buffer] = program->buffers_size();
   auto type = cast<MemRefType>(buffer.getType());
   plan::Buffer *out = program->add_buffers();
-  out->set_dtype(toDType(type.getElementType()));
+  out->set_dtype(toPlan(dtypeOf(type.getElementType())));
   for (int64_t size : type.getShape())
     out->add_shape(size);
   out->set_offset(*buffer.getOffset());
-  out->set_kind(static_cast<plan::Buffer::Kind>(buffer.getKind()));
+  out->set_kind(toPlan(buffer.getKind()));
   out->set_slots(buffer.getSlots().value_or(0));
   if (DenseI64ArrayAttr map = buffer.getSlotMapAttr())
     exportSlotMap(map, *out);
@@ -187,7 +183,7 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
 }
 
 LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out) {
-  out.set_source(sourceIndex(describeLocation(op.getLoc())));
+  out.set_location(locationIndex(describeLocation(op.getLoc())));
   if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
     plan::KernelCall &call = *out.mutable_kernel();
     call.set_kernel(kernel.getKernel().str());
@@ -218,11 +214,9 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
   }
   auto collective = cast<exec::CollectiveOp>(op);
   plan::Collective &to = *out.mutable_collective();
-  to.set_kind(static_cast<plan::Collective::Kind>(collective.getKind()));
+  to.set_kind(toPlan(collective.getKind()));
   if (auto reduction = collective.getReduction())
-    to.set_reduction(*reduction == dist::ReductionKind::Sum   ? plan::Collective::SUM
-                     : *reduction == dist::ReductionKind::Max ? plan::Collective::MAX
-                                                              : plan::Collective::MIN);
+    to.set_reduction(toPlan(*reduction));
   for (auto axis : collective.getAxes().getAsRange<StringAttr>())
     to.add_axes(axis.str());
   if (auto sources = collective.getSourceAxes())
@@ -298,7 +292,7 @@ void Exporter::exportState(exec::StateOp state) {
     out->add_file_shape(size);
   for (int64_t size : state.getShape())
     out->add_shape(size);
-  out->set_dtype(toDType(cast<MemRefType>(state.getBuffer().getType()).getElementType()));
+  out->set_dtype(toPlan(dtypeOf(cast<MemRefType>(state.getBuffer().getType()).getElementType())));
   exportSharding(state.getSharding(), *out->mutable_sharding());
   exportInit(state.getInitAttr(), *out->mutable_init());
   out->set_buffer(indexOf(state.getBuffer()));
@@ -315,7 +309,7 @@ void Exporter::exportInput(exec::InputOp input) {
                     .Default(plan::Input::DATA));
   for (int64_t size : input.getShape())
     out->add_shape(size);
-  out->set_dtype(toDType(cast<MemRefType>(input.getBuffer().getType()).getElementType()));
+  out->set_dtype(toPlan(dtypeOf(cast<MemRefType>(input.getBuffer().getType()).getElementType())));
   exportSharding(input.getSharding(), *out->mutable_sharding());
   out->set_buffer(indexOf(input.getBuffer()));
   out->set_index_limit(input.getIndexLimit().value_or(0));
@@ -328,7 +322,7 @@ void Exporter::exportOutput(exec::OutputOp output) {
   out->set_name(output.getOutputName().str());
   for (int64_t size : output.getShape())
     out->add_shape(size);
-  out->set_dtype(toDType(cast<MemRefType>(output.getBuffer().getType()).getElementType()));
+  out->set_dtype(toPlan(dtypeOf(cast<MemRefType>(output.getBuffer().getType()).getElementType())));
   exportSharding(output.getSharding(), *out->mutable_sharding());
   out->set_buffer(indexOf(output.getBuffer()));
 }
@@ -336,7 +330,7 @@ void Exporter::exportOutput(exec::OutputOp output) {
 void Exporter::exportTransfer(exec::TransferOp transfer) {
   transfers[transfer.getSymName()] = program->transfers_size();
   plan::Transfer *out = program->add_transfers();
-  out->set_kind(static_cast<plan::Transfer::Kind>(transfer.getKind()));
+  out->set_kind(toPlan(transfer.getKind()));
   out->set_peer(transfer.getPeer());
   out->set_channel(transfer.getChannel());
   for (Value buffer : transfer.getBuffers())
@@ -348,7 +342,7 @@ LogicalResult Exporter::exportTask(exec::TaskOp task) {
   plan::Task *out = program->add_tasks();
   out->set_name(task.getSymName().str());
   if (auto pass = task.getPass())
-    out->set_kind(static_cast<plan::Task::Kind>(*pass));
+    out->set_kind(toPlan(*pass));
   out->set_stage(task.getStage().value_or(0));
   if (auto seconds = task.getSeconds())
     out->set_seconds(seconds->convertToDouble());
@@ -420,8 +414,8 @@ LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
   plan.set_model(modelName.str());
   if (entry)
     plan.set_entry(entry.str());
-  sources["unknown"] = 0;
-  plan.add_sources("unknown");
+  locations["unknown"] = 0;
+  plan.add_locations("unknown");
   plan.add_reasons(); // index 0: no reason is known
   if (auto lora = module->getAttrOfType<DictionaryAttr>(kLoraAttrName)) {
     plan.mutable_lora()->set_rank(lora.getAs<IntegerAttr>("rank").getInt());

@@ -31,9 +31,9 @@ public:
                  const ImportOptions &options)
       : model(context, optionsFor(family, options), family.names.model, family.names.head),
         family(family), names(family.names), config(config), options(options),
-        normal(Init::normal(config.initializerRange)),
+        normal(model.normal(config.initializerRange)),
         residual(family.scalesResidualInit
-                     ? Init::normal(config.initializerRange /
+                     ? model.normal(config.initializerRange /
                                     std::sqrt(2.0 * double(config.layers.size())))
                      : normal) {}
 
@@ -49,11 +49,11 @@ private:
     Value q, k, v;
   };
 
-  Value weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init);
+  Value weightOf(llvm::StringRef name, const Side &in, const Side &out, mlir::Attribute init);
   /// Of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
   std::string equation(Value x, const Side &in, const Side &out) const;
   Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
-               Init init);
+               mlir::Attribute init);
   Value norm(Value x);
   Value normUnder(const std::string &layer, Value x);
   Value addToStream(Value x, Value part, const std::string &normAfter);
@@ -78,7 +78,7 @@ private:
   const ParameterNames &names;
   const DecoderConfig &config;
   const ImportOptions &options;
-  Init normal, residual;
+  mlir::Attribute normal, residual;
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
       keys{{config.kvHeads, config.headSize}, "he"}, inner{{config.mlp}, "f"};
   Value table; ///< the embedding
@@ -90,7 +90,8 @@ private:
 // Parts of layers
 //===----------------------------------------------------------------------===//
 
-Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out, Init init) {
+Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out,
+                               mlir::Attribute init) {
   std::string weight = parameterName(name, "weight");
   if (family.isTransposed)
     return model.addParameter(weight, {in.dims, out.dims}, init);
@@ -106,12 +107,12 @@ std::string DecoderBuilder::equation(Value x, const Side &in, const Side &out) c
 }
 
 Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
-                             bool hasBias, Init init) {
+                             bool hasBias, mlir::Attribute init) {
   Value weight = weightOf(name, in, out, init);
   Value y = model.einsum(equation(x, in, out), x, weight);
   if (hasBias)
     y = model.addBias(y,
-                      model.addParameter(parameterName(name, "bias"), {out.dims}, Init::zeros()));
+                      model.addParameter(parameterName(name, "bias"), {out.dims}, model.zeros()));
   return model.adapt(y, model.addAdapter(name, x, in.dims, out.dims));
 }
 
@@ -161,7 +162,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
   int64_t third = perHead ? 1 : 0;
   Value weight = weightOf(names.queries, stream, all, normal), bias;
   if (config.queryBias)
-    bias = model.addParameter(names.queries + ".bias", {all.dims}, Init::zeros());
+    bias = model.addParameter(names.queries + ".bias", {all.dims}, model.zeros());
   Adapter adapter = model.addAdapter(names.queries, x, stream.dims, all.dims);
   auto project = [&](int64_t which) {
     Value part = model.select(weight, third + (family.isTransposed ? 1 : 0), which);
@@ -296,7 +297,7 @@ Value DecoderBuilder::embedPatches() {
   Value weight = model.addParameter(
       "weight",
       {{config.embed}, {{images.channels}}, {{images.patchHeight}}, {{images.patchWidth}}}, normal);
-  Value bias = model.addParameter("bias", {{config.embed}}, Init::zeros());
+  Value bias = model.addParameter("bias", {{config.embed}}, model.zeros());
   x = model.addBias(model.einsum("bschw,dchw->bsd", x, weight), bias);
   Value classToken = parameterOf(names.classToken, {{{1}}, {{1}}, {config.embed}});
   x = model.prependRow(classToken, x);
@@ -351,7 +352,7 @@ Value DecoderBuilder::tokenHead(Value x) {
   logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
   if (!names.headBias.empty()) {
     model.beginTopLevelLayer(names.headBias);
-    logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, Init::zeros()));
+    logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, model.zeros()));
   }
   if (config.logitSoftcap != 0)
     logits = model.softcap(logits, config.logitSoftcap);

@@ -103,18 +103,13 @@ RankedTensorType ModelBuilder::getType(ArrayRef<int64_t> shape) {
   return RankedTensorType::get(shape, elementType);
 }
 
-Attribute ModelBuilder::getInit(Init init) {
-  switch (init.kind) {
-  case Init::Kind::Zeros:
-    return ZerosAttr::get(builder.getContext());
-  case Init::Kind::Ones:
-    return OnesAttr::get(builder.getContext());
-  case Init::Kind::Normal:
-    return NormalAttr::get(builder.getContext(), init.scale);
-  case Init::Kind::Uniform:
-    return UniformAttr::get(builder.getContext(), init.scale);
-  }
-  llvm_unreachable("all kinds are handled");
+Attribute ModelBuilder::zeros() { return ZerosAttr::get(builder.getContext()); }
+Attribute ModelBuilder::ones() { return OnesAttr::get(builder.getContext()); }
+Attribute ModelBuilder::normal(double stddev) {
+  return NormalAttr::get(builder.getContext(), stddev);
+}
+Attribute ModelBuilder::uniform(double bound) {
+  return UniformAttr::get(builder.getContext(), bound);
 }
 
 /// Adds an argument that is `kind` (a parameter or an input) called `name`.
@@ -133,7 +128,7 @@ Value ModelBuilder::addArgument(unsigned index, Type type, StringRef kind, Strin
 }
 
 Value ModelBuilder::addParameter(const Twine &name, const std::vector<std::vector<Dim>> &shape,
-                                 Init init) {
+                                 Attribute init) {
   SmallVector<int64_t> sizes, viewSizes;
   SmallVector<StringRef> axes, viewAxes;
   for (const std::vector<Dim> &dims : shape) {
@@ -148,7 +143,7 @@ Value ModelBuilder::addParameter(const Twine &name, const std::vector<std::vecto
     axes.push_back(dims.size() == 1 ? dims.front().axis : StringRef());
   }
   Value parameter = addArgument(numParameters++, getType(sizes), DtcDialect::kParamAttrName,
-                                layerPrefix + name.str(), axes, getInit(init));
+                                layerPrefix + name.str(), axes, init);
   if (viewSizes.size() == sizes.size())
     return parameter;
   auto view = ReshapeOp::create(builder, loc, getType(viewSizes), parameter);
@@ -164,7 +159,7 @@ static int64_t numElements(const std::vector<Dim> &dims) {
 }
 
 std::vector<Value> ModelBuilder::addRows(const Twine &name, ArrayRef<std::vector<Dim>> parts,
-                                         const std::vector<Dim> &in, Init init) {
+                                         const std::vector<Dim> &in, Attribute init) {
   std::string tensor = name.str();
   int64_t begin = 0;
   std::vector<Value> values;
@@ -292,7 +287,7 @@ Value ModelBuilder::adapterInput(StringRef name, Value x, const std::vector<Dim>
   llvm::SaveAndRestore prefixed(layerPrefix, std::string(kAdapterPrefix) + module + ".");
   // PEFT draws lora_A by torch's kaiming_uniform_ with a = sqrt(5), which comes to this bound.
   Value a = addParameter("lora_A.weight", {{rank}, in},
-                         Init::uniform(1 / std::sqrt(static_cast<double>(numElements(in)))));
+                         uniform(1 / std::sqrt(static_cast<double>(numElements(in)))));
   addUp(rank);
   // The input's dimensions after batch and sequence, as an einsum names them.
   std::string letters = StringRef("ijk").take_front(in.size()).str();
@@ -310,7 +305,7 @@ Adapter ModelBuilder::addAdapter(StringRef name, Value x, const std::vector<Dim>
                                  const std::vector<Dim> &out) {
   Adapter adapter;
   adapter.down = adapterInput(name, x, in, [&](Dim rank) {
-    adapter.up = addParameter("lora_B.weight", {out, {rank}}, Init::zeros());
+    adapter.up = addParameter("lora_B.weight", {out, {rank}}, zeros());
   });
   return adapter;
 }
@@ -319,7 +314,7 @@ std::vector<Adapter> ModelBuilder::addAdapters(StringRef name, Value x, const st
                                                ArrayRef<std::vector<Dim>> parts) {
   std::vector<Adapter> adapters(parts.size());
   Value down = adapterInput(name, x, in, [&](Dim rank) {
-    std::vector<Value> rows = addRows("lora_B.weight", parts, {rank}, Init::zeros());
+    std::vector<Value> rows = addRows("lora_B.weight", parts, {rank}, zeros());
     for (auto [adapter, up] : llvm::zip_equal(adapters, rows))
       adapter.up = up;
   });
@@ -366,14 +361,14 @@ Value ModelBuilder::addPositions(Value x, Value table, int64_t first) {
 
 Value ModelBuilder::layerNorm(Value x, double eps) {
   Dim width{shapeOf(x).back(), "embed"};
-  Value gamma = addParameter("weight", {{width}}, Init::ones());
-  Value beta = addParameter("bias", {{width}}, Init::zeros());
+  Value gamma = addParameter("weight", {{width}}, ones());
+  Value beta = addParameter("bias", {{width}}, zeros());
   return LayerNormOp::create(builder, loc, x, gamma, beta, eps).getY();
 }
 
 Value ModelBuilder::rmsNorm(Value x, double eps, bool plusOne, StringRef name, StringRef axis) {
   Dim width{shapeOf(x).back(), axis};
-  Value gamma = addParameter(name, {{width}}, plusOne ? Init::zeros() : Init::ones());
+  Value gamma = addParameter(name, {{width}}, plusOne ? zeros() : ones());
   if (plusOne)
     gamma = add(gamma, constant({width.size}, 1));
   return RmsNormOp::create(builder, loc, x, gamma, eps).getY();
@@ -485,7 +480,7 @@ Value ModelBuilder::meanLoss(Value logits) {
   double part = 1 / double(cast<RankedTensorType>(labels.getType()).getNumElements());
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   auto mean = [&](Value value) {
-    Value sum = ReduceOp::create(builder, loc, value, ReduceKind::Sum, dims);
+    Value sum = ReduceOp::create(builder, loc, value, ReductionKind::Sum, dims);
     Value factor = constant({}, part);
     return mul(sum, factor);
   };

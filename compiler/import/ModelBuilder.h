@@ -36,17 +36,6 @@ struct Dim {
   llvm::StringRef axis = "";
 };
 
-/// How a parameter starts.
-struct Init {
-  enum class Kind { Zeros, Ones, Normal, Uniform } kind;
-  double scale = 0; ///< the standard deviation, or the bound
-
-  static Init zeros() { return {Kind::Zeros}; }
-  static Init ones() { return {Kind::Ones}; }
-  static Init normal(double stddev) { return {Kind::Normal, stddev}; }
-  static Init uniform(double bound) { return {Kind::Uniform, bound}; }
-};
-
 /// The functions that models apply element by element in their MLPs.
 enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
 
@@ -94,16 +83,22 @@ public:
   /// The same for a layer whose parameters are named without the model's prefix ("lm_head").
   void beginTopLevelLayer(const llvm::Twine &name);
 
+  // Initializers of parameters.
+  mlir::Attribute zeros();
+  mlir::Attribute ones();
+  mlir::Attribute normal(double stddev);
+  mlir::Attribute uniform(double bound);
+
   /// A new parameter of the current layer. The parameter has a dimension for each list in `shape`,
   /// the product of the list's sizes; the value returned has a dimension for each element, in
   /// order. So {{embed}, {heads, headSize}} is a parameter [D, H*E], viewed as [D, H, E].
   mlir::Value addParameter(const llvm::Twine &name, const std::vector<std::vector<Dim>> &shape,
-                           Init init);
+                           mlir::Attribute init);
 
   /// Parameters that are one tensor `name` in weights files (plan/FileTensors.h), its rows in the
   /// order of `parts`: each is [part..., in...].
   std::vector<mlir::Value> addRows(const llvm::Twine &name, llvm::ArrayRef<std::vector<Dim>> parts,
-                                   const std::vector<Dim> &in, Init init);
+                                   const std::vector<Dim> &in, mlir::Attribute init);
 
   /// Ends the function: `loss` is its result. The builder is of no use afterwards. Returns null,
   /// and reports it, if the options ask for adapters of layers that the model does not have.
@@ -207,7 +202,6 @@ private:
   mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,
                           mlir::Attribute init);
-  mlir::Attribute getInit(Init init);
   /// The scores [B, ..., S, S] where query and key are in one segment, and so little elsewhere that
   /// nothing is left of it after a softmax.
   mlir::Value maskScores(mlir::Value scores);

@@ -29,8 +29,8 @@ static constexpr double kLeastShare = 0.001;
 static constexpr double kMostPadding = 1.1;
 /// A change that gains less than this is noise of estimates.
 static constexpr double kLeastGain = 0.001;
-/// What a map must gain over the default one; and what it may lose where it saves memory that is
-/// not there.
+/// What an axis map must gain over the default one; and what it may lose where it saves memory that
+/// is not there.
 static constexpr double kWorthIt = 0.01;
 
 std::vector<std::string> AxisDecision::entries(bool isSplit) const {
@@ -42,7 +42,7 @@ std::vector<std::string> AxisDecision::entries(bool isSplit) const {
   return result;
 }
 
-/// Whether an entry of a map can speak of the argument: its own signs are not in the name.
+/// Whether an entry of an axis map can speak of the argument: its own signs are not in the name.
 static bool canBeKey(StringRef name) {
   return !name.empty() && name.find_first_of("=,@+#*") == StringRef::npos;
 }
@@ -132,7 +132,7 @@ private:
     for (auto [argument, dim] : group.arguments) {
       decision.arguments.insert(argument);
       LayeredName name = nameOf(argument);
-      // An entry of a map could not be read.
+      // An entry of an axis map could not be read.
       StringRef exact = argumentName(function, argument);
       if (canBeKey(exact))
         dims.push_back({fmt::format("{}#{}", name.text, dim),
@@ -292,7 +292,7 @@ std::vector<std::string> dtc::findBatchDims(func::FuncOp function) {
     if (!type.hasStaticShape() || type.getNumElements() == 0 ||
         (size && type.getDimSize(0) != *size))
       return {};
-    // What has a name is something else, and what a map cannot name cannot be split.
+    // What has a name is something else, and what an axis map cannot name cannot be split.
     auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
     std::string name = argumentName(function, i).str(), key = name + "#0";
     if ((names && !names.empty() && !cast<StringAttr>(names[0]).getValue().empty()) ||
@@ -334,9 +334,9 @@ std::vector<std::string> dtc::batchEntries(ArrayRef<std::string> batchDims,
 //===----------------------------------------------------------------------===//
 
 namespace {
-class MapSearch {
+class AxisMapSearch {
 public:
-  MapSearch(ArrayRef<AxisDecision> decisions, int64_t tp, int64_t mostCosts, AxisMapCosts costs)
+  AxisMapSearch(ArrayRef<AxisDecision> decisions, int64_t tp, int64_t mostCosts, AxisMapCosts costs)
       : decisions(decisions), tp(tp), left(mostCosts), costs(costs) {}
 
   std::vector<std::string> run() {
@@ -444,5 +444,5 @@ private:
 
 std::vector<std::string> dtc::chooseAxisMap(ArrayRef<AxisDecision> decisions, int64_t tp,
                                             int64_t mostCosts, AxisMapCosts costs) {
-  return MapSearch(decisions, tp, mostCosts, costs).run();
+  return AxisMapSearch(decisions, tp, mostCosts, costs).run();
 }

@@ -29,24 +29,24 @@ namespace dtc {
 
 /// Dimensions that tp splits all or none of.
 struct AxisDecision {
-  /// The logical axes that the default map splits over tp, in order. Where there are none, the
-  /// dimensions of arguments are what a map speaks of.
+  /// The logical axes that the default axis map splits over tp, in order. Where there are none, the
+  /// dimensions of arguments are what an axis map speaks of.
   std::vector<std::string> names;
-  /// Of arguments, as a map has them (see ArgumentDims.h), in order.
+  /// Of arguments, as an axis map has them (see ArgumentDims.h), in order.
   std::vector<std::string> dims;
   std::set<unsigned> arguments; ///< that have such a dimension
   int64_t size = 0;             ///< elements of the smallest of them
   double bytes = 0;             ///< of the parameters that have them
 
-  /// Whether the default map splits it.
+  /// Whether the default axis map splits it.
   bool isDefault() const { return !names.empty(); }
-  /// What a map says so that it is split, or is not: nothing where that is the default.
+  /// What an axis map says so that it is split, or is not: nothing where that is the default.
   std::vector<std::string> entries(bool isSplit) const;
 };
 
 /// The decisions that a model leaves, those about most bytes of parameters first. Left out are
-/// dimensions that `fixed`, the user's entries, speaks of, that have a name which the default map
-/// gives no axis, that a value has twice, and that hardly any parameters have. `layerPrefix` is
+/// dimensions that `fixed`, the user's entries, speaks of, that have a name which the default axis
+/// map gives no axis, that a value has twice, and that hardly any parameters have. `layerPrefix` is
 /// that of the repeated layers, as of RepeatedLayers.h, `keptLayers` of which the function has, of
 /// `layers` of the model.
 std::vector<AxisDecision> findAxisDecisions(mlir::func::FuncOp function,
@@ -54,30 +54,30 @@ std::vector<AxisDecision> findAxisDecisions(mlir::func::FuncOp function,
                                             llvm::StringRef layerPrefix, int64_t keptLayers,
                                             int64_t layers);
 
-/// The first dimensions of all inputs, as a map has them, if these are the samples of a batch: of
-/// one size, and no dimension that is split with them is a parameter's.
+/// The first dimensions of all inputs, as an axis map has them, if these are the samples of a
+/// batch: of one size, and no dimension that is split with them is a parameter's.
 std::vector<std::string> findBatchDims(mlir::func::FuncOp function);
 
-/// The entries of a map that split these over the data axes that a mesh has.
+/// The entries of an axis map that split these over the data axes that a mesh has.
 std::vector<std::string> batchEntries(llvm::ArrayRef<std::string> batchDims,
                                       llvm::ArrayRef<std::pair<std::string, int64_t>> mesh);
 
-/// What a map costs.
+/// What an axis map costs.
 struct AxisMapCost {
   double seconds = 0;
   double excessBytes = 0; ///< that a device needs beyond those that it has
 };
 
-/// nullopt where the map does not compile. Entries of decisions, in the order of these.
+/// nullopt where the axis map does not compile. Entries of decisions, in the order of these.
 using AxisMapCosts =
     llvm::function_ref<std::optional<AxisMapCost>(llvm::ArrayRef<std::string> entries)>;
 
-/// Coordinate descent over the decisions, for an axis tp of `tp` devices: from the default map,
-/// and where that splits nothing from each decision by itself, one decision after the other is
+/// Coordinate descent over the decisions, for an axis tp of `tp` devices: from the default axis
+/// map, and where that splits nothing from each decision by itself, one decision after the other is
 /// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. What
-/// gains less than a hundredth over the default map is not worth it. Two decisions that would split
-/// two dimensions of an argument are not tried together, and no step goes to nothing that is split.
-/// Returns the entries of the best map.
+/// gains less than a hundredth over the default axis map is not worth it. Two decisions that would
+/// split two dimensions of an argument are not tried together, and no step goes to nothing that is
+/// split. Returns the entries of the best axis map.
 std::vector<std::string> chooseAxisMap(llvm::ArrayRef<AxisDecision> decisions, int64_t tp,
                                        int64_t mostCosts, AxisMapCosts costs);
 

@@ -71,7 +71,7 @@ static std::pair<double, double> linkOf(const Topology &topology, const std::str
 
 /// The most FLOP/s that products reach on a device: large ones, the best that was measured, or
 /// those inside of attention.
-static double bestRate(const cluster::Device &device, DType dtype) {
+static double bestRate(const cluster::DeviceKind &device, DType dtype) {
   MatrixShape large{1, 65536, 65536, 65536};
   double best = large.flops() / productSeconds(device, dtype, large);
   for (const cluster::MatrixRate &rate : device.matrix())

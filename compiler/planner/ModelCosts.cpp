@@ -28,7 +28,7 @@ using namespace dtc;
 
 /// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
 /// for these: one of so many nodes of a kind that it is not.
-static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &kind,
+static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::NodeKind &kind,
                                 int64_t times) {
   int64_t devices = countDevices(cluster);
   cluster.clear_nodes();
@@ -37,7 +37,7 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::Node &k
   group->set_count(times * devices);
   // Where there is one node, nothing says what is between nodes. Messages between stages are left
   // out of the costs.
-  for (cluster::Node &node : *cluster.mutable_node_kinds())
+  for (cluster::NodeKind &node : *cluster.mutable_node_kinds())
     if (node.network_bandwidth() == 0 && node.device_network_bandwidth() == 0)
       node.set_device_network_bandwidth(std::max(node.link().bandwidth(), 1e9));
   return cluster;
@@ -47,9 +47,9 @@ int64_t dtc::usedDevices(const cluster::Cluster &cluster, int64_t asked) {
   return asked > 0 ? asked : countDevices(cluster);
 }
 
-std::vector<const cluster::Node *> dtc::kindsOfNodes(const cluster::Cluster &cluster,
-                                                     int64_t devices) {
-  std::vector<const cluster::Node *> kinds;
+std::vector<const cluster::NodeKind *> dtc::kindsOfNodes(const cluster::Cluster &cluster,
+                                                         int64_t devices) {
+  std::vector<const cluster::NodeKind *> kinds;
   for (const UsedNodes &used : findUsedNodes(cluster, usedDevices(cluster, devices)))
     if (!llvm::is_contained(kinds, used.node))
       kinds.push_back(used.node);
@@ -66,7 +66,7 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
     StringRef key = entry.split('=').first;
     return namesArgumentDims(key) && !findArgumentDims(function, key);
   });
-  for (const cluster::Node *kind : kindsOfNodes(cluster, devices))
+  for (const cluster::NodeKind *kind : kindsOfNodes(cluster, devices))
     clusters.push_back(enlarge(cluster, *kind, std::max<int64_t>(shortened.keptLayers, 1)));
 }
 
@@ -86,14 +86,14 @@ double dtc::keptBytes(const plan::Program &program, bool ofAllMicrobatches) {
   std::set<uint32_t> written, kept;
   for (bool isForward : {true, false})
     for (const plan::Task &task : program.tasks()) {
-      if ((task.kind() == plan::Task::FORWARD) != isForward || task.kind() == plan::Task::OTHER)
+      if ((passOf(task) == StagePass::Forward) != isForward || !passOf(task))
         continue;
       auto read = [&](uint32_t buffer) {
         if (!isForward && written.contains(baseOf(buffer)))
           kept.insert(baseOf(buffer));
       };
       auto write = [&](uint32_t buffer) {
-        if (isForward && program.buffers(int(baseOf(buffer))).kind() == plan::Buffer::ACTIVATION)
+        if (isForward && kindOf(program.buffers(int(baseOf(buffer)))) == BufferKind::Activation)
           written.insert(baseOf(buffer));
       };
       for (const plan::Instruction &instruction : task.instructions()) {
@@ -235,9 +235,9 @@ static SectionCost costOf(const plan::Program &program, const SimulatedDevice &d
   for (int t = 0; t < program.tasks_size(); ++t) {
     const plan::Task &task = program.tasks(t);
     double seconds = isolatedSeconds(device.tasks[size_t(t)], device.overlapSlowdown);
-    if (task.kind() == plan::Task::FORWARD)
+    if (passOf(task) == StagePass::Forward)
       cost.forward += seconds;
-    else if (task.kind() != plan::Task::OTHER)
+    else if (passOf(task))
       cost.backward += seconds;
     else
       once[size_t(t)] = seconds;
@@ -358,13 +358,13 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
-  // What is moved over that axis belongs to a layout, not to the model.
+  // What is moved over that axis belongs to a strategy, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == "dp")
       axis.set_size(1);
   std::vector<ModelCosts> costs;
-  for (const cluster::Cluster &machines : clusters) {
-    Expected<ModelCosts> timed = timeOn(machines, plan);
+  for (const cluster::Cluster &cluster : clusters) {
+    Expected<ModelCosts> timed = timeOn(cluster, plan);
     if (!timed)
       return timed.error();
     costs.push_back(*timed);
@@ -372,9 +372,9 @@ Expected<std::vector<ModelCosts>> CostProbe::probe(const CostKey &key) {
   return costs;
 }
 
-Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &machines,
+Expected<ModelCosts> CostProbe::timeOn(const cluster::Cluster &cluster,
                                        const plan::Plan &plan) const {
-  auto topology = Topology::create(machines, meshOf(plan));
+  auto topology = Topology::create(cluster, meshOf(plan));
   if (!topology)
     return topology.error();
   auto work = workOnCluster(plan, *topology);

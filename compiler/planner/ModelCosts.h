@@ -82,7 +82,7 @@ struct CostKey {
   int64_t samples = 1; ///< of a microbatch on a device
   bool sequenceParallel = false;
   Recompute recompute = Recompute::None;
-  std::vector<std::string> shard; ///< entries of the map beside those of the options
+  std::vector<std::string> shard; ///< entries of the axis map beside those of the options
 
   auto operator<=>(const CostKey &) const = default;
 };
@@ -92,7 +92,8 @@ int64_t usedDevices(const cluster::Cluster &cluster, int64_t asked);
 
 /// The kinds of the nodes that the first `devices` devices of a cluster are in, all for 0, each
 /// once, in the cluster's order.
-std::vector<const cluster::Node *> kindsOfNodes(const cluster::Cluster &cluster, int64_t devices);
+std::vector<const cluster::NodeKind *> kindsOfNodes(const cluster::Cluster &cluster,
+                                                    int64_t devices);
 
 /// The bytes of a program's activations that forward tasks write and others of the same microbatch
 /// read, views counted as what they are views of: of one microbatch, or of as many as the program
@@ -127,7 +128,7 @@ private:
   using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
   using Partition = Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
   Expected<std::vector<ModelCosts>> probe(const CostKey &key);
-  Expected<ModelCosts> timeOn(const cluster::Cluster &machines, const plan::Plan &plan) const;
+  Expected<ModelCosts> timeOn(const cluster::Cluster &cluster, const plan::Plan &plan) const;
   const Partition &partition(const PartitionKey &key, const CompileOptions &probed);
 
   ReducedModel shortened;

@@ -27,9 +27,9 @@
 using namespace mlir;
 using namespace dtc;
 
-/// How much faster than its estimate a layout may turn out to be.
+/// How much faster than its estimate a strategy may turn out to be.
 static constexpr double kEstimateError = 0.1;
-/// Where so many layouts can be simulated, the search is thorough; else it looks at those
+/// Where so many strategies can be simulated, the search is thorough; else it looks at those
 /// whose lower estimate is at most so many times the best.
 static constexpr int64_t kManySimulations = 10;
 static constexpr int64_t kMoreSimulations = 6;
@@ -38,16 +38,16 @@ static constexpr int64_t kMoreSimulations = 6;
 static constexpr int64_t kListedSimulations = 6;
 static constexpr double kListedMargin = 1.1;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
-/// For how many sizes of tp other maps of a large model are looked at.
+/// For how many sizes of tp other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
-/// How many units of schedules are looked at one by one, in all layouts together.
+/// How many units of schedules are looked at one by one, in all strategies together.
 static constexpr int64_t kMostUnits = 1'000'000;
-/// How far the estimate of a layout's memory may be off.
+/// How far the estimate of a strategy's memory may be off.
 static constexpr double kMemoryError = 0.05;
 /// By how much more these may be off as long as nothing of the work that may be done is.
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
 
-/// What a model allows beside the entries of a map that the user gives.
+/// What a model allows beside the entries of an axis map that the user gives.
 static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> shard) {
   ModelProperties traits = findProperties(model, 0);
   llvm::erase_if(traits.batchDims, [&](StringRef dim) {
@@ -59,7 +59,7 @@ static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> sh
   return traits;
 }
 
-/// Whether an entry of a map splits something over tp.
+/// Whether an entry of an axis map splits something over tp.
 static bool splitsOverTensorAxis(StringRef entry) {
   SmallVector<StringRef> axes;
   entry.split('=').second.split('@').first.split(axes, '+');
@@ -113,20 +113,20 @@ static bool hasOneMemory(const PlannerOptions &options) {
   });
 }
 
-CompileOptions dtc::optionsOf(const ParallelStrategy &layout, const PlannerOptions &options) {
-  CompileOptions result = layout.toOptions(options.base);
+CompileOptions dtc::optionsOf(const ParallelStrategy &strategy, const PlannerOptions &options) {
+  CompileOptions result = strategy.toOptions(options.base);
   useClusterSpeeds(*options.cluster, result);
   return result;
 }
 
-/// How many layouts may be compiled: the work that this takes grows with the ops of the model.
+/// How many strategies may be compiled: the work that this takes grows with the ops of the model.
 static int64_t mostSimulations(ModuleOp model) {
   int64_t ops = 0;
   model.walk([&](Operation *) { ++ops; });
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
 }
 
-/// How many maps may be looked at for one size of tp: the work grows with the ops of what is
+/// How many axis maps may be looked at for one size of tp: the work grows with the ops of what is
 /// probed.
 static int64_t mostMaps(ModuleOp probed) {
   int64_t ops = 0;
@@ -134,34 +134,34 @@ static int64_t mostMaps(ModuleOp probed) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 8, 60);
 }
 
-std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &layout,
+std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &strategy,
                                                                size_t number) {
-  CostKey key = layout.key(traits.batch);
+  CostKey key = strategy.key(traits.batch);
   key.recompute = Recompute::None;
-  key.sequenceParallel = layout.tp > 1 && traits.hasSequenceAxis;
+  key.sequenceParallel = strategy.tp > 1 && traits.hasSequenceAxis;
   // Devices that split nothing do what one does.
-  if (!splitsByDefault && layout.shard.empty()) {
+  if (!splitsByDefault && strategy.shard.empty()) {
     key.tp = 1;
     key.sequenceParallel = false;
   }
   ArrayRef<ModelCosts> costs = probe.find(key);
   if (costs.empty()) {
-    recordFailure(layout, probe.problemOf(key));
+    recordFailure(strategy, probe.problemOf(key));
     return std::nullopt;
   }
-  ParallelStrategy balanced = layout;
+  ParallelStrategy balanced = strategy;
   estimator.balance(balanced, costs);
   StepEstimate estimate = estimator.estimate(balanced, costs);
   return LowerEstimate{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes),
                        number};
 }
 
-std::vector<std::string> Planner::mapFor(const ParallelStrategy &example) {
+std::vector<std::string> Planner::axisMapFor(const ParallelStrategy &example) {
   return chooseAxisMap(decisions, example.tp, mostMaps(*probe.shortModel().module),
                        [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
-                         ParallelStrategy layout = example;
-                         layout.shard = entries;
-                         std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(layout, 0);
+                         ParallelStrategy strategy = example;
+                         strategy.shard = entries;
+                         std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(strategy, 0);
                          if (!lowerEstimate)
                            return std::nullopt;
                          return AxisMapCost{lowerEstimate->seconds, lowerEstimate->excessBytes};
@@ -169,11 +169,11 @@ std::vector<std::string> Planner::mapFor(const ParallelStrategy &example) {
 }
 
 std::vector<Planner::LowerEstimate>
-Planner::chooseMaps(std::vector<ParallelStrategy> &layouts, PlannerResult &choice,
-                    llvm::function_ref<void(const PlannerProgress &)> report) {
+Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
+                        llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<LowerEstimate> lowerEstimates;
   auto add = [&](size_t number) {
-    std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(layouts[number], number);
+    std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(strategies[number], number);
     choice.progress.probes = probe.numProbes();
     report(choice.progress);
     if (lowerEstimate)
@@ -181,21 +181,21 @@ Planner::chooseMaps(std::vector<ParallelStrategy> &layouts, PlannerResult &choic
   };
   auto sort = [&] {
     llvm::stable_sort(lowerEstimates, [](const LowerEstimate &a, const LowerEstimate &b) {
-      return std::tie(a.seconds, a.layout) < std::tie(b.seconds, b.layout);
+      return std::tie(a.seconds, a.strategy) < std::tie(b.seconds, b.strategy);
     });
   };
-  for (size_t number = 0; number < layouts.size(); ++number)
+  for (size_t number = 0; number < strategies.size(); ++number)
     add(number);
   sort();
-  // Of a large model each map takes long; where names say what to split, what is far from the best
-  // with all of that will not come near it with less.
+  // Of a large model each axis map takes long; where names say what to split, what is far from the
+  // best with all of that will not come near it with less.
   bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
   std::vector<int64_t> sizes;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {
     if (isCostly && (lowerEstimate.seconds > kCostlyMargin * lowerEstimates.front().seconds ||
                      int64_t(sizes.size()) == kCostlyMaps))
       break;
-    int64_t tp = layouts[lowerEstimate.layout].tp;
+    int64_t tp = strategies[lowerEstimate.strategy].tp;
     if (tp > 1 && !llvm::is_contained(sizes, tp))
       sizes.push_back(tp);
   }
@@ -203,27 +203,28 @@ Planner::chooseMaps(std::vector<ParallelStrategy> &layouts, PlannerResult &choic
     // The best that fits stands for all of that size, and where none does, the best.
     const LowerEstimate *example = nullptr;
     for (const LowerEstimate &lowerEstimate : lowerEstimates)
-      if (layouts[lowerEstimate.layout].tp == tp && (!example || lowerEstimate.excessBytes == 0)) {
+      if (strategies[lowerEstimate.strategy].tp == tp &&
+          (!example || lowerEstimate.excessBytes == 0)) {
         example = &lowerEstimate;
         if (lowerEstimate.excessBytes == 0)
           break;
       }
-    std::vector<std::string> map = mapFor(layouts[example->layout]);
-    if (map.empty() && splitsByDefault)
+    std::vector<std::string> axisMap = axisMapFor(strategies[example->strategy]);
+    if (axisMap.empty() && splitsByDefault)
       continue;
-    // Devices that would all do the same are no layout; what the default map splits remains one,
-    // for what is chosen for the example need not be best for all.
+    // Devices that would all do the same are no strategy; what the default axis map splits remains
+    // one, for what is chosen for the example need not be best for all.
     if (!splitsByDefault)
       llvm::erase_if(lowerEstimates, [&](const LowerEstimate &lowerEstimate) {
-        return layouts[lowerEstimate.layout].tp == tp;
+        return strategies[lowerEstimate.strategy].tp == tp;
       });
-    const size_t count = map.empty() ? 0 : layouts.size();
+    const size_t count = axisMap.empty() ? 0 : strategies.size();
     for (size_t number = 0; number < count; ++number)
-      if (layouts[number].tp == tp) {
-        ParallelStrategy mapped = layouts[number];
-        mapped.shard = map;
-        layouts.push_back(std::move(mapped));
-        add(layouts.size() - 1);
+      if (strategies[number].tp == tp) {
+        ParallelStrategy mapped = strategies[number];
+        mapped.shard = axisMap;
+        strategies.push_back(std::move(mapped));
+        add(strategies.size() - 1);
       }
   }
   sort();
@@ -232,69 +233,69 @@ Planner::chooseMaps(std::vector<ParallelStrategy> &layouts, PlannerResult &choic
 
 void Planner::estimateAll(PlannerResult &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
-  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
-  choice.progress.layouts = int64_t(layouts.size());
-  // What is recomputed takes time, and what lies between blocks little: with the costs of a
-  // layout without either, few lower estimates are so low that a layout's own costs are needed.
-  std::vector<LowerEstimate> lowerEstimates = chooseMaps(layouts, choice, report);
-  choice.progress.layouts = int64_t(layouts.size()); // with those of other maps
+  std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
+  choice.progress.strategies = int64_t(strategies.size());
+  // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
+  // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
+  std::vector<LowerEstimate> lowerEstimates = chooseAxisMaps(strategies, choice, report);
+  choice.progress.strategies = int64_t(strategies.size()); // with those of other axis maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {
     if (lowerEstimate.seconds > margin * best)
       break;
-    RankedStrategy entry;
-    entry.layout = layouts[lowerEstimate.layout];
-    llvm::ArrayRef<ModelCosts> costs = probe.find(entry.layout.key(traits.batch));
+    EstimatedStrategy entry;
+    entry.strategy = strategies[lowerEstimate.strategy];
+    llvm::ArrayRef<ModelCosts> costs = probe.find(entry.strategy.key(traits.batch));
     choice.progress.probes = probe.numProbes();
     if (costs.empty()) {
-      recordFailure(entry.layout, probe.problemOf(entry.layout.key(traits.batch)));
+      recordFailure(entry.strategy, probe.problemOf(entry.strategy.key(traits.batch)));
       continue;
     }
-    estimator.balance(entry.layout, costs);
-    entry.estimate = estimator.estimate(entry.layout, costs);
+    estimator.balance(entry.strategy, costs);
+    entry.estimate = estimator.estimate(entry.strategy, costs);
     entry.fits = entry.estimate.memoryShare() <= 1;
     if (entry.fits)
       best = std::min(best, entry.estimate.seconds());
     ++choice.progress.estimated;
-    choice.ranked.push_back(std::move(entry));
+    choice.best.push_back(std::move(entry));
     report(choice.progress);
   }
   auto sort = [&] {
-    llvm::stable_sort(choice.ranked, [](const RankedStrategy &a, const RankedStrategy &b) {
+    llvm::stable_sort(choice.best, [](const EstimatedStrategy &a, const EstimatedStrategy &b) {
       return a.estimate.seconds() < b.estimate.seconds();
     });
   };
   sort();
   // The best are looked at more closely.
   int64_t units = kMostUnits;
-  for (RankedStrategy &entry : choice.ranked) {
+  for (EstimatedStrategy &entry : choice.best) {
     if (!entry.fits)
       continue;
-    units -= StepEstimator::numUnits(entry.layout);
+    units -= StepEstimator::numUnits(entry.strategy);
     if (units < 0)
       break;
-    estimator.refine(entry.layout, probe.find(entry.layout.key(traits.batch)), entry.estimate);
+    estimator.refine(entry.strategy, probe.find(entry.strategy.key(traits.batch)), entry.estimate);
     entry.fits = entry.estimate.memoryShare() <= 1;
   }
   sort();
 }
 
-bool Planner::simulate(RankedStrategy &entry, Compiled &compiled) {
-  CompileOptions asked = optionsOf(entry.layout, options);
-  // What is wrong with a layout takes it out of the search.
+bool Planner::simulate(EstimatedStrategy &entry, Compiled &compiled) {
+  CompileOptions asked = optionsOf(entry.strategy, options);
+  // What is wrong with a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
   std::optional<Candidate> candidate = search->run(asked);
   if (!candidate) {
     if (!search->failure.empty()) // else it only does not fit
-      recordFailure(entry.layout, firstErrorOf(search->failure));
+      recordFailure(entry.strategy, firstErrorOf(search->failure));
     return false;
   }
   std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
   if (!simulation) {
     auto failed = simulateOnCluster(candidate->plan, *options.cluster);
-    recordFailure(entry.layout, failed.error().message);
+    recordFailure(entry.strategy, failed.error().message);
     return false;
   }
   double share = 0; // of its device's memory
@@ -311,29 +312,30 @@ bool Planner::simulate(RankedStrategy &entry, Compiled &compiled) {
   return true;
 }
 
-/// How many times its estimate a layout takes, before any of its kind was simulated: schedules that
-/// split weights' gradients off make more, smaller tasks and keep their operands in memory.
-static double priorError(const ParallelStrategy &layout) {
-  auto rule = findScheduleRule(layout.schedule);
-  return layout.pp > 1 && rule && rule->splitsWeight ? 1.1 : 1;
+/// How many times its estimate a strategy takes, before any of its kind was simulated: schedules
+/// that split weights' gradients off make more, smaller tasks and keep their operands in memory.
+static double priorError(const ParallelStrategy &strategy) {
+  auto rule = findScheduleRule(strategy.schedule);
+  return strategy.pp > 1 && rule && rule->splitsWeight ? 1.1 : 1;
 }
 
-/// What layouts have in common whose estimates err in the same way.
-static std::string kindOf(const ParallelStrategy &layout) {
-  return fmt::format("{} {} {} {} {}", layout.pp > 1 ? layout.schedule : "", layout.zero,
-                     wordOf(layout.recompute), layout.sequenceParallel, layout.microbatches > 1);
+/// What strategies have in common whose estimates err in the same way.
+static std::string kindOf(const ParallelStrategy &strategy) {
+  return fmt::format("{} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
+                     wordOf(strategy.recompute), strategy.sequenceParallel,
+                     strategy.microbatches > 1);
 }
 
-/// Layouts that may be faster if they recompute only as much as their memory asks for: the chosen
-/// one, if it recomputes, and the one that is estimated to be the fastest of those that do not
-/// recompute and do not fit.
-static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<RankedStrategy> ranked,
+/// Strategies that may be faster if they recompute only as much as their memory asks for: the
+/// chosen one, if it recomputes, and the one that is estimated to be the fastest of those that do
+/// not recompute and do not fit.
+static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<EstimatedStrategy> strategies,
                                               std::optional<size_t> chosen, double best) {
   std::vector<size_t> found;
-  if (chosen && ranked[*chosen].layout.recompute != Recompute::None)
+  if (chosen && strategies[*chosen].strategy.recompute != Recompute::None)
     found.push_back(*chosen);
-  for (auto [index, entry] : llvm::enumerate(ranked))
-    if (!entry.fits && entry.layout.recompute == Recompute::None && entry.seconds() < best) {
+  for (auto [index, entry] : llvm::enumerate(strategies))
+    if (!entry.fits && entry.strategy.recompute == Recompute::None && entry.seconds() < best) {
       found.push_back(index);
       break;
     }
@@ -348,20 +350,20 @@ void Planner::simulateBest(PlannerResult &choice,
   int64_t left = most;
   double best = std::numeric_limits<double>::infinity();
   std::optional<size_t> chosen; // that the best is of
-  // How many times its estimate a kind of layout takes at least, as far as is known.
+  // How many times its estimate a kind of strategy takes at least, as far as is known.
   std::map<std::string, double> errors;
-  // How many times its estimate a layout holds: at least, where there is time to find out, and else
-  // at most.
+  // How many times its estimate a strategy holds: at least, where there is time to find out, and
+  // else at most.
   double memoryError = 1;
   double mostMemoryError = 1; // at most, in any case
   std::vector<std::string> kinds;
-  for (const RankedStrategy &entry : choice.ranked)
-    kinds.push_back(kindOf(entry.layout));
-  std::vector<bool> isDone(choice.ranked.size(), false);
-  std::vector<RankedStrategy> simulated, others;
+  for (const EstimatedStrategy &entry : choice.best)
+    kinds.push_back(kindOf(entry.strategy));
+  std::vector<bool> isDone(choice.best.size(), false);
+  std::vector<EstimatedStrategy> simulated, others;
   auto simulateOne = [&](size_t index) {
     isDone[index] = true;
-    RankedStrategy &entry = choice.ranked[index];
+    EstimatedStrategy &entry = choice.best[index];
     Compiled compiled;
     --left;
     if (!simulate(entry, compiled))
@@ -378,7 +380,7 @@ void Planner::simulateBest(PlannerResult &choice,
       chosen = index;
       choice.progress.bestSeconds = best;
       choice.plan = std::move(compiled.candidate->plan);
-      choice.options = optionsOf(entry.layout, options);
+      choice.options = optionsOf(entry.strategy, options);
       choice.search = std::move(compiled.search);
       choice.compiled = std::move(compiled.candidate);
     }
@@ -394,11 +396,11 @@ void Planner::simulateBest(PlannerResult &choice,
     // The one with the least lower estimate.
     std::optional<size_t> next;
     double lowerEstimate = best;
-    for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
+    for (auto [index, entry] : llvm::enumerate(choice.best)) {
       if (isDone[index] || entry.estimate.memoryShare() * memoryError > limit)
         continue;
       auto error = errors.find(kinds[index]);
-      double times = error == errors.end() ? priorError(entry.layout) : error->second;
+      double times = error == errors.end() ? priorError(entry.strategy) : error->second;
       if (times > 1) // known from few of its kind
         times = std::pow(times, 1 - spare / 2);
       double seconds = entry.estimate.seconds() * times;
@@ -409,9 +411,9 @@ void Planner::simulateBest(PlannerResult &choice,
     }
     // Where nothing fits yet, the one that needs least.
     if (!next && std::isinf(best))
-      for (auto [index, entry] : llvm::enumerate(choice.ranked))
+      for (auto [index, entry] : llvm::enumerate(choice.best))
         if (!isDone[index] && entry.estimate.memoryShare() < 2 &&
-            (!next || entry.estimate.memoryShare() < choice.ranked[*next].estimate.memoryShare()))
+            (!next || entry.estimate.memoryShare() < choice.best[*next].estimate.memoryShare()))
           next = index;
     if (!next)
       break;
@@ -420,39 +422,39 @@ void Planner::simulateBest(PlannerResult &choice,
   // Between recomputing a kind of op and none there is as little as the memory asks for, which
   // takes many compilations to find.
   if (isThorough && !options.fixed.contains("recompute") && hasOneMemory(options))
-    for (size_t index : partlyRecomputable(choice.ranked, chosen, best)) {
-      RankedStrategy &entry = choice.ranked.emplace_back();
-      entry.layout = choice.ranked[index].layout;
-      entry.estimate = choice.ranked[index].estimate;
-      entry.layout.recompute = Recompute::Auto;
-      entry.layout.memoryLimit = int64_t(choice.memoryBytes);
-      kinds.push_back(kindOf(entry.layout));
+    for (size_t index : partlyRecomputable(choice.best, chosen, best)) {
+      EstimatedStrategy &entry = choice.best.emplace_back();
+      entry.strategy = choice.best[index].strategy;
+      entry.estimate = choice.best[index].estimate;
+      entry.strategy.recompute = Recompute::Auto;
+      entry.strategy.memoryLimit = int64_t(choice.memoryBytes);
+      kinds.push_back(kindOf(entry.strategy));
       isDone.push_back(false);
-      simulateOne(choice.ranked.size() - 1);
+      simulateOne(choice.best.size() - 1);
     }
   auto correctionOf = [&](size_t index) {
     auto error = errors.find(kinds[index]);
-    return error == errors.end() ? priorError(choice.ranked[index].layout) : error->second;
+    return error == errors.end() ? priorError(choice.best[index].strategy) : error->second;
   };
   auto isNear = [&](size_t index) {
-    const RankedStrategy &entry = choice.ranked[index];
+    const EstimatedStrategy &entry = choice.best[index];
     return chosen && !isDone[index] && entry.estimate.memoryShare() <= 1 &&
            correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
   };
   // What looks as good as the choice is shown only if it is: else estimates that are too low would
-  // stand beside it, of layouts that do not fit or are slower.
+  // are kept beside it, of strategies that do not fit or are slower.
   for (int64_t more = kListedSimulations; more > 0; --more) {
     std::optional<size_t> next;
-    for (size_t index = 0; index < choice.ranked.size(); ++index)
+    for (size_t index = 0; index < choice.best.size(); ++index)
       if (isNear(index) &&
-          (!next || correctionOf(index) * choice.ranked[index].estimate.seconds() <
-                        correctionOf(*next) * choice.ranked[*next].estimate.seconds()))
+          (!next || correctionOf(index) * choice.best[index].estimate.seconds() <
+                        correctionOf(*next) * choice.best[*next].estimate.seconds()))
         next = index;
     if (!next)
       break;
     simulateOne(*next);
   }
-  for (auto [index, entry] : llvm::enumerate(choice.ranked)) {
+  for (auto [index, entry] : llvm::enumerate(choice.best)) {
     entry.correction = correctionOf(index);
     if (!entry.simulation && isDone[index])
       continue; // it does not compile
@@ -462,28 +464,28 @@ void Planner::simulateBest(PlannerResult &choice,
     }
     if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
       entry.fits = false;
-    // Of layouts that take as long as the chosen one, that comes first.
-    std::vector<RankedStrategy> &list = entry.simulation ? simulated : others;
+    // Of strategies that take as long as the chosen one, that comes first.
+    std::vector<EstimatedStrategy> &list = entry.simulation ? simulated : others;
     list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
   }
-  llvm::stable_sort(others, [](const RankedStrategy &a, const RankedStrategy &b) {
+  llvm::stable_sort(others, [](const EstimatedStrategy &a, const EstimatedStrategy &b) {
     return a.seconds() < b.seconds();
   });
-  llvm::stable_sort(simulated, [](const RankedStrategy &a, const RankedStrategy &b) {
+  llvm::stable_sort(simulated, [](const EstimatedStrategy &a, const EstimatedStrategy &b) {
     return a.seconds() < b.seconds();
   });
-  choice.ranked.clear();
-  for (std::vector<RankedStrategy> *list : {&simulated, &others})
-    for (RankedStrategy &entry : *list) {
+  choice.best.clear();
+  for (std::vector<EstimatedStrategy> *list : {&simulated, &others})
+    for (EstimatedStrategy &entry : *list) {
       if (!entry.fits && (!choice.closest || entry.memoryShare() < choice.closest->memoryShare()))
         choice.closest = entry;
       if (entry.fits)
-        choice.ranked.push_back(std::move(entry));
+        choice.best.push_back(std::move(entry));
     }
   choice.failed = std::move(failedFirst);
-  // Without a plan nothing is ranked: what should fit by its estimate did not.
+  // Without a plan there is no best strategy: what should fit by its estimate did not.
   if (choice.plan.programs_size() == 0)
-    choice.ranked.clear();
+    choice.best.clear();
 }
 
 Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
@@ -507,9 +509,9 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   choice.lowerBound =
       (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
   estimateAll(choice, report);
-  if (choice.progress.layouts == 0)
+  if (choice.progress.strategies == 0)
     return Error{explainNoStrategy(options, traits)};
-  if (choice.ranked.empty())
+  if (choice.best.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   simulateBest(choice, report);
   return choice;

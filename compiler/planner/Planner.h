@@ -24,9 +24,9 @@
 
 namespace dtc {
 
-/// A layout that was looked at.
-struct RankedStrategy {
-  ParallelStrategy layout;
+/// A strategy that was looked at.
+struct EstimatedStrategy {
+  ParallelStrategy strategy;
   StepEstimate estimate;
   /// Of those that were compiled: the simulated step.
   std::optional<Simulation> simulation;
@@ -35,7 +35,7 @@ struct RankedStrategy {
   double memoryBytes = 0;
   bool fits = true; ///< as far as is known
 
-  /// How many times its estimate a layout of its kind takes, as far as is known.
+  /// How many times its estimate a strategy of its kind takes, as far as is known.
   double correction = 1;
 
   double seconds() const {
@@ -48,18 +48,18 @@ struct RankedStrategy {
   double memoryShare() const { return neededBytes() / usableBytes(); }
 };
 
-/// A layout that does not compile or cannot be simulated, and why, in a line.
+/// A strategy that does not compile or cannot be simulated, and why, in a line.
 struct FailedStrategy {
-  ParallelStrategy layout;
+  ParallelStrategy strategy;
   std::string reason;
 };
 
-/// The options that compile a layout, with what is fixed and the speeds of the cluster.
-CompileOptions optionsOf(const ParallelStrategy &layout, const PlannerOptions &options);
+/// The options that compile a strategy, with what is fixed and the speeds of the cluster.
+CompileOptions optionsOf(const ParallelStrategy &strategy, const PlannerOptions &options);
 
 /// How far a search has come.
 struct PlannerProgress {
-  int64_t layouts = 0, estimated = 0, probes = 0, simulated = 0;
+  int64_t strategies = 0, estimated = 0, probes = 0, simulated = 0;
   double bestSeconds = 0; ///< simulated; 0: none yet
 };
 
@@ -67,10 +67,10 @@ struct PlannerProgress {
 struct PlannerResult {
   /// Those that were simulated and fit, the fastest first, then others that should fit by their
   /// estimates and are slower.
-  std::vector<RankedStrategy> ranked;
-  int64_t unknown = 0; ///< layouts that by their estimates may be as good and were not simulated
+  std::vector<EstimatedStrategy> best;
+  int64_t unknown = 0; ///< strategies that by their estimates may be as good and were not simulated
   /// Of those that do not fit, the one that needs least.
-  std::optional<RankedStrategy> closest;
+  std::optional<EstimatedStrategy> closest;
   /// Of those that were compiled, the first that failed.
   std::optional<FailedStrategy> failed;
   plan::Plan plan;        ///< of the first, without evaluation
@@ -85,11 +85,11 @@ struct PlannerResult {
   double lowerBound = 0;
 };
 
-/// Searches. Every layout is estimated in closed form, from the costs of the parts of the model; in
-/// the order of their estimates layouts are then compiled and simulated, until none of the others
-/// can be faster than the best by more than estimates err, or the work that a search may do is
-/// done, which depends on the model alone. So the result is the same every time. An error if no
-/// layout divides the devices and the batch; where none fits, `ranked` is empty.
+/// Searches. Every strategy is estimated in closed form, from the costs of the parts of the model;
+/// in the order of their estimates strategies are then compiled and simulated, until none of the
+/// others can be faster than the best by more than estimates err, or the work that a search may do
+/// is done, which depends on the model alone. So the result is the same every time. An error if no
+/// strategy divides the devices and the batch; where none fits, `best` is empty.
 class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
@@ -98,35 +98,36 @@ public:
                                   [](const PlannerProgress &) {});
 
 private:
-  /// A layout without what takes long to find out: without recomputation, and with sequences split
-  /// between blocks where that can be.
+  /// A strategy without what takes long to find out: without recomputation, and with the residual
+  /// stream split along the sequence where that can be.
   struct LowerEstimate {
     double seconds = 0;
     double excessBytes = 0; ///< that a device needs beyond those that it has
-    size_t layout = 0;      ///< its number
+    size_t strategy = 0;    ///< its number
   };
-  std::optional<LowerEstimate> lowerEstimateOf(const ParallelStrategy &layout, size_t number);
-  /// Keeps the first layout that failed.
-  void recordFailure(const ParallelStrategy &layout, std::string reason) {
+  std::optional<LowerEstimate> lowerEstimateOf(const ParallelStrategy &strategy, size_t number);
+  /// Keeps the first strategy that failed.
+  void recordFailure(const ParallelStrategy &strategy, std::string reason) {
     if (!failedFirst)
-      failedFirst = FailedStrategy{layout, std::move(reason)};
+      failedFirst = FailedStrategy{strategy, std::move(reason)};
   }
-  /// The lower estimates of all layouts, the best first, for which the map of each size of tp is
-  /// chosen.
-  std::vector<LowerEstimate> chooseMaps(std::vector<ParallelStrategy> &layouts,
-                                        PlannerResult &choice,
-                                        llvm::function_ref<void(const PlannerProgress &)> report);
-  /// The entries of the map for layouts of one size of tp, as far as `example` stands for them.
-  std::vector<std::string> mapFor(const ParallelStrategy &example);
+  /// The lower estimates of all strategies, the best first, for which the axis map of each size of
+  /// tp is chosen.
+  std::vector<LowerEstimate>
+  chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
+                 llvm::function_ref<void(const PlannerProgress &)> report);
+  /// The entries of the axis map for strategies of one size of tp, as far as `example` stands for
+  /// them.
+  std::vector<std::string> axisMapFor(const ParallelStrategy &example);
   void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
   void simulateBest(PlannerResult &choice,
                     llvm::function_ref<void(const PlannerProgress &)> report);
-  /// What of a layout finishCompile() takes.
+  /// What of a strategy finishCompile() takes.
   struct Compiled {
     std::unique_ptr<CandidateSearch> search;
     std::optional<Candidate> candidate;
   };
-  bool simulate(RankedStrategy &entry, Compiled &compiled);
+  bool simulate(EstimatedStrategy &entry, Compiled &compiled);
 
   mlir::ModuleOp model;
   std::string name;

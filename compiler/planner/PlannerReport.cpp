@@ -26,9 +26,9 @@ namespace {
 using Part = std::pair<std::string, double>;
 } // namespace
 
-/// Where a layout's time goes; by the simulation if both have one, so that like is compared with
+/// Where a strategy's time goes; by the simulation if both have one, so that like is compared with
 /// like.
-static std::vector<Part> partsOf(const RankedStrategy &entry, bool simulated) {
+static std::vector<Part> partsOf(const EstimatedStrategy &entry, bool simulated) {
   if (!simulated) {
     const StepEstimate &estimate = entry.estimate;
     return {{"computing", estimate.computing},
@@ -48,7 +48,7 @@ static std::vector<Part> partsOf(const RankedStrategy &entry, bool simulated) {
   return parts;
 }
 
-std::string dtc::explainSlower(const RankedStrategy &entry, const RankedStrategy &best) {
+std::string dtc::explainSlower(const EstimatedStrategy &entry, const EstimatedStrategy &best) {
   if (!entry.fits)
     return "does not fit: needs " + formatBytes(uint64_t(entry.neededBytes()));
   bool simulated = entry.simulation && best.simulation;
@@ -64,9 +64,10 @@ std::string dtc::explainSlower(const RankedStrategy &entry, const RankedStrategy
     if (base > 0 && part.second > 0.001 * base)
       text += fmt::format("{}{} +{:.1f} %", text.empty() ? "" : ", ", part.first,
                           100 * part.second / base);
-  if (entry.layout.recompute != best.layout.recompute && entry.layout.recompute != Recompute::None)
-    text +=
-        fmt::format("{}recomputes ({})", text.empty() ? "" : "; ", wordOf(entry.layout.recompute));
+  if (entry.strategy.recompute != best.strategy.recompute &&
+      entry.strategy.recompute != Recompute::None)
+    text += fmt::format("{}recomputes ({})", text.empty() ? "" : "; ",
+                        wordOf(entry.strategy.recompute));
   return text.empty() ? "about the same" : text;
 }
 
@@ -126,33 +127,33 @@ std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelPro
                      : "; there are some with " + changes);
 }
 
-static std::string describe(const ParallelStrategy &layout, const PlannerOptions &options) {
-  std::string text = describeStrategy(layout.toOptions(options.base));
-  if (!layout.stageLayers.empty())
-    text += fmt::format(" layers={}", fmt::join(layout.stageLayers, "|"));
+static std::string describe(const ParallelStrategy &strategy, const PlannerOptions &options) {
+  std::string text = describeStrategy(strategy.toOptions(options.base));
+  if (!strategy.stageLayers.empty())
+    text += fmt::format(" layers={}", fmt::join(strategy.stageLayers, "|"));
   return text;
 }
 
 std::string dtc::explainFailure(const FailedStrategy &failed, const PlannerOptions &options) {
   return fmt::format("the first error, of {}, is: {}\ncompile the model for one device (without "
                      "--cluster) or with that strategy (--mesh) to see all diagnostics",
-                     describe(failed.layout, options), failed.reason);
+                     describe(failed.strategy, options), failed.reason);
 }
 
 static std::string formatNothing(const PlannerResult &choice, const PlannerOptions &options) {
   std::string text = fmt::format(
       "no strategy fits: {} strategies were considered, a device has {} that a plan may use\n",
-      choice.progress.layouts, formatBytes(uint64_t(choice.memoryBytes)));
+      choice.progress.strategies, formatBytes(uint64_t(choice.memoryBytes)));
   // What was to fit by its estimate failed.
   if (choice.failed && (!choice.closest || choice.progress.simulated == 0))
     return "none of the best strategies compiles or can be simulated; " +
            explainFailure(*choice.failed, options) + "\n";
   if (!choice.closest)
     return text;
-  const RankedStrategy &closest = *choice.closest;
+  const EstimatedStrategy &closest = *choice.closest;
   double bytes = closest.neededBytes();
   text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
-                      describe(closest.layout, options), formatBytes(uint64_t(bytes)),
+                      describe(closest.strategy, options), formatBytes(uint64_t(bytes)),
                       formatBytes(uint64_t(bytes - closest.usableBytes())));
   text += fmt::format("use devices with {:.1f} times the memory, or more of them, or a smaller "
                       "batch or shorter sequences\n",
@@ -162,14 +163,14 @@ static std::string formatNothing(const PlannerResult &choice, const PlannerOptio
 
 std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions &options,
                               size_t alternatives) {
-  if (choice.ranked.empty())
+  if (choice.best.empty())
     return formatNothing(choice, options);
-  const RankedStrategy &best = choice.ranked.front();
+  const EstimatedStrategy &best = choice.best.front();
   const PlannerProgress &progress = choice.progress;
   std::string text =
       fmt::format("{} strategies estimated from {} probes, {} compiled and simulated\n",
                   progress.estimated, progress.probes, progress.simulated);
-  text += fmt::format("chosen: {}\n", describe(best.layout, options));
+  text += fmt::format("chosen: {}\n", describe(best.strategy, options));
   text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
                       formatBytes(uint64_t(best.arenaBytes)),
                       formatBytes(uint64_t(best.usableBytes())));
@@ -178,14 +179,14 @@ std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions 
                         "large ones reach on these devices; the gap is {:.1f} %\n",
                         formatDuration(choice.lowerBound),
                         100 * (best.seconds() / choice.lowerBound - 1));
-  size_t count = std::min(alternatives, choice.ranked.size() - 1);
+  size_t count = std::min(alternatives, choice.best.size() - 1);
   if (count > 0)
     text += "\nnext best\n";
-  for (const RankedStrategy &entry : llvm::ArrayRef(choice.ranked).slice(1, count))
+  for (const EstimatedStrategy &entry : llvm::ArrayRef(choice.best).slice(1, count))
     text += fmt::format("  {:>10} {:>7} {:<10} {:<58} {}\n", formatDuration(entry.seconds()),
                         fmt::format("{:+.1f} %", 100 * (entry.seconds() / best.seconds() - 1)),
                         entry.simulation ? "simulated" : "estimated",
-                        describe(entry.layout, options), explainSlower(entry, best));
+                        describe(entry.strategy, options), explainSlower(entry, best));
   if (count > 0 && choice.unknown > 0)
     text +=
         fmt::format("not listed: {} more whose estimates are near the choice; estimates may be too "
@@ -197,22 +198,22 @@ std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions 
 SimulationPageOptions dtc::pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                        size_t alternatives) {
   SimulationPageOptions page;
-  const RankedStrategy &best = choice.ranked.front();
-  CompileOptions compiled = best.layout.toOptions(options.base);
+  const EstimatedStrategy &best = choice.best.front();
+  CompileOptions compiled = best.strategy.toOptions(options.base);
   for (const auto &[name, size] : compiled.mesh)
     page.strategy.push_back({name, std::to_string(size),
                              options.axes.contains(name) ? "fixed by the user" : "searched"});
   for (const Option &option : getOptions()) {
     bool isOfPipeline = option.name == "schedule" || option.name == "chunks";
-    if (option.isSearched && (best.layout.pp > 1 || !isOfPipeline))
+    if (option.isSearched && (best.strategy.pp > 1 || !isOfPipeline))
       page.strategy.push_back(
           {option.name.str(), formatOption(option, compiled),
            options.fixed.contains(option.name.str()) ? "fixed by the user" : "searched"});
   }
-  for (const RankedStrategy &entry :
-       llvm::ArrayRef(choice.ranked).slice(1, std::min(alternatives, choice.ranked.size() - 1)))
+  for (const EstimatedStrategy &entry :
+       llvm::ArrayRef(choice.best).slice(1, std::min(alternatives, choice.best.size() - 1)))
     page.alternatives.push_back(
-        {describe(entry.layout, options), entry.seconds(), uint64_t(entry.neededBytes()),
+        {describe(entry.strategy, options), entry.seconds(), uint64_t(entry.neededBytes()),
          (entry.simulation ? "" : "estimated: ") + explainSlower(entry, best)});
   if (choice.lowerBound > 0) {
     page.lowerBoundSeconds = choice.lowerBound;

@@ -14,25 +14,25 @@
 
 namespace dtc {
 
-/// The chosen plan, where its time goes, the next best layouts with what makes each slower, the
+/// The chosen plan, where its time goes, the next best strategies with what makes each slower, the
 /// lower bound and the gap to it; or, where nothing fits, what binds and the least change that
 /// fits.
 std::string formatChoice(const PlannerResult &choice, const PlannerOptions &options,
                          size_t alternatives = 10);
 
-/// The compiler's first error, and of which layout: where none compiles.
+/// The compiler's first error, and of which strategy: where none compiles.
 std::string explainFailure(const FailedStrategy &failed, const PlannerOptions &options);
 
-/// Why there is no layout to look at, as the planner's error: what is asked for that no layout has,
-/// and the nearest numbers of devices and samples that have some.
+/// Why there is no strategy to look at, as the planner's error: what is asked for that no strategy
+/// has, and the nearest numbers of devices and samples that have some.
 std::string explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits);
 
-/// The same for a page about the chosen plan.
+/// The same for an HTML report about the chosen plan.
 SimulationPageOptions pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                   size_t alternatives = 10);
 
-/// What makes a layout slower than the best one, or why it does not fit, in a few words.
-std::string explainSlower(const RankedStrategy &entry, const RankedStrategy &best);
+/// What makes a strategy slower than the best one, or why it does not fit, in a few words.
+std::string explainSlower(const EstimatedStrategy &entry, const EstimatedStrategy &best);
 
 } // namespace dtc
 

@@ -132,7 +132,7 @@ public:
       for (int64_t pp : choose("pp", pipelineSizes(tp)))
         if (devices % (tp * pp) == 0)
           addMeshes(tp, pp, devices / (tp * pp));
-    return std::move(layouts);
+    return std::move(strategies);
   }
 
 private:
@@ -162,10 +162,10 @@ private:
   }
 
   void addMeshes(int64_t tp, int64_t pp, int64_t data) {
-    ParallelStrategy layout;
-    layout.tp = tp;
-    layout.pp = pp;
-    layout.batchDims = traits.batchDims;
+    ParallelStrategy strategy;
+    strategy.tp = tp;
+    strategy.pp = pp;
+    strategy.batchDims = traits.batchDims;
     std::vector<int64_t> inner = {1};
     if (int64_t size = std::min(data, std::max<int64_t>(inNode / tp, 1));
         size > 1 && size < data && data % size == 0)
@@ -173,38 +173,38 @@ private:
     for (int64_t fsdp : choose("fsdp", inner)) {
       if (data % fsdp != 0)
         continue;
-      layout.fsdp = fsdp;
-      layout.dp = data / fsdp;
-      if (auto it = options.axes.find("dp"); it != options.axes.end() && it->second != layout.dp)
+      strategy.fsdp = fsdp;
+      strategy.dp = data / fsdp;
+      if (auto it = options.axes.find("dp"); it != options.axes.end() && it->second != strategy.dp)
         continue;
       for (bool inside : {false, true}) {
-        layout.pipelineInside = inside;
-        if (inside && (pp == 1 || layout.dp == 1))
+        strategy.pipelineInside = inside;
+        if (inside && (pp == 1 || strategy.dp == 1))
           continue;
-        addKnobs(layout);
+        addOptions(strategy);
       }
     }
   }
 
-  void addKnobs(ParallelStrategy layout) {
+  void addOptions(ParallelStrategy strategy) {
     std::vector<bool> sequence = {false};
-    if (layout.tp > 1 && traits.hasSequenceAxis)
+    if (strategy.tp > 1 && traits.hasSequenceAxis)
       sequence.push_back(true);
-    // A layout that cannot have what a option asks for is none.
+    // A strategy that cannot have what an option asks for is none.
     if (isFixed("sequence_parallel")) {
       if (options.base.sequenceParallel && sequence.size() == 1)
         return;
       sequence = {options.base.sequenceParallel};
     }
     std::vector<int64_t> zeros = {0};
-    if (layout.data() > 1)
+    if (strategy.data() > 1)
       zeros = {0, 1, 2, 3};
     // Without ZeRO an axis of its own for it is the same as none.
-    if (layout.fsdp > 1)
+    if (strategy.fsdp > 1)
       zeros = {1, 2, 3};
     if (isFixed("zero")) {
-      if (options.base.zero > 0 ? layout.data() == 1
-                                : layout.fsdp > 1 && !options.axes.contains("fsdp"))
+      if (options.base.zero > 0 ? strategy.data() == 1
+                                : strategy.fsdp > 1 && !options.axes.contains("fsdp"))
         return;
       zeros = {options.base.zero};
     }
@@ -214,17 +214,17 @@ private:
     for (bool sp : sequence)
       for (int64_t zero : zeros)
         for (Recompute recompute : recomputes) {
-          layout.sequenceParallel = sp;
-          layout.zero = zero;
-          layout.recompute = recompute;
-          addMicrobatches(layout);
+          strategy.sequenceParallel = sp;
+          strategy.zero = zero;
+          strategy.recompute = recompute;
+          addMicrobatches(strategy);
         }
   }
 
-  void addMicrobatches(ParallelStrategy layout) {
-    if (traits.batch % layout.data() != 0)
+  void addMicrobatches(ParallelStrategy strategy) {
+    if (traits.batch % strategy.data() != 0)
       return;
-    int64_t samples = traits.batch / layout.data();
+    int64_t samples = traits.batch / strategy.data();
     std::vector<int64_t> counts = divisorsOf(samples);
     // Large microbatches keep much and gain nothing more from it.
     llvm::erase_if(counts, [&](int64_t count) {
@@ -236,15 +236,15 @@ private:
     for (int64_t count : counts) {
       if (samples % count != 0)
         continue;
-      layout.microbatches = count;
-      if (layout.pp == 1)
-        addBuckets(layout);
+      strategy.microbatches = count;
+      if (strategy.pp == 1)
+        addBuckets(strategy);
       else
-        addSchedules(layout);
+        addSchedules(strategy);
     }
   }
 
-  void addSchedules(ParallelStrategy layout) {
+  void addSchedules(ParallelStrategy strategy) {
     for (const ScheduleRule &rule : getScheduleRules()) {
       // The others are never slower.
       if (rule.name == "naive" && !isFixed("schedule"))
@@ -259,7 +259,7 @@ private:
           continue;
       }
       for (int64_t chunks = first; chunks <= last; ++chunks) {
-        int64_t stages = chunks * layout.pp;
+        int64_t stages = chunks * strategy.pp;
         int64_t places = llvm::divideCeil(traits.layers, stages) * stages;
         int64_t emptyPlaces = traits.layers / kLeastLayersOfEmptyPlace;
         bool isEven = places <= traits.layers + emptyPlaces;
@@ -271,23 +271,23 @@ private:
         // devices of several kinds no two stages need be alike.
         if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed && !isEven)
           continue;
-        PipelineShape shape{int(layout.pp), int(chunks), int(layout.microbatches)};
+        PipelineShape shape{int(strategy.pp), int(chunks), int(strategy.microbatches)};
         if (checkShape(shape, rule))
           continue;
-        layout.schedule = rule.name.str();
-        layout.chunks = chunks;
-        addBuckets(layout);
+        strategy.schedule = rule.name.str();
+        strategy.chunks = chunks;
+        addBuckets(strategy);
       }
     }
   }
 
-  void addBuckets(ParallelStrategy layout) {
-    layout.bucketBytes = options.base.bucketBytes;
-    layouts.push_back(layout);
-    if (isFixed("bucket_bytes") || layout.data() < kManyMembers)
+  void addBuckets(ParallelStrategy strategy) {
+    strategy.bucketBytes = options.base.bucketBytes;
+    strategies.push_back(strategy);
+    if (isFixed("bucket_bytes") || strategy.data() < kManyMembers)
       return;
-    layout.bucketBytes = kLargeBucket;
-    layouts.push_back(layout);
+    strategy.bucketBytes = kLargeBucket;
+    strategies.push_back(strategy);
   }
 
   static constexpr int64_t kFewStages = 4;
@@ -304,7 +304,7 @@ private:
   const ModelProperties &traits;
   int64_t devices = 1, inNode = 1;
   bool isMixed = false; ///< there are nodes of several kinds
-  std::vector<ParallelStrategy> layouts;
+  std::vector<ParallelStrategy> strategies;
 };
 } // namespace
 

@@ -23,7 +23,7 @@ struct PlannerOptions {
   const cluster::Cluster *cluster = nullptr;
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
   CompileOptions base; ///< what is not searched, and the values of options that are fixed
-  /// Knobs that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
+  /// Options that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
   /// "chunks", "recompute", "bucket_bytes", "zero_axes".
   std::set<std::string> fixed;
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, tp, pp
@@ -76,7 +76,7 @@ struct ModelProperties {
 /// Reads them from the function of a model, with its repeated layers given.
 ModelProperties findProperties(mlir::ModuleOp model, int64_t layers);
 
-/// All layouts of a model on the devices, in a fixed order. Empty where none divides the devices
+/// All strategies of a model on the devices, in a fixed order. Empty where none divides the devices
 /// and the batch.
 std::vector<ParallelStrategy> enumerateStrategies(const PlannerOptions &options,
                                                   const ModelProperties &traits);

@@ -1,4 +1,4 @@
-//===- StepEstimate.cpp - A step's time and memory in closed form --------===//
+//===- StepEstimate.cpp - A step's time and memory in closed form ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -21,7 +21,7 @@ using namespace dtc;
 
 static constexpr double kLongMessage = 1 << 20; // bytes
 
-double dtc::usableBytes(const cluster::Device &device) {
+double dtc::usableBytes(const cluster::DeviceKind &device) {
   return device.memory_bytes() * (device.usable_memory() > 0 ? device.usable_memory() : 1);
 }
 
@@ -35,39 +35,39 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
       kindBytes.push_back(usableBytes(*used.device));
 }
 
-const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &layout) {
-  bool splits = layout.zero > 0;
+const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &strategy) {
+  bool splits = strategy.zero > 0;
   auto [it, fresh] = known.try_emplace(
-      {layout.dp, layout.fsdp, layout.tp, layout.pp, layout.pipelineInside, splits});
+      {strategy.dp, strategy.fsdp, strategy.tp, strategy.pp, strategy.pipelineInside, splits});
   if (!fresh)
     return it->second;
   std::vector<MeshAxis> axes;
   auto add = [&](const char *name, int64_t size) {
     axes.push_back({name, size, false, llvm::StringRef(name) == kPipelineAxis});
   };
-  if (!layout.pipelineInside)
-    add(kPipelineAxis, layout.pp);
-  add("dp", layout.dp);
-  if (layout.pipelineInside)
-    add(kPipelineAxis, layout.pp);
-  add("fsdp", layout.fsdp);
-  add("tp", layout.tp);
+  if (!strategy.pipelineInside)
+    add(kPipelineAxis, strategy.pp);
+  add("dp", strategy.dp);
+  if (strategy.pipelineInside)
+    add(kPipelineAxis, strategy.pp);
+  add("fsdp", strategy.fsdp);
+  add("tp", strategy.tp);
   auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;
   connections.data = slowestGroup(*topology, {"dp", "fsdp"});
   connections.zero =
-      layout.fsdp > 1 ? slowestGroup(*topology, {"fsdp"}) : slowestGroup(*topology, {"dp"});
-  if (layout.fsdp > 1)
+      strategy.fsdp > 1 ? slowestGroup(*topology, {"fsdp"}) : slowestGroup(*topology, {"dp"});
+  if (strategy.fsdp > 1)
     connections.outer = slowestGroup(*topology, {"dp"});
-  if (layout.pp > 1)
+  if (strategy.pp > 1)
     connections.pipeline = topology->slowestPair(0, 1);
-  for (int64_t from = 1; nodeKinds.size() > 1 && from + 1 < layout.pp; ++from)
+  for (int64_t from = 1; nodeKinds.size() > 1 && from + 1 < strategy.pp; ++from)
     if (GroupShape pair = topology->slowestPair(from, from + 1);
         messageTime(kLongMessage, pair).seconds >
         messageTime(kLongMessage, connections.pipeline).seconds)
       connections.pipeline = pair;
   const bool isMixed = nodeKinds.size() > 1;
-  for (int64_t coordinate = 0; coordinate < (isMixed ? layout.pp : 1); ++coordinate) {
+  for (int64_t coordinate = 0; coordinate < (isMixed ? strategy.pp : 1); ++coordinate) {
     llvm::SmallVector<size_t, 2> kinds;
     double bytes = std::numeric_limits<double>::infinity();
     for (int64_t device : topology->devicesOf(coordinate)) {
@@ -87,37 +87,37 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
 }
 
 /// The repeated layers that a coordinate on the pipeline axis has.
-static double layersOf(const ParallelStrategy &layout, const ModelCosts &costs,
+static double layersOf(const ParallelStrategy &strategy, const ModelCosts &costs,
                        int64_t coordinate) {
-  if (layout.stageLayers.empty())
-    return double(costs.layers) / double(layout.pp);
-  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-  StagePlacement placement = findScheduleRule(layout.schedule)->placement;
+  if (strategy.stageLayers.empty())
+    return double(costs.layers) / double(strategy.pp);
+  PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
+  StagePlacement placement = findScheduleRule(strategy.schedule)->placement;
   int64_t layers = 0;
   for (int chunk = 0; chunk < shape.chunks; ++chunk)
-    layers += layout.stageLayers[size_t(deviceStage(shape, placement, int(coordinate), chunk))];
+    layers += strategy.stageLayers[size_t(deviceStage(shape, placement, int(coordinate), chunk))];
   return double(layers);
 }
 
 /// The coordinate on the pipeline axis that the last stage is on.
-static int64_t lastCoordinate(const ParallelStrategy &layout) {
-  if (layout.pp == 1)
+static int64_t lastCoordinate(const ParallelStrategy &strategy) {
+  if (strategy.pp == 1)
     return 0;
-  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-  return stageDevice(shape, findScheduleRule(layout.schedule)->placement, shape.stages() - 1);
+  PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
+  return stageDevice(shape, findScheduleRule(strategy.schedule)->placement, shape.stages() - 1);
 }
 
-double StepEstimator::costOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+double StepEstimator::costOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, size_t coordinate, double layers,
                              Field field) {
   double most = 0;
   for (size_t kind : connections.kinds[coordinate]) {
     const ModelCosts &own = costs[kind];
     if (own.layers == 0) { // what is before the layers is the model, of which each has a part
-      most = std::max(most, field(own.before) / double(layout.pp));
+      most = std::max(most, field(own.before) / double(strategy.pp));
       continue;
     }
-    const bool isFirst = coordinate == 0, isLast = int64_t(coordinate) == lastCoordinate(layout);
+    const bool isFirst = coordinate == 0, isLast = int64_t(coordinate) == lastCoordinate(strategy);
     double cost = layers * field(own.layer);
     if (isFirst)
       cost += field(own.before);
@@ -130,19 +130,19 @@ double StepEstimator::costOf(const ParallelStrategy &layout, llvm::ArrayRef<Mode
   return most;
 }
 
-double StepEstimator::mostOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+double StepEstimator::mostOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, Field field) {
   if (connections.kinds.size() == 1 && connections.kinds.front().size() == 1) {
     const ModelCosts &own = costs[connections.kinds.front().front()];
     double all = field(own.before) + double(own.layers) * field(own.layer) + field(own.after);
-    if (lastCoordinate(layout) == 0)
+    if (lastCoordinate(strategy) == 0)
       all -= field(own.tied);
-    return all / double(layout.pp);
+    return all / double(strategy.pp);
   }
   double most = 0;
   for (size_t coordinate = 0; coordinate < connections.kinds.size(); ++coordinate)
-    most = std::max(most, costOf(layout, costs, connections, coordinate,
-                                 layersOf(layout, costs.front(), int64_t(coordinate)), field));
+    most = std::max(most, costOf(strategy, costs, connections, coordinate,
+                                 layersOf(strategy, costs.front(), int64_t(coordinate)), field));
   return most;
 }
 
@@ -152,12 +152,13 @@ static double exposed(double seconds, double beside, double bytes, double bucket
   return std::max(last, seconds - beside);
 }
 
-double StepEstimator::dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
-                                  const Connections &connections, double forward, double backward) {
-  if (layout.data() == 1)
+double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
+                                  llvm::ArrayRef<ModelCosts> costs, const Connections &connections,
+                                  double forward, double backward) {
+  if (strategy.data() == 1)
     return 0;
-  const int64_t zeroDevices = layout.zeroDevices();
-  auto sum = [&](Field field) { return mostOf(layout, costs, connections, field); };
+  const int64_t zeroDevices = strategy.zeroDevices();
+  auto sum = [&](Field field) { return mostOf(strategy, costs, connections, field); };
   double parameters = sum([](const SectionCost &part) { return part.parameterBytes; });
   double gradients = sum([](const SectionCost &part) { return part.gradientBytes; });
   // What ZeRO leaves whole is summed as without it.
@@ -169,13 +170,13 @@ double StepEstimator::dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef
     gradients /= 2;
     wholeGradients /= 2;
   }
-  double bucket = double(layout.bucketBytes), m = double(layout.microbatches);
+  double bucket = double(strategy.bucketBytes), m = double(strategy.microbatches);
   auto n = double(zeroDevices);
   auto reduceAll = [&](double bytes) {
     return bytes > 0 ? collectiveTime(CollectiveKind::AllReduce, bytes, connections.data).seconds
                      : 0;
   };
-  if (layout.zero == 0)
+  if (strategy.zero == 0)
     return exposed(reduceAll(gradients), backward, gradients, bucket);
   parameters -= wholeParameters;
   gradients -= wholeGradients;
@@ -190,12 +191,13 @@ double StepEstimator::dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef
           : 0;
   if (wholeGradients > 0)
     across += exposed(reduceAll(wholeGradients), backward, wholeGradients, bucket);
-  switch (layout.zero) {
+  switch (strategy.zero) {
   case 1:
     return exposed(scatter + across, backward, gradients, bucket) + gather;
   case 2:
     // With microbatches, the scatters of one are in the way of what the next one waits for.
-    return (layout.microbatches > 1 ? m * scatter : exposed(scatter, backward, gradients, bucket)) +
+    return (strategy.microbatches > 1 ? m * scatter
+                                      : exposed(scatter, backward, gradients, bucket)) +
            across + gather;
   default:
     // Small parameters are gathered where they are needed, after the large ones that are under way
@@ -206,31 +208,31 @@ double StepEstimator::dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef
 
 /// Of a device on a coordinate of the pipeline axis with so many layers of the model. `estimate` is
 /// told what a stage keeps.
-double StepEstimator::bytesOf(const ParallelStrategy &layout, const ModelCosts &costs,
+double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs,
                               int64_t coordinate, double layers, StepEstimate &estimate) const {
-  const int64_t n = layout.zeroDevices();
-  const bool isFirst = coordinate == 0, isLast = coordinate == lastCoordinate(layout);
+  const int64_t n = strategy.zeroDevices();
+  const bool isFirst = coordinate == 0, isLast = coordinate == lastCoordinate(strategy);
   auto held = [&](Field field) {
     if (costs.layers == 0)
-      return field(costs.before) / double(layout.pp);
+      return field(costs.before) / double(strategy.pp);
     return layers * field(costs.layer) + (isFirst ? field(costs.before) : 0) +
            (isLast ? field(costs.after) : 0) - (isFirst && isLast ? field(costs.tied) : 0);
   };
   double bytes = held([&](const SectionCost &part) {
-    return layout.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
+    return strategy.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
   });
   bytes += held([&](const SectionCost &part) {
-    return layout.zero >= 1 ? part.underZero(n).states : part.stateBytes;
+    return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
   });
   double gradients = held([](const SectionCost &part) { return part.gradientBytes; });
-  if (layout.zero >= 2) {
+  if (strategy.zero >= 2) {
     // Those that are not scattered yet come on top.
     double whole = held([&](const SectionCost &part) { return part.keptWhole(n).gradients; });
-    double waiting = std::min(3.0 * double(layout.bucketBytes), gradients - whole);
+    double waiting = std::min(3.0 * double(strategy.bucketBytes), gradients - whole);
     gradients =
         held([&](const SectionCost &part) { return part.underZero(n).gradients; }) + waiting;
   }
-  if (layout.zero >= 3) {
+  if (strategy.zero >= 3) {
     // A visit of a layer and the next one have their parameters whole.
     auto gathered = [&](const SectionCost &part) {
       return part.parameterBytes - part.keptWhole(n).parameters;
@@ -246,7 +248,7 @@ double StepEstimator::bytesOf(const ParallelStrategy &layout, const ModelCosts &
   if (isFirst || isLast)
     inputs = (isFirst ? costs.before.inputBytes : 0) + (isLast ? costs.after.inputBytes : 0) -
              (isFirst && isLast ? costs.tied.inputBytes : 0);
-  bytes += double(layout.microbatches) * inputs;
+  bytes += double(strategy.microbatches) * inputs;
   bytes += std::max({costs.layer.transientBytes,
                      isFirst || costs.layers == 0 ? costs.before.transientBytes : 0,
                      isLast ? costs.after.transientBytes : 0});
@@ -254,36 +256,36 @@ double StepEstimator::bytesOf(const ParallelStrategy &layout, const ModelCosts &
   estimate.inFlight = 1;
   // Until the weights' gradients are computed, some of those of the results are kept as well.
   double times = 1;
-  if (layout.pp > 1) {
-    auto rule = findScheduleRule(layout.schedule);
-    PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+  if (strategy.pp > 1) {
+    auto rule = findScheduleRule(strategy.schedule);
+    PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
     // Some schedules have no limit of their own.
     estimate.inFlight = std::min(double(rule->inFlight(shape, int(coordinate))),
-                                 double(layout.microbatches * layout.chunks));
+                                 double(strategy.microbatches * strategy.chunks));
     times = rule->splitsWeight ? 1.5 : 1;
   }
-  estimate.keptBytes =
-      held([](const SectionCost &part) { return part.keptBytes; }) / double(layout.chunks) * times;
+  estimate.keptBytes = held([](const SectionCost &part) { return part.keptBytes; }) /
+                       double(strategy.chunks) * times;
   double kept = estimate.inFlight * estimate.keptBytes;
   // Of one microbatch, what is kept goes as gradients come; sums over several are there throughout.
-  if (layout.microbatches == 1 && !options.base.accumulates)
+  if (strategy.microbatches == 1 && !options.base.accumulates)
     return bytes + std::max(kept, gradients);
   return bytes + kept + gradients;
 }
 
-void StepEstimator::addBytes(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+void StepEstimator::addBytes(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                              const Connections &connections, StepEstimate &estimate) {
   const bool isMixed = nodeKinds.size() > 1;
   llvm::SmallVector<int64_t, 8> coordinates{0};
   if (isMixed)
-    for (int64_t coordinate = 1; coordinate < layout.pp; ++coordinate)
+    for (int64_t coordinate = 1; coordinate < strategy.pp; ++coordinate)
       coordinates.push_back(coordinate);
-  else if (lastCoordinate(layout) != 0)
-    coordinates.push_back(lastCoordinate(layout));
+  else if (lastCoordinate(strategy) != 0)
+    coordinates.push_back(lastCoordinate(strategy));
   for (int64_t coordinate : coordinates) {
     StepEstimate one;
-    one.bytes = bytesOf(layout, costs.front(), coordinate,
-                        layersOf(layout, costs.front(), coordinate), one);
+    one.bytes = bytesOf(strategy, costs.front(), coordinate,
+                        layersOf(strategy, costs.front(), coordinate), one);
     one.memoryBytes = connections.memoryBytes[isMixed ? size_t(coordinate) : 0];
     if (estimate.memoryBytes > 0 && one.memoryShare() <= estimate.memoryShare())
       continue;
@@ -307,26 +309,26 @@ static std::string formatStages(const std::string &prefix, llvm::ArrayRef<int64_
   return text;
 }
 
-void StepEstimator::balance(ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs) {
-  int64_t stages = layout.pp * layout.chunks;
-  if (nodeKinds.size() == 1 || layout.pp == 1 || traits.layers < stages)
+void StepEstimator::balance(ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs) {
+  int64_t stages = strategy.pp * strategy.chunks;
+  if (nodeKinds.size() == 1 || strategy.pp == 1 || traits.layers < stages)
     return;
-  const Connections &connections = connectionsOf(layout);
+  const Connections &connections = connectionsOf(strategy);
   auto secondsOf = [&](size_t coordinate, int64_t layers) {
     auto sum = [&](double SectionCost::*field) {
-      return costOf(layout, costs, connections, coordinate, double(layers),
+      return costOf(strategy, costs, connections, coordinate, double(layers),
                     [&](const SectionCost &part) { return part.*field; });
     };
     return sum(&SectionCost::forward) + sum(&SectionCost::backward);
   };
   auto fits = [&](size_t coordinate, int64_t layers) {
     StepEstimate one;
-    return bytesOf(layout, costs.front(), int64_t(coordinate), double(layers), one) <=
+    return bytesOf(strategy, costs.front(), int64_t(coordinate), double(layers), one) <=
            connections.memoryBytes[coordinate];
   };
   // Each stage has a layer, and each other layer goes where it makes the least maximum. All layers
   // cost a device the same, so that no other order makes a smaller one.
-  std::vector<int64_t> layers(size_t(layout.pp), layout.chunks);
+  std::vector<int64_t> layers(size_t(strategy.pp), strategy.chunks);
   auto keyOf = [&](size_t coordinate) {
     int64_t more = layers[coordinate] + 1;
     return std::pair(!fits(coordinate, more), secondsOf(coordinate, more));
@@ -339,38 +341,38 @@ void StepEstimator::balance(ParallelStrategy &layout, llvm::ArrayRef<ModelCosts>
     ++layers[best];
     keys[best] = keyOf(best);
   }
-  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-  StagePlacement placement = findScheduleRule(layout.schedule)->placement;
-  layout.stageLayers.assign(size_t(stages), 0);
+  PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
+  StagePlacement placement = findScheduleRule(strategy.schedule)->placement;
+  strategy.stageLayers.assign(size_t(stages), 0);
   for (int device = 0; device < shape.devices; ++device)
     for (int chunk = 0; chunk < shape.chunks; ++chunk) {
       int64_t all = layers[size_t(device)];
-      layout.stageLayers[size_t(deviceStage(shape, placement, device, chunk))] =
-          all / layout.chunks + (chunk < all % layout.chunks ? 1 : 0);
+      strategy.stageLayers[size_t(deviceStage(shape, placement, device, chunk))] =
+          all / strategy.chunks + (chunk < all % strategy.chunks ? 1 : 0);
     }
-  layout.stages = formatStages(traits.layerPrefix, layout.stageLayers);
+  strategy.stages = formatStages(traits.layerPrefix, strategy.stageLayers);
 }
 
-StepEstimate StepEstimator::estimate(const ParallelStrategy &layout,
+StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
                                      llvm::ArrayRef<ModelCosts> costs) {
-  const Connections &connections = connectionsOf(layout);
-  double p = double(layout.pp), v = double(layout.chunks), m = double(layout.microbatches);
-  auto perDevice = [&](Field field) { return mostOf(layout, costs, connections, field); };
+  const Connections &connections = connectionsOf(strategy);
+  double p = double(strategy.pp), v = double(strategy.chunks), m = double(strategy.microbatches);
+  auto perDevice = [&](Field field) { return mostOf(strategy, costs, connections, field); };
   double forward = perDevice([](const SectionCost &part) { return part.forward; });
   double backward = perDevice([](const SectionCost &part) { return part.backward; });
   StepEstimate estimate;
   estimate.forward = forward;
   estimate.backward = backward;
   estimate.computing = m * (forward + backward);
-  if (layout.pp > 1) {
+  if (strategy.pp > 1) {
     double both = forward + backward;
-    if (layout.schedule == "naive")
+    if (strategy.schedule == "naive")
       estimate.bubble = (p - 1) * m * both;
-    else if (layout.schedule == "interleaved")
+    else if (strategy.schedule == "interleaved")
       estimate.bubble = (m >= p ? p - 1 : v * p + m - 1 - m * v) * both / v;
-    else if (layout.schedule == "zb-h1")
+    else if (strategy.schedule == "zb-h1")
       estimate.bubble = m >= p ? (p - 1) * forward : (2 * p - m - 1) * both / 3;
-    else if (layout.schedule == "zb-v")
+    else if (strategy.schedule == "zb-v")
       estimate.bubble = (m >= p ? p - 1 : 4 * p - 2 * m - 3) * forward / v;
     else
       estimate.bubble = (p - 1) * both;
@@ -379,34 +381,34 @@ StepEstimate StepEstimator::estimate(const ParallelStrategy &layout,
   }
   // In proportion to the state that a device updates.
   estimate.update = perDevice([&](const SectionCost &part) {
-    int64_t n = layout.zeroDevices();
+    int64_t n = strategy.zeroDevices();
     return part.stateBytes > 0 ? part.once * part.underZero(n).states / part.stateBytes
                                : part.once / double(n);
   });
-  estimate.data = dataSeconds(layout, costs, connections, forward, backward);
-  addBytes(layout, costs, connections, estimate);
+  estimate.data = dataSeconds(strategy, costs, connections, forward, backward);
+  addBytes(strategy, costs, connections, estimate);
   return estimate;
 }
 
-void StepEstimator::refine(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+void StepEstimator::refine(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                            StepEstimate &estimate) {
-  if (layout.pp == 1)
+  if (strategy.pp == 1)
     return;
-  auto rule = findScheduleRule(layout.schedule);
-  PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
+  auto rule = findScheduleRule(strategy.schedule);
+  PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
   PipelineSchedule schedule = buildSchedule(shape, *rule);
-  double v = double(layout.chunks);
+  double v = double(strategy.chunks);
   std::vector<StageSeconds> stages(
       size_t(shape.stages()),
       {estimate.forward / v, estimate.backward / v / 2, estimate.backward / v / 2});
-  if (!layout.stageLayers.empty()) {
-    const Connections &connections = connectionsOf(layout);
+  if (!strategy.stageLayers.empty()) {
+    const Connections &connections = connectionsOf(strategy);
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       int device = schedule.device(int(stage));
       auto secondsOf = [&](double SectionCost::*field) {
         double most = 0;
         for (size_t kind : connections.kinds[size_t(device)])
-          most = std::max(most, double(layout.stageLayers[stage]) * costs[kind].layer.*field +
+          most = std::max(most, double(strategy.stageLayers[stage]) * costs[kind].layer.*field +
                                     (stage == 0 ? costs[kind].before.*field : 0) +
                                     (stage + 1 == stages.size() ? costs[kind].after.*field : 0));
         return most;

@@ -1,4 +1,4 @@
-//===- StepEstimate.h - A step's time and memory in closed form ----------===//
+//===- StepEstimate.h - A step's time and memory in closed form -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -34,10 +34,10 @@ struct StepEstimate {
 };
 
 /// The bytes of a device that plans may use.
-double usableBytes(const cluster::Device &device);
+double usableBytes(const cluster::DeviceKind &device);
 
-/// Estimates layouts of one model on one cluster, from the costs of the layout's microbatches on
-/// each kind of node (see kindsOfNodes()).
+/// Estimates strategies of one model on one cluster, from the costs of the strategy's microbatches
+/// on each kind of node (see kindsOfNodes()).
 class StepEstimator {
 public:
   StepEstimator(const PlannerOptions &options, const ModelProperties &traits);
@@ -45,19 +45,19 @@ public:
   /// Where the stages of a pipeline are on several kinds of nodes, gives each as many layers as its
   /// device's speed and memory allow, so that the slowest has as little to do as possible; else
   /// nothing: the compiler cuts equal stages better.
-  void balance(ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs);
+  void balance(ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs);
 
   /// F and B of a device are those of all its stages. The bubble is that of getScheduleRules();
   /// collectives over data axes are hidden by the passes of the microbatches that they overlap
   /// with, as far as these last.
-  StepEstimate estimate(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs);
+  StepEstimate estimate(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs);
 
-  /// Takes the bubble, the transfers and what is kept from a run of the schedule, unit by unit (see
-  /// simulateSchedule()), which takes time in proportion to numUnits().
-  void refine(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+  /// Takes the bubble, the transfers and what is kept from a simulation of the schedule, unit by
+  /// unit (see simulateSchedule()), which takes time in proportion to numUnits().
+  void refine(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
               StepEstimate &estimate);
-  static int64_t numUnits(const ParallelStrategy &layout) {
-    return layout.pp > 1 ? 3 * layout.pp * layout.chunks * layout.microbatches : 0;
+  static int64_t numUnits(const ParallelStrategy &strategy) {
+    return strategy.pp > 1 ? 3 * strategy.pp * strategy.chunks * strategy.microbatches : 0;
   }
 
 private:
@@ -70,28 +70,28 @@ private:
     std::vector<llvm::SmallVector<size_t, 2>> kinds;
     std::vector<double> memoryBytes;
   };
-  const Connections &connectionsOf(const ParallelStrategy &layout);
+  const Connections &connectionsOf(const ParallelStrategy &strategy);
   /// What a part of the model costs, such as one of the fields of SectionCost.
   using Field = llvm::function_ref<double(const SectionCost &)>;
   /// What the parts on one coordinate of the pipeline axis cost, which has so many layers of the
   /// model: on its slowest device.
-  static double costOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+  static double costOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, size_t coordinate, double layers,
                        Field field);
   /// What a device's parts cost: where all devices are alike and stages equal an equal share of the
   /// model, else those of the coordinate on the pipeline axis that they cost most.
-  static double mostOf(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+  static double mostOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, Field field);
-  double dataSeconds(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+  double dataSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections, double forward, double backward);
-  double bytesOf(const ParallelStrategy &layout, const ModelCosts &costs, int64_t coordinate,
+  double bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs, int64_t coordinate,
                  double layers, StepEstimate &estimate) const;
-  void addBytes(const ParallelStrategy &layout, llvm::ArrayRef<ModelCosts> costs,
+  void addBytes(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                 const Connections &connections, StepEstimate &estimate);
 
   const PlannerOptions &options;
   const ModelProperties &traits;
-  std::vector<const cluster::Node *> nodeKinds;
+  std::vector<const cluster::NodeKind *> nodeKinds;
   std::vector<double> kindBytes; ///< that plans may use on a device of each
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, bool, bool>, Connections> known;
 };

@@ -33,7 +33,7 @@ MaybeError checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
                          const cluster::Cluster *cluster);
 
 /// One line for tables: "pp=8 dp=2 tp=8 sp zero=1 m=32 interleaved v=3
-/// recompute=selective". Knobs that have
+/// recompute=selective". Options that have
 /// their defaults are left out.
 std::string describeStrategy(const CompileOptions &options);
 

@@ -22,7 +22,6 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include "dialects/dist/DistDialect.h.inc"
-#include "dialects/dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttrs.h.inc"
 #include "dialects/dist/DistInterfaces.h.inc"
@@ -72,7 +71,7 @@ StageAttr getStage(mlir::Operation *op);
 /// any other value.
 mlir::Value getYieldedValue(mlir::Value value);
 
-/// Whether two collectives may stand in one dist.bucket: same kind, reduction, axes, element type
+/// Whether two collectives may be in one dist.bucket: same kind, reduction, axes, element type
 /// and stage.
 bool canShareBucket(mlir::Operation *a, mlir::Operation *b);
 

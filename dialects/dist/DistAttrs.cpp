@@ -94,7 +94,8 @@ LogicalResult AxisAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
   return success();
 }
 
-LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t index, Pass) {
+LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t index,
+                                StagePass) {
   if (index < 0)
     return violates(emitError, "stage-c1")
            << "stage " << index << " does not exist; stages count from 0";
@@ -159,7 +160,7 @@ Attribute ShardingAttr::parse(AsmParser &parser, Type) {
     if (parser.parseKeyword("partial") || parser.parseEqual() || parser.getCurrentLocation(&loc) ||
         parser.parseKeyword(&keyword))
       return {};
-    auto parsed = symbolizeReductionKind(keyword);
+    auto parsed = findByName<ReductionKind>(keyword);
     if (!parsed) {
       parser.emitError(loc) << "'" << keyword << "' is no reduction, expected sum, max or min";
       return {};
@@ -197,7 +198,7 @@ void ShardingAttr::print(AsmPrinter &printer) const {
   });
   printer << "]";
   if (isPartial()) {
-    printer << ", partial = " << stringifyReductionKind(getPartialKind());
+    printer << ", partial = " << dtc::name(getPartialKind());
     printAxes(printer, getPartialAxes());
   }
   printer << ">";

@@ -17,7 +17,6 @@ using namespace dtc;
 using namespace dtc::dist;
 
 #include "dialects/dist/DistDialect.cpp.inc"
-#include "dialects/dist/DistEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dist/DistAttrs.cpp.inc"
 

@@ -7,8 +7,8 @@
 #ifndef DTC_DIALECTS_DIST_DISTDIALECT_TD
 #define DTC_DIALECTS_DIST_DISTDIALECT_TD
 
+include "dialects/dtc/EnumName.td"
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 
 def Dist_Dialect : Dialect {
@@ -19,7 +19,7 @@ def Dist_Dialect : Dialect {
     The dist dialect says how the values of the dtc dialect are laid out on a mesh of devices, and holds the ops that
     move them.
 
-    It is used in two views of a program. In the *global view* types have global shapes, every value has a
+    It is used in two views of a function. In the *global view* types have global shapes, every value has a
     `#dist.sharding`, and `dist.reshard` is the only op that changes one. In the *local view* types have the shapes of
     one device's shards, and collectives over named axes move data. `dtc-spmd-partition` goes from the first to the
     second.
@@ -47,38 +47,13 @@ def Dist_Dialect : Dialect {
   let dependentDialects = ["::dtc::DtcDialect"];
 }
 
-def Dist_ReductionKind : I32EnumAttr<"ReductionKind", "how partial values combine", [
-    I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">, I32EnumAttrCase<"Min", 2, "min">]> {
-  let cppNamespace = "::dtc::dist";
-  let genSpecializedAttr = 0;
-}
-def Dist_ReductionKindAttr : EnumAttr<Dist_Dialect, Dist_ReductionKind, "reduction">;
+class Dist_EnumAttr<string enumName, string mnemonic, string summary>
+    : Dtc_EnumNameAttr<Dist_Dialect, enumName, enumName, mnemonic, summary>;
 
-// The numbers are those of Collective.Kind in plan.proto.
-def Dist_CollectiveKind : I32EnumAttr<"CollectiveKind", "a collective", [
-    I32EnumAttrCase<"AllReduce", 1, "all_reduce">, I32EnumAttrCase<"AllGather", 2, "all_gather">,
-    I32EnumAttrCase<"ReduceScatter", 3, "reduce_scatter">, I32EnumAttrCase<"AllToAll", 4, "all_to_all">,
-    I32EnumAttrCase<"Permute", 5, "permute">]> {
-  let cppNamespace = "::dtc::dist";
-  let genSpecializedAttr = 0;
-}
-def Dist_CollectiveKindAttr : EnumAttr<Dist_Dialect, Dist_CollectiveKind, "collective_kind">;
-
-def Dist_PaddingValue : I32EnumAttr<"PaddingValue", "what padding is filled with", [
-    I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Lowest", 1, "lowest">,
-    I32EnumAttrCase<"Highest", 2, "highest">]> {
-  let cppNamespace = "::dtc::dist";
-  let genSpecializedAttr = 0;
-}
-def Dist_PaddingValueAttr : EnumAttr<Dist_Dialect, Dist_PaddingValue, "padding">;
-
-def Dist_Pass : I32EnumAttr<"Pass", "what a stage of a pipeline does for a microbatch", [
-    I32EnumAttrCase<"Forward", 1, "forward">, I32EnumAttrCase<"Backward", 2, "backward">,
-    I32EnumAttrCase<"Weight", 3, "weight">]> {
-  let cppNamespace = "::dtc::dist";
-  let genSpecializedAttr = 0;
-}
-def Dist_PassAttr : EnumAttr<Dist_Dialect, Dist_Pass, "pass">;
+def Dist_ReductionKindAttr : Dist_EnumAttr<"ReductionKind", "reduction", "how partial values combine">;
+def Dist_CollectiveKindAttr : Dist_EnumAttr<"CollectiveKind", "collective_kind", "a collective">;
+def Dist_PaddingValueAttr : Dist_EnumAttr<"PaddingValue", "padding", "what padding is filled with">;
+def Dist_StagePassAttr : Dist_EnumAttr<"StagePass", "pass", "what a stage of a pipeline does for a microbatch">;
 
 class Dist_Attr<string name, string attrMnemonic> : AttrDef<Dist_Dialect, name> {
   let mnemonic = attrMnemonic;
@@ -133,7 +108,7 @@ def Dist_StageAttr : Dist_Attr<"Stage", "stage"> {
 
     - [stage-c1] The number of the stage is at least 0.
   }];
-  let parameters = (ins "int64_t":$index, EnumParameter<Dist_Pass>:$pass);
+  let parameters = (ins "int64_t":$index, Dtc_EnumNameParameter<"StagePass">:$pass);
   let assemblyFormat = "`<` $index $pass `>`";
   let genVerifyDecl = 1;
 }
@@ -166,11 +141,11 @@ def Dist_ShardingAttr : Dist_Attr<"Sharding", "sharding"> {
     - [sharding-c6] No axis is the pipeline.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::ArrayAttr":$dims,
-                        "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes,
+                        "::dtc::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes,
                         ArrayRefParameter<"bool">:$open, ArrayRefParameter<"int64_t">:$priorities);
   let builders = [
     AttrBuilder<(ins "::mlir::FlatSymbolRefAttr":$mesh, "::mlir::ArrayAttr":$dims,
-                     "::dtc::dist::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes), [{
+                     "::dtc::ReductionKind":$partialKind, "::mlir::ArrayAttr":$partialAxes), [{
       return $_get($_ctxt, mesh, dims, partialKind, partialAxes, ::llvm::ArrayRef<bool>(), ::llvm::ArrayRef<int64_t>());
     }]>
   ];

@@ -118,9 +118,8 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
              << ", which its operand is not; a reshard can only complete a sum";
   if (getTo().isPartial() && getFrom().getPartialKind() != getTo().getPartialKind())
     return violates(*this, "reshard-c3")
-           << "turns a value that is partial as a "
-           << stringifyReductionKind(getFrom().getPartialKind())
-           << " into one that is partial as a " << stringifyReductionKind(getTo().getPartialKind());
+           << "turns a value that is partial as a " << name(getFrom().getPartialKind())
+           << " into one that is partial as a " << name(getTo().getPartialKind());
   return verifySharding(*this, getTo(), getType(), "result");
 }
 
@@ -291,10 +290,10 @@ DictionaryAttr ShardSliceOp::getKernelAttributes() {
 }
 DictionaryAttr MaskPaddingOp::getKernelAttributes() {
   Builder b(getContext());
-  return b.getDictionaryAttr(
-      {b.getNamedAttr("dim", getDimAttr()), b.getNamedAttr("axes", getAxes()),
-       b.getNamedAttr("size", getSizeAttr()),
-       b.getNamedAttr("value", b.getStringAttr(stringifyPaddingValue(getPadding())))});
+  return b.getDictionaryAttr({b.getNamedAttr("dim", getDimAttr()),
+                              b.getNamedAttr("axes", getAxes()),
+                              b.getNamedAttr("size", getSizeAttr()),
+                              b.getNamedAttr("value", b.getStringAttr(name(getPadding())))});
 }
 DictionaryAttr ShardOffsetOp::getKernelAttributes() {
   Builder b(getContext());

@@ -72,7 +72,7 @@ def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "r
     DeclareOpInterfaceMethods<Dtc_ShardingRuleOpInterface, ["getShardingRule"]>, Dtc_PrecisionOpInterface]> {
   let summary = "The sum of a value over all batches of the step";
   let description = [{
-    Of a step that takes several batches (`dtc-run --accumulate`), one after another, what leads to the operand runs once
+    With gradient accumulation over several batches (`dtc-run --accumulate`), what leads to the operand runs once
     for each batch and what follows from the result once. With one batch it is the identity (shapes `[s] -> [s]`, global
     view). It lies as its operand does, be that a partial sum.
 
@@ -90,7 +90,7 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]
   let summary = "Changes the sharding of a value";
   let description = [{
     The identity on the global value (shapes `[s] -> [s]`, global view): the result is laid out as `to`, the operand as
-    `from`. Everything that moves between devices, and every sum of partial values, is one of these until the program
+    `from`. Everything that moves between devices, and every sum of partial values, is one of these until the function
     is partitioned.
 
     Constraints:
@@ -116,8 +116,8 @@ class Dist_MeshUserOp<string mnemonic, list<Trait> traits = []>
 class Dist_CollectiveOp<string mnemonic, string kind, list<Trait> traits = []>
     : Dist_MeshUserOp<mnemonic, traits # [Dist_CollectiveOpInterface, Dtc_CarriesSums]> {
   code kindDeclaration = [{
-    static ::dtc::dist::CollectiveKind getCollectiveKind() {
-      return ::dtc::dist::CollectiveKind::}] # kind # [{;
+    static ::dtc::CollectiveKind getCollectiveKind() {
+      return ::dtc::CollectiveKind::}] # kind # [{;
     }
   }];
   let extraClassDeclaration = kindDeclaration;
@@ -365,7 +365,7 @@ def Dist_FragmentOp : Dist_Op<"fragment", [HasParent<"MicrobatchLoopOp">, Single
     - [fragment-c1] `stage` is at least 0.
     - [fragment-c2] The yielded values have the types of the results.
   }];
-  let arguments = (ins Dist_PassAttr:$pass, I64Attr:$stage);
+  let arguments = (ins Dist_StagePassAttr:$pass, I64Attr:$stage);
   let results = (outs Variadic<Dist_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "`` $pass $stage attr-dict-with-keyword (`->` type($results)^)? $body";

@@ -1,4 +1,4 @@
-//===- AgreedAttribute.h - Values on which all devices agree --------------===//
+//===- AgreedAttribute.h - Values that are identical on all devices -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

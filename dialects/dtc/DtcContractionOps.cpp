@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dtc/EinsumEquation.h"
 #include "dialects/dtc/OpHelpers.h"
+#include "support/EinsumEquation.h"
 
 #include <array>
 
@@ -18,11 +18,14 @@ using namespace dtc;
 
 LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                          Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  std::string error;
-  auto equation = EinsumEquation::parse(adaptor.getEquation(), error);
-  if (failed(equation))
-    // No constraint: the parser of the equation has named it.
-    return emitOptionalError(location, "'", getOperationName(), "' op ", error);
+  EinsumEquation::Violation violation;
+  auto equation = EinsumEquation::parse(adaptor.getEquation(), &violation);
+  if (!equation) {
+    // In the order of EinsumEquation::Rule.
+    constexpr StringLiteral labels[] = {"einsum-c1", "einsum-c2", "einsum-c3", "einsum-c4"};
+    return inferenceError<EinsumOp>(location, labels[static_cast<size_t>(violation.rule)],
+                                    "equation \"", adaptor.getEquation(), "\" ", violation.text);
+  }
 
   RankedTensorType lhs = getTensorType(adaptor.getLhs()), rhs = getTensorType(adaptor.getRhs());
   if (lhs.getElementType() != rhs.getElementType())
@@ -44,10 +47,11 @@ LogicalResult EinsumOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
     }
     return success();
   };
-  if (failed(readSizes("lhs", equation->lhs, lhs)) || failed(readSizes("rhs", equation->rhs, rhs)))
+  if (failed(readSizes("lhs", equation->lhs(), lhs)) ||
+      failed(readSizes("rhs", equation->rhs(), rhs)))
     return failure();
   SmallVector<int64_t> shape;
-  for (char letter : equation->result)
+  for (char letter : equation->result())
     shape.push_back(sizes[letter - 'a']);
   types.push_back(withShape(adaptor.getWide() ? getWideTensor(lhs) : lhs, shape));
   return success();
@@ -68,20 +72,16 @@ double EinsumOp::getFlops() {
 
 LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool> needed,
                                  MutableArrayRef<Value> gradients) {
-  std::string error;
-  auto equation = EinsumEquation::parse(getEquation(), error);
-  if (failed(equation))
-    // No constraint: the verifier has refused such an equation.
-    return emitOpError(error);
+  auto [lhs, rhs, result] = EinsumEquation::parse(getEquation())->terms;
   // Each letter is in two terms at least, so the exchanged terms are an einsum as well.
   ValueBuilder b(builder, getLoc());
   Value cotangent = b.convertLike(cotangents[0], getLhs());
   if (needed[0])
-    gradients[0] = b.create<EinsumOp>(
-        cotangent, getRhs(), EinsumEquation{equation->result, equation->rhs, equation->lhs}.str());
+    gradients[0] =
+        b.create<EinsumOp>(cotangent, getRhs(), EinsumEquation{{result, rhs, lhs}}.str());
   if (needed[1])
-    gradients[1] = b.create<EinsumOp>(
-        getLhs(), cotangent, EinsumEquation{equation->lhs, equation->result, equation->rhs}.str());
+    gradients[1] =
+        b.create<EinsumOp>(getLhs(), cotangent, EinsumEquation{{lhs, result, rhs}}.str());
   return success();
 }
 
@@ -113,20 +113,17 @@ LogicalResult ReduceOp::inferReturnTypes(MLIRContext *, std::optional<Location> 
 }
 
 ShardingRule ReduceOp::getShardingRule() {
-  FactorReduction reduction = getKind() == ReduceKind::Sum   ? FactorReduction::Sum
-                              : getKind() == ReduceKind::Max ? FactorReduction::Max
-                                                             : FactorReduction::Min;
   ShardingRule rule;
   TensorFactors operand, result;
   for (auto [dim, size] : llvm::enumerate(getOperand().getType().getShape())) {
     bool reduced = llvm::is_contained(getDims(), static_cast<int64_t>(dim));
-    operand.push_back({rule.addFactor(size, reduced ? reduction : FactorReduction::None)});
+    operand.push_back({rule.addFactor(size, reduced ? std::optional(getKind()) : std::nullopt)});
     if (!reduced)
       result.push_back(operand.back());
   }
   rule.operands.push_back(std::move(operand));
   rule.results.push_back(std::move(result));
-  if (getKind() == ReduceKind::Sum)
+  if (getKind() == ReductionKind::Sum)
     rule.linearOperands = {{0}};
   return rule;
 }
@@ -144,14 +141,14 @@ LogicalResult ReduceOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   auto broadcast = [&](Value value) -> Value {
     return b.create<BroadcastOp>(getOperand().getType(), b.convertLike(value, getOperand()), kept);
   };
-  if (getKind() == ReduceKind::Sum) {
+  if (getKind() == ReductionKind::Sum) {
     gradients[0] = broadcast(cotangents[0]);
     return success();
   }
   // The elements that are the extremum share its gradient.
   Value isExtremum = b.compare(ComparePredicate::Equal, getOperand(), broadcast(getResult()));
   Value ones = b.create<ConvertOp>(isExtremum, getOperand().getType().getElementType());
-  Value count = b.create<ReduceOp>(ones, ReduceKind::Sum, getDims()); // in the wide type
+  Value count = b.create<ReduceOp>(ones, ReductionKind::Sum, getDims()); // in the wide type
   Value share = broadcast(b.div(cotangents[0], count));
   gradients[0] = b.select(isExtremum, share, b.splat(getOperand(), 0));
   return success();

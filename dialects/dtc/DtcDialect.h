@@ -7,6 +7,9 @@
 #ifndef DTC_DIALECTS_DTC_DTCDIALECT_H
 #define DTC_DIALECTS_DTC_DTCDIALECT_H
 
+#include "dialects/dtc/EnumName.h"
+#include "support/Kinds.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"

@@ -7,6 +7,7 @@
 #ifndef DTC_DIALECTS_DTC_DTCDIALECT_TD
 #define DTC_DIALECTS_DTC_DTCDIALECT_TD
 
+include "dialects/dtc/EnumName.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/DialectBase.td"
 include "mlir/IR/EnumAttr.td"
@@ -149,11 +150,8 @@ class Dtc_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 
 class Dtc_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Dtc_Dialect, info, mnemonic>;
 
-def Dtc_ReduceKind
-    : Dtc_Enum<"ReduceKind", "how the elements of a reduction are combined",
-               [I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Max", 1, "max">,
-                I32EnumAttrCase<"Min", 2, "min">]>;
-def Dtc_ReduceKindAttr : Dtc_EnumAttr<Dtc_ReduceKind, "reduce_kind">;
+def Dtc_ReduceKindAttr : Dtc_EnumNameAttr<Dtc_Dialect, "ReduceKind", "ReductionKind", "reduce_kind",
+                                          "how the elements of a reduction are combined">;
 
 def Dtc_ComparePredicate
     : Dtc_Enum<"ComparePredicate", "a comparison of two numbers",

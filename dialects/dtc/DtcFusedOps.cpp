@@ -329,9 +329,9 @@ ShardingRule CrossEntropyOp::getShardingRule() {
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
   Value x = b.widen(getLogits());
-  Value max = b.reduceLast(ReduceKind::Max, x);
+  Value max = b.reduceLast(ReductionKind::Max, x);
   Value exp = b.create<ExpOp>(b.sub(x, b.broadcastLeading(max, x)));
-  Value lse = b.add(b.create<LogOp>(b.reduceLast(ReduceKind::Sum, exp)), max);
+  Value lse = b.add(b.create<LogOp>(b.reduceLast(ReductionKind::Sum, exp)), max);
   Value label = b.create<PickOp>(x, getLabels());
   double smoothing = getLabelSmoothing();
   if (smoothing == 0)

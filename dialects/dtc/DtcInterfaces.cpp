@@ -45,7 +45,7 @@ DictionaryAttr dtc::inherentAttributes(Operation *op) {
       continue;
     auto string = [&](StringRef text) -> Attribute { return StringAttr::get(context, text); };
     value = llvm::TypeSwitch<Attribute, Attribute>(value)
-                .Case([&](ReduceKindAttr kind) { return string(stringifyEnum(kind.getValue())); })
+                .Case([&](ReduceKindAttr kind) { return string(dtc::name(kind.getValue())); })
                 .Case([&](ComparePredicateAttr predicate) {
                   return string(stringifyEnum(predicate.getValue()));
                 })

@@ -94,9 +94,9 @@ FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
   Value x = b.widen(getOperand());
   if (getScale() != 1)
     x = b.scale(x, getScale());
-  Value max = b.broadcastLeading(b.reduceLast(ReduceKind::Max, x), x);
+  Value max = b.broadcastLeading(b.reduceLast(ReductionKind::Max, x), x);
   Value exp = b.create<ExpOp>(b.sub(x, max));
-  Value sum = b.broadcastLeading(b.reduceLast(ReduceKind::Sum, exp), x);
+  Value sum = b.broadcastLeading(b.reduceLast(ReductionKind::Sum, exp), x);
   return SmallVector<Value>{b.convertLike(b.div(exp, sum), getOperand())};
 }
 
@@ -126,7 +126,7 @@ FailureOr<SmallVector<Value>> SoftmaxGradOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
   Value y = b.widen(getY());
   Value dy = b.widen(getDy());
-  Value sum = b.reduceLast(ReduceKind::Sum, b.mul(y, dy));
+  Value sum = b.reduceLast(ReductionKind::Sum, b.mul(y, dy));
   Value dx = b.mul(y, b.sub(dy, b.broadcastLeading(sum, dy)));
   if (getScale() != 1)
     dx = b.scale(dx, getScale());

@@ -113,7 +113,7 @@ LogicalResult BroadcastOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
       repeated.push_back(dim);
   gradients[0] = cotangents[0];
   if (!repeated.empty())
-    gradients[0] = ReduceOp::create(builder, getLoc(), cotangents[0], ReduceKind::Sum, repeated);
+    gradients[0] = ReduceOp::create(builder, getLoc(), cotangents[0], ReductionKind::Sum, repeated);
   return success();
 }
 

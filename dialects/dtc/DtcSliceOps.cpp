@@ -1,4 +1,4 @@
-//===- DtcSliceOps.cpp - Blocks of tensors --------------------------------===//
+//===- DtcSliceOps.cpp - Slices of tensors --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- DtcSliceOps.td - Blocks of tensors ---------------------*- tablegen -*-===//
+//===- DtcSliceOps.td - Slices of tensors ---------------------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

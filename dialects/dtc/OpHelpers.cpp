@@ -91,7 +91,7 @@ Value ValueBuilder::broadcastTrailing(Value x, Value like) {
   return create<BroadcastOp>(like.getType(), x, range(rank - getTensorType(x).getRank(), rank));
 }
 
-Value ValueBuilder::reduceLast(ReduceKind kind, Value x) {
+Value ValueBuilder::reduceLast(ReductionKind kind, Value x) {
   int64_t rank = getTensorType(x).getRank();
   return create<ReduceOp>(x, kind, range(rank - 1, rank));
 }
@@ -100,9 +100,9 @@ Value ValueBuilder::sumLeading(Value x) {
   int64_t rank = getTensorType(x).getRank();
   if (rank == 1)
     return x;
-  return create<ReduceOp>(x, ReduceKind::Sum, range(0, rank - 1));
+  return create<ReduceOp>(x, ReductionKind::Sum, range(0, rank - 1));
 }
 
 Value ValueBuilder::meanLast(Value x) {
-  return scale(reduceLast(ReduceKind::Sum, x), 1.0 / getTensorType(x).getShape().back());
+  return scale(reduceLast(ReductionKind::Sum, x), 1.0 / getTensorType(x).getShape().back());
 }

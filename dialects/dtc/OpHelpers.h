@@ -170,7 +170,7 @@ public:
   /// Repeats x, whose dimensions are the last ones of `like`, along the others.
   mlir::Value broadcastTrailing(mlir::Value x, mlir::Value like);
   /// Reduces the last dimension.
-  mlir::Value reduceLast(ReduceKind kind, mlir::Value x);
+  mlir::Value reduceLast(ReductionKind kind, mlir::Value x);
   /// Sums over all dimensions but the last.
   mlir::Value sumLeading(mlir::Value x);
   /// The mean over the last dimension.

@@ -139,7 +139,7 @@ private:
       unsigned i = index;
       if (!factor.whole && llvm::any_of(rule.operands, [&](auto &dims) { return has(dims, i); }) &&
           !llvm::all_of(rule.results, [&](auto &dims) { return has(dims, i); }))
-        factor.reduction = FactorReduction::Sum;
+        factor.reduction = ReductionKind::Sum;
     }
   }
 
@@ -229,7 +229,7 @@ public:
       if (factor.size < 1)
         return emitError() << "factor " << index << " has size " << factor.size
                            << ", expected at least 1";
-      if (factor.whole && factor.reduction != FactorReduction::None)
+      if (factor.whole && factor.reduction)
         return emitError() << "factor " << index
                            << " must stay whole and has a reduction, expected one of the two";
     }
@@ -284,7 +284,7 @@ private:
       std::string name = "factor " + std::to_string(index);
       if (!inOperand && !inResult)
         return emitError() << name << " is in no operand and no result";
-      if (factor.reduction == FactorReduction::None) {
+      if (!factor.reduction) {
         if (inOperand && !inAllResults && !factor.whole)
           return emitError() << "a result lacks " << name << ", which has no reduction";
       } else if (!inOperand || inAllResults) {

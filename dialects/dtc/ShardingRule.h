@@ -17,12 +17,15 @@
 #ifndef DTC_DIALECTS_DTC_SHARDINGRULE_H
 #define DTC_DIALECTS_DTC_SHARDINGRULE_H
 
+#include "support/Kinds.h"
+
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace mlir {
@@ -31,19 +34,13 @@ class Operation;
 
 namespace dtc {
 
-/// How partial results of the shards of a factor are combined in the results that lack the factor.
-enum class FactorReduction {
-  None, ///< every result has the factor
-  Sum,  ///< the shards' results add up
-  Max,
-  Min,
-};
-
 struct Factor {
   int64_t size = 1;
   /// The op needs the whole factor on one device: its shards cannot be combined.
   bool whole = false;
-  FactorReduction reduction = FactorReduction::None;
+  /// How partial results of the factor's shards are combined in the results that lack the factor;
+  /// none where every result has it.
+  std::optional<ReductionKind> reduction;
 };
 
 /// For each dimension of a tensor the factors that make it up, the first varies slowest.
@@ -75,12 +72,12 @@ struct ShardingRule {
   };
   llvm::SmallVector<TensorDim> randomDims;
 
-  unsigned addFactor(int64_t size, FactorReduction reduction = FactorReduction::None) {
+  unsigned addFactor(int64_t size, std::optional<ReductionKind> reduction = {}) {
     factors.push_back({size, /*whole=*/false, reduction});
     return factors.size() - 1;
   }
   unsigned addWholeFactor(int64_t size) {
-    factors.push_back({size, /*whole=*/true, FactorReduction::None});
+    factors.push_back({size, /*whole=*/true, std::nullopt});
     return factors.size() - 1;
   }
 };

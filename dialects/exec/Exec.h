@@ -13,7 +13,6 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "dialects/exec/ExecDialect.h.inc"
-#include "dialects/exec/ExecEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.h.inc"
 #define GET_TYPEDEF_CLASSES

@@ -15,7 +15,6 @@ using namespace mlir;
 using namespace dtc::exec;
 
 #include "dialects/exec/ExecDialect.cpp.inc"
-#include "dialects/exec/ExecEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/exec/ExecAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES

@@ -7,8 +7,8 @@
 #ifndef DTC_DIALECTS_EXEC_EXECDIALECT_TD
 #define DTC_DIALECTS_EXEC_EXECDIALECT_TD
 
+include "dialects/dtc/EnumName.td"
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 
 def Exec_Dialect : Dialect {
@@ -27,27 +27,15 @@ def Exec_Dialect : Dialect {
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
-def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer holds", [
-    I32EnumAttrCase<"Parameter", 1, "parameter">, I32EnumAttrCase<"Gradient", 2, "gradient">,
-    I32EnumAttrCase<"OptimizerState", 3, "optimizer_state">, I32EnumAttrCase<"Activation", 4, "activation">,
-    I32EnumAttrCase<"Input", 5, "input">, I32EnumAttrCase<"Constant", 6, "constant">,
-    I32EnumAttrCase<"Output", 7, "output">,
-    I32EnumAttrCase<"MasterWeight", 8, "master_weight">, I32EnumAttrCase<"Cache", 9, "cache">]> {
-  let cppNamespace = "::dtc::exec";
-  let genSpecializedAttr = 0;
-}
-def Exec_BufferKindAttr : EnumAttr<Exec_Dialect, Exec_BufferKind, "kind">;
+class Exec_EnumAttr<string enumName, string mnemonic, string summary>
+    : Dtc_EnumNameAttr<Exec_Dialect, enumName, enumName, mnemonic, summary>;
 
-def Exec_TransferKind : I32EnumAttr<"TransferKind", "an end of a transfer", [
-    I32EnumAttrCase<"Send", 1, "send_to">, I32EnumAttrCase<"Receive", 2, "receive_from">]> {
-  let cppNamespace = "::dtc::exec";
-  let genSpecializedAttr = 0;
-}
-def Exec_TransferKindAttr : EnumAttr<Exec_Dialect, Exec_TransferKind, "transfer_kind">;
+def Exec_BufferKindAttr : Exec_EnumAttr<"BufferKind", "kind", "what a buffer holds">;
+def Exec_TransferKindAttr : Exec_EnumAttr<"TransferKind", "transfer_kind", "an end of a transfer">;
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "An asynchronous collective";
+  let summary = "A collective token: an asynchronous collective to wait for";
 }
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

@@ -234,17 +234,15 @@ LogicalResult KernelOp::verify() {
 }
 
 LogicalResult CollectiveOp::verify() {
-  bool reduces = getKind() == dist::CollectiveKind::AllReduce ||
-                 getKind() == dist::CollectiveKind::ReduceScatter;
+  bool reduces =
+      getKind() == CollectiveKind::AllReduce || getKind() == CollectiveKind::ReduceScatter;
   if (reduces != getReduction().has_value())
     return violates(*this, "collective-c1")
-           << dist::stringifyCollectiveKind(getKind())
-           << (reduces ? " needs a reduction" : " has no use for a reduction");
-  bool permutes = getKind() == dist::CollectiveKind::Permute;
+           << name(getKind()) << (reduces ? " needs a reduction" : " has no use for a reduction");
+  bool permutes = getKind() == CollectiveKind::Permute;
   if (permutes != getSourceAxes().has_value())
     return violates(*this, "collective-c2")
-           << dist::stringifyCollectiveKind(getKind())
-           << (permutes ? " needs source axes" : " has no use for source axes");
+           << name(getKind()) << (permutes ? " needs source axes" : " has no use for source axes");
   size_t count = getInputs().size();
   if (count == 0)
     return violates(*this, "collective-c3") << "moves no tensor";
@@ -254,7 +252,7 @@ LogicalResult CollectiveOp::verify() {
            << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
            << getDims().size() << " dims and " << getSplitDims().size()
            << " split dims, expected as many of each";
-  if (getKind() == dist::CollectiveKind::AllReduce || permutes)
+  if (getKind() == CollectiveKind::AllReduce || permutes)
     return success();
   for (auto [value, dim, splitDim] : llvm::zip_equal(getInputs(), getDims(), getSplitDims())) {
     auto input = cast<MemRefType>(value.getType());

@@ -24,7 +24,7 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
     Holds buffers, states, inputs, outputs, transfers, tasks and runs, in that order. `arena_bytes` is the size of the arena that
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
     `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. The programs of a
-    pipeline stand in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
+    pipeline are in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
 
     A plan may have further entry points, which work on the same states: their programs, as many as those without an
     `entry`, have its name. Once memory is planned, all programs of a coordinate have the same states at the same offsets.
@@ -239,7 +239,7 @@ def Exec_TaskOp : Exec_Op<"task", [Symbol, HasParent<"ProgramOp">, NoRegionArgum
 
     - [task-c1] The region holds kernels, collectives, waits, starts and finishes only.
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_PassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<Dist_StagePassAttr>:$pass, OptionalAttr<I64Attr>:$stage,
                        OptionalAttr<F64Attr>:$seconds);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name (`pass` `` $pass^ $stage)? (`seconds` $seconds^)? attr-dict-with-keyword $body";
@@ -272,7 +272,8 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     (`[t]`). Several tensors are a bucket: they move together, each as if alone. `dims` and `split_dims` have an entry
     for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
 
-    With a token the collective starts here and overlaps with the instructions that follow, until the `exec.wait` for it.
+    With a collective token the collective starts here and overlaps with the instructions that follow, until the
+    `exec.wait` for it.
 
     Constraints:
 
@@ -299,12 +300,13 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
   let summary = "Waits for a collective";
   let description = [{
-    The collective that made the token is done when this is. Between the two nothing writes the collective's inputs and
-    nothing touches its outputs.
+    The collective that made the collective token is done when this is. Between the two nothing writes the collective's
+    inputs and nothing touches its outputs.
 
     Constraints:
 
-    - [wait-c1] The token is that of an asynchronous collective of the same task, and nothing else waits for it.
+    - [wait-c1] The collective token is that of an asynchronous collective of the same task, and nothing else waits for
+      it.
   }];
   let arguments = (ins Exec_TokenType:$token);
   let assemblyFormat = "$token attr-dict";
@@ -315,12 +317,12 @@ def Exec_RunOp : Exec_Op<"run", [HasParent<"ProgramOp">]> {
   let summary = "One execution of a task";
   let description = [{
     Runs in program order follow each other. `microbatch` is the coordinate on the temporal axis. The runs `in_loop`, which
-    stand together, are the loop over microbatches: it may run again, over other data, before what follows it.
+    are neighbours, are the loop over microbatches: it may run again, over other data, before what follows it.
 
     Constraints:
 
     - [run-c1] `task` is the name of a task of the program.
-    - [run-c2] The runs `in_loop` stand together.
+    - [run-c2] The runs `in_loop` are neighbours.
     - [run-c3] `microbatch` is at least 0.
   }];
   let arguments = (ins FlatSymbolRefAttr:$task, DefaultValuedAttr<I64Attr, "0">:$microbatch, UnitAttr:$in_loop);

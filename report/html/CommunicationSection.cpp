@@ -152,7 +152,7 @@ void addCommunication(HtmlWriter &page, const PageInput &input) {
     ExplainedCollective collective = representativeOf(explanation, *rows[i].group);
     page.open("tr").element("th", collective.kindName(), {{"scope", "row"}});
     page.element("td", fmt::format("{}", fmt::join(collective.parentAxes, "+")));
-    page.open("td").element("code", collective.source);
+    page.open("td").element("code", collective.location);
     page.open("div", {{"class", "note"}})
         .text(fmt::format("task {}{}", collective.task,
                           collective.async ? ", overlapped with computation" : ""))

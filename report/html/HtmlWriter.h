@@ -1,4 +1,4 @@
-//===- HtmlWriter.h - Elements, attributes and text of a page -----------===//
+//===- HtmlWriter.h - Elements, attributes and text of a page -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -48,7 +48,7 @@ public:
   /// An element without content, as the void elements of HTML and the shapes of SVG are.
   HtmlWriter &empty(std::string_view name, HtmlAttributes attributes = {});
   HtmlWriter &text(std::string_view text);
-  /// What is written as it stands: the style and the script of a page, which are constants.
+  /// What is written unchanged: the style and the script of a page, which are constants.
   HtmlWriter &constant(std::string_view markup);
 
   /// A figure that is as wide as the report lets it be, with what it shows for those who cannot see

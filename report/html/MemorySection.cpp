@@ -1,4 +1,4 @@
-//===- MemorySection.cpp - The memory of a step -------------------------===//
+//===- MemorySection.cpp - The memory of a step ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -51,8 +51,8 @@ public:
                    {{"class", "f s e"}, {"x", left - 10}, {"y", yOf(bytes) + 4}});
     }
     std::vector<double> below(parts, 0);
-    for (size_t kind = 0; kind < kNumMemoryKinds; ++kind)
-      writeBand(page, kind, below);
+    for (size_t band = 0; band < kNumMemoryBands; ++band)
+      writeBand(page, band, below);
     line(page, "bound", static_cast<double>(stage.arenaBytes),
          fmt::format("arena {}", formatBytes(stage.arenaBytes)));
     if (drawsLimit)
@@ -74,7 +74,7 @@ public:
         "Most, {}, in task \"{}\"{}{}.", formatBytes(memory.peak.total()), memory.peakTask,
         input.simulation.microbatches > 1 ? fmt::format(" of microbatch {}", memory.peakMicrobatch)
                                           : "",
-        memory.peakSource.empty() ? "" : " at " + memory.peakSource);
+        memory.peakLocation.empty() ? "" : " at " + memory.peakLocation);
     if (!drawsLimit && stage.memoryBytes > 0)
       text += fmt::format(" The usable {} are far above the figure.",
                           formatBytes(static_cast<uint64_t>(stage.memoryBytes)));
@@ -96,13 +96,13 @@ private:
     page.element("text", text, {{"class", "s e"}, {"x", left + width}, {"y", yOf(bytes) - 4}});
   }
 
-  /// The area of a kind on top of those before it, whose heights are in `below`.
-  void writeBand(HtmlWriter &page, size_t kind, std::vector<double> &below) const {
+  /// The area of a band on top of those before it, whose heights are in `below`.
+  void writeBand(HtmlWriter &page, size_t band, std::vector<double> &below) const {
     std::vector<double> above = below;
     bool isEmpty = true;
     for (size_t i = 0; i < parts; ++i) {
-      above[i] += static_cast<double>(memory.parts[i][kind]);
-      isEmpty &= memory.parts[i][kind] == 0;
+      above[i] += static_cast<double>(memory.parts[i][band]);
+      isEmpty &= memory.parts[i][band] == 0;
     }
     if (isEmpty)
       return;
@@ -125,10 +125,9 @@ private:
     };
     edge(above, true);
     edge(below, false);
-    page.open("path", {{"class", fmt::format("m{}", kind)}, {"d", path + "Z"}});
-    page.element("title",
-                 fmt::format("{}: {} at the fullest moment", name(static_cast<MemoryKind>(kind)),
-                             formatBytes(memory.peak[kind])));
+    page.open("path", {{"class", fmt::format("m{}", band)}, {"d", path + "Z"}});
+    page.element("title", fmt::format("{}: {} at the fullest moment", memoryBandName(band),
+                                      formatBytes(memory.peak[band])));
     page.close();
     below = std::move(above);
   }
@@ -194,8 +193,8 @@ void addMemory(HtmlWriter &page, const PageInput &input) {
                "The arena is what the plan sets aside; the dot is the fullest moment.");
   if (isDrawable(simulation)) {
     std::vector<LegendEntry> entries;
-    for (size_t kind = 0; kind < kNumMemoryKinds; ++kind)
-      entries.push_back({fmt::format("m{}", kind), name(static_cast<MemoryKind>(kind))});
+    for (size_t band = 0; band < kNumMemoryBands; ++band)
+      entries.push_back({fmt::format("m{}", band), memoryBandName(band)});
     addLegend(page, entries);
     std::vector<size_t> drawn = chooseStages(simulation);
     for (size_t p : drawn) {

@@ -13,30 +13,18 @@
 
 namespace dtc {
 
-const char *name(MemoryKind kind) {
-  static constexpr const char *names[] = {"parameters", "master weights", "optimizer state",
-                                          "gradients",  "activations",    "other"};
-  return names[static_cast<size_t>(kind)];
+size_t memoryBandOf(BufferKind kind) {
+  auto found = std::find(kMemoryBands.begin(), kMemoryBands.end(), kind);
+  return static_cast<size_t>(found - kMemoryBands.begin());
+}
+
+const char *memoryBandName(size_t band) {
+  static constexpr std::array<const char *, kNumMemoryBands> names = {
+      "parameters", "master weights", "optimizer state", "gradients", "activations", "other"};
+  return names[band];
 }
 
 namespace {
-
-MemoryKind kindOf(const plan::Buffer &buffer) {
-  switch (buffer.kind()) {
-  case plan::Buffer::PARAMETER:
-    return MemoryKind::Parameter;
-  case plan::Buffer::MASTER_WEIGHT:
-    return MemoryKind::Master;
-  case plan::Buffer::OPTIMIZER_STATE:
-    return MemoryKind::Optimizer;
-  case plan::Buffer::GRADIENT:
-    return MemoryKind::Gradient;
-  case plan::Buffer::ACTIVATION:
-    return MemoryKind::Activation;
-  default:
-    return MemoryKind::Other;
-  }
-}
 
 /// Finds the live ranges of all values. Program points number the executed instructions.
 class Lives {
@@ -44,13 +32,13 @@ public:
   /// The bytes that begin (or, negative, cease) to be in use at a program point.
   struct Change {
     int64_t point = 0;
-    MemoryKind kind = MemoryKind::Other;
+    size_t band = 0;
     int64_t bytes = 0;
   };
 
   explicit Lives(const plan::Program &program) : program(program) {
     for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
-      // What others lie in stands before them.
+      // What others are in comes before them.
       roots.push_back(storageOf(program, index));
       firstValue.push_back(values.size());
       if (roots.back() == index)
@@ -149,7 +137,7 @@ private:
       const plan::Transfer &transfer =
           program.transfers(static_cast<int>(instruction.start_transfer().transfer()));
       for (uint32_t buffer : transfer.buffers())
-        if (transfer.kind() == plan::Transfer::SEND)
+        if (kindOf(transfer) == TransferKind::Send)
           use(buffer, now);
         else
           write(buffer, {});
@@ -194,8 +182,9 @@ private:
     const plan::Buffer &buffer = program.buffers(static_cast<int>(root));
     uint64_t size = typeOf(buffer).numBytes();
     auto bytes = static_cast<int64_t>((size + alignment - 1) / alignment * alignment);
-    changes.push_back({std::max(value.begin, int64_t{0}), kindOf(buffer), bytes});
-    changes.push_back({value.last + 1, kindOf(buffer), -bytes});
+    size_t band = memoryBandOf(kindOf(buffer));
+    changes.push_back({std::max(value.begin, int64_t{0}), band, bytes});
+    changes.push_back({value.last + 1, band, -bytes});
     value.begin = none;
   }
 
@@ -216,9 +205,7 @@ public:
     result.parts.resize(parts);
   }
 
-  void add(const Lives::Change &change) {
-    use[static_cast<size_t>(change.kind)] += static_cast<uint64_t>(change.bytes);
-  }
+  void add(const Lives::Change &change) { use[change.band] += static_cast<uint64_t>(change.bytes); }
   /// What is in use from one time to another. Returns whether it is more than ever before.
   bool hold(double from, double to) {
     uint64_t total = use.total();
@@ -274,8 +261,9 @@ MemoryTimeline followMemory(const plan::Plan &plan, size_t index, const Timeline
         continue;
       result.peakTask = task.name();
       result.peakMicrobatch = entry.microbatch();
-      auto source = static_cast<int>(task.instructions(i).source());
-      result.peakSource = source > 0 && source < plan.sources_size() ? plan.sources(source) : "";
+      auto location = static_cast<int>(task.instructions(i).location());
+      result.peakLocation =
+          location > 0 && location < plan.locations_size() ? plan.locations(location) : "";
     }
     time = span.end;
   }

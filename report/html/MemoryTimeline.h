@@ -9,6 +9,7 @@
 
 #include "plan/plan.pb.h"
 #include "simulator/Timeline.h"
+#include "support/Kinds.h"
 
 #include <array>
 #include <cstddef>
@@ -19,14 +20,18 @@
 
 namespace dtc {
 
-/// What bytes of an arena are for.
-enum class MemoryKind : size_t { Parameter, Master, Optimizer, Gradient, Activation, Other };
-inline constexpr size_t kNumMemoryKinds = 6;
-/// "parameters", "master weights", ...
-const char *name(MemoryKind kind);
+/// The kinds of buffers that have a band of their own in figures, from the lowest up. All others
+/// share one above them.
+inline constexpr std::array kMemoryBands = {BufferKind::Parameter, BufferKind::MasterWeight,
+                                            BufferKind::OptimizerState, BufferKind::Gradient,
+                                            BufferKind::Activation};
+inline constexpr size_t kNumMemoryBands = kMemoryBands.size() + 1;
+size_t memoryBandOf(BufferKind kind);
+/// "parameters", "master weights", ..., "other".
+const char *memoryBandName(size_t band);
 
-/// Bytes by kind.
-struct MemoryUse : std::array<uint64_t, kNumMemoryKinds> {
+/// Bytes by band.
+struct MemoryUse : std::array<uint64_t, kNumMemoryBands> {
   uint64_t total() const { return std::accumulate(begin(), end(), uint64_t{0}); }
 };
 
@@ -41,7 +46,7 @@ struct MemoryTimeline {
   MemoryUse peak{};
   double peakSeconds = 0; ///< when it begins, from the start of the step
   std::string peakTask;   ///< the task and the instruction's layer where it is
-  std::string peakSource;
+  std::string peakLocation;
   uint32_t peakMicrobatch = 0;
 };
 

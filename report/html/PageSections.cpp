@@ -100,25 +100,15 @@ std::string withCommas(double value) {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string taskStyle(plan::Task::Kind kind, size_t chunk) {
-  switch (kind) {
-  case plan::Task::FORWARD:
-    return fmt::format("f{}", chunk % kNumTaskShades);
-  case plan::Task::BACKWARD:
-    return fmt::format("b{}", chunk % kNumTaskShades);
-  case plan::Task::WEIGHT:
-    return fmt::format("v{}", chunk % kNumTaskShades);
-  default:
-    return "o";
-  }
+std::string taskStyle(std::optional<StagePass> pass, size_t chunk) {
+  return pass ? fmt::format("{}{}", "fbv"[indexOf(*pass)], chunk % kNumTaskShades) : "o";
 }
 
 std::string taskStyleRules() {
   std::string rules;
-  for (plan::Task::Kind kind :
-       {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT, plan::Task::OTHER})
-    for (size_t chunk = 0; chunk < (kind == plan::Task::OTHER ? 1 : kNumTaskShades); ++chunk)
-      rules += fmt::format(".{}{{fill:{}}}\n", taskStyle(kind, chunk), taskColour(kind, chunk));
+  for (std::optional<StagePass> pass : kTaskPasses)
+    for (size_t chunk = 0; chunk < (pass ? kNumTaskShades : 1); ++chunk)
+      rules += fmt::format(".{}{{fill:{}}}\n", taskStyle(pass, chunk), taskColour(pass, chunk));
   return rules;
 }
 

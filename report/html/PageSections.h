@@ -75,7 +75,7 @@ std::string largeNumber(double value);
 std::string percent(double share);
 /// The class of the style for the colour of a task, as in TimelineSvg's figures; the rules of all
 /// of these classes.
-std::string taskStyle(plan::Task::Kind kind, size_t chunk);
+std::string taskStyle(std::optional<StagePass> pass, size_t chunk);
 std::string taskStyleRules();
 /// The class of the style for the colour of a pipeline coordinate, and of a set of axes.
 std::string coordinateStyle(int64_t program);

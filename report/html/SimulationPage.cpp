@@ -55,7 +55,7 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
 MaybeError writePage(const std::string &folder, const std::string &page) {
   std::error_code failure;
   if (std::filesystem::exists(folder, failure) && !std::filesystem::is_directory(folder, failure))
-    return Error{fmt::format("{}: is no folder; name one for the page's index.html", folder)};
+    return Error{fmt::format("{}: is no folder; name one for the report's index.html", folder)};
   std::filesystem::create_directories(folder, failure);
   if (failure)
     return Error{fmt::format("{}: cannot make the folder: {}; name one that can be written", folder,

@@ -34,7 +34,7 @@ struct AlternativeStrategy {
   std::string reason;       ///< what makes it slower, or why it is no plan at all
 };
 
-/// What a page says beside what follows from the plan and its simulation.
+/// What an HTML report says beside what follows from the plan and its simulation.
 struct SimulationPageOptions {
   std::vector<StrategyItem> strategy;
   std::vector<AlternativeStrategy> alternatives; ///< in the order in which they are shown
@@ -54,8 +54,8 @@ Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cl
 
 inline constexpr const char *kPageFileName = "index.html";
 
-/// Writes a page to the file of that name in a folder, which is made where it is not there, with
-/// those above it. An error that names the path where that cannot be done.
+/// Writes an HTML report to the file of that name in a folder, which is made where it is not there,
+/// with those above it. An error that names the path where that cannot be done.
 MaybeError writePage(const std::string &folder, const std::string &page);
 
 } // namespace dtc

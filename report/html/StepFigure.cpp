@@ -122,14 +122,14 @@ void StepFigure::writeTask(HtmlWriter &page, const StepWindow &window, size_t pr
   auto chunk = static_cast<size_t>(std::lower_bound(stages.begin(), stages.end(), interval.stage) -
                                    stages.begin());
   double x = xOf(window, interval.start), width = xOf(window, interval.end) - x;
-  page.open("rect", {{"class", taskStyle(interval.kind, chunk) + " g"},
+  page.open("rect", {{"class", taskStyle(interval.pass, chunk) + " g"},
                      {"x", x},
                      {"y", yOf(program)},
                      {"width", std::max(width, 0.3)},
                      {"height", taskHeight()}});
   std::string about = timeline.taskName(program, interval);
   if (interval.isPipelined())
-    about = fmt::format("{} of stage {}, microbatch {}", name(interval.kind), interval.stage,
+    about = fmt::format("{} of stage {}, microbatch {}", name(interval.pass), interval.stage,
                         interval.microbatch);
   page.element("title", fmt::format("{}: {} from {}", about, formatDuration(interval.seconds()),
                                     formatDuration(interval.start)));
@@ -155,7 +155,7 @@ void StepFigure::writeBar(HtmlWriter &page, const StepWindow &window, size_t pro
     const plan::Program &plan = input.plan.programs(static_cast<int>(program));
     auto task = static_cast<int>(plan.schedule(static_cast<int>(bar.execution)).task());
     about =
-        name(plan.tasks(task).instructions(static_cast<int>(bar.instruction)).collective().kind());
+        name(kindOf(plan.tasks(task).instructions(static_cast<int>(bar.instruction)).collective()));
   }
   page.element("title",
                fmt::format("{} over {}: {} from {}", about, axesName(input, bar.axes),

@@ -1,4 +1,4 @@
-//===- StepFigure.h - Figures of a step ----------------------------------===//
+//===- StepFigure.h - Figures of a step -----------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,9 +24,9 @@ struct StepWindow {
 };
 
 /// Draws the tasks, the collectives and the transfers of a step, a row for each coordinate on the
-/// pipeline axis. What a page can hold is limited: of a step with too many tasks and transfers, its
-/// begin, a part of its middle and its end are drawn. Collectives that would be less than a pixel
-/// apart are drawn as one, and none where these are too many still.
+/// pipeline axis. What an HTML report can hold is limited: of a step with too many tasks and
+/// transfers, its begin, a part of its middle and its end are drawn. Collectives that would be less
+/// than a pixel apart are drawn as one, and none where these are too many still.
 class StepFigure {
 public:
   static constexpr size_t mostShapes = 6000;      ///< tasks and transfers

@@ -15,18 +15,17 @@ namespace dtc {
 
 static void addStepLegend(HtmlWriter &page, const PageInput &input, bool hasCollectives) {
   const Timeline &timeline = input.simulation.step.timeline;
-  std::set<plan::Task::Kind> kinds;
+  std::set<std::optional<StagePass>> passes;
   for (const std::vector<TaskInterval> &program : timeline.programs)
     for (const TaskInterval &interval : program)
-      kinds.insert(interval.kind);
+      passes.insert(interval.pass);
   std::vector<LegendEntry> entries;
   size_t chunks = std::clamp<size_t>(timeline.chunks(), 1, 4);
-  for (plan::Task::Kind kind :
-       {plan::Task::FORWARD, plan::Task::BACKWARD, plan::Task::WEIGHT, plan::Task::OTHER})
-    for (size_t c = 0; kinds.contains(kind) && c < (kind == plan::Task::OTHER ? 1 : chunks); ++c)
-      entries.push_back({taskStyle(kind, c), chunks > 1 && kind != plan::Task::OTHER
-                                                 ? fmt::format("{}, chunk {}", name(kind), c)
-                                                 : name(kind)});
+  for (std::optional<StagePass> pass : kTaskPasses)
+    for (size_t c = 0; passes.contains(pass) && c < (pass ? chunks : 1); ++c)
+      entries.push_back({taskStyle(pass, c), chunks > 1 && pass
+                                                 ? fmt::format("{}, chunk {}", name(pass), c)
+                                                 : name(pass)});
   if (hasCollectives)
     for (size_t a = 0; a < input.simulation.axes.size(); ++a)
       entries.push_back({axesStyle(a), "collectives over " + axesName(input, a)});

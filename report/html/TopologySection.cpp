@@ -30,7 +30,7 @@ public:
     const Topology &topology = input.topology;
     std::vector<int64_t> firsts; // devices
     int64_t node = -1;
-    const cluster::Node *kind = nullptr;
+    const cluster::NodeKind *kind = nullptr;
     for (int64_t d = 0; d < topology.mesh().numDevices(); ++d) {
       if (topology.nodeOf(d) == node)
         continue;
@@ -76,7 +76,7 @@ private:
 
   void writeNode(int64_t first, double y) {
     const Topology &topology = input.topology;
-    const cluster::Node &node = topology.nodeKindOf(first);
+    const cluster::NodeKind &node = topology.nodeKindOf(first);
     page.empty("rect", {{"class", "box"},
                         {"x", .5},
                         {"y", y + .5},

@@ -34,8 +34,8 @@ using AttributeValue = std::variant<int64_t, double, std::string, bool, std::vec
                                     std::vector<std::string>, RawBytes>;
 using AttributeMap = std::map<std::string, AttributeValue>;
 
-/// Where a device stands: axis name -> (coordinate, size). The temporal axis is among them; its
-/// coordinate is the microbatch that is running.
+/// Where a device is on the mesh: axis name -> (coordinate, size). The temporal axis is among them;
+/// its coordinate is the microbatch that is running.
 struct AxisCoordinate {
   std::string name;
   int64_t size = 1;

@@ -68,12 +68,12 @@ static Expected<cluster::Cluster> measureRound(CalibrationContext &context) {
   const CalibrationOptions &options = context.options;
   cluster::Cluster cluster;
   cluster.set_name("cpu");
-  cluster::Device &device = *cluster.add_devices();
+  cluster::DeviceKind &device = *cluster.add_devices();
   device.set_name("cpu");
   device.set_memory_bytes(static_cast<double>(memoryLimit().bytes) /
                           static_cast<double>(options.devices));
   device.set_compute_units(options.threadsPerDevice);
-  cluster::Node &node = *cluster.add_node_kinds();
+  cluster::NodeKind &node = *cluster.add_node_kinds();
   node.set_name("machine");
   node.set_device(device.name());
   node.set_devices(options.devices);
@@ -113,7 +113,7 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
     rounds.push_back(std::move(*measured));
   }
   cluster::Cluster cluster = combineRounds(std::move(rounds));
-  if (cluster::Node &node = *cluster.mutable_node_kinds(0); node.has_link())
+  if (cluster::NodeKind &node = *cluster.mutable_node_kinds(0); node.has_link())
     fitLink(*node.mutable_link());
   return cluster;
 }

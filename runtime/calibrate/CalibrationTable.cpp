@@ -35,8 +35,8 @@ static double bandwidthAt(const cluster::KernelRate &rate, double bytes) {
 std::string calibrationTable(const cluster::Cluster &cluster) {
   std::string text;
   auto out = std::back_inserter(text);
-  const cluster::Device &device = cluster.devices(0);
-  const cluster::Node &node = cluster.node_kinds(0);
+  const cluster::DeviceKind &device = cluster.devices(0);
+  const cluster::NodeKind &node = cluster.node_kinds(0);
   fmt::format_to(out, "{} devices, {} at a time; of one device while all cores work:\n",
                  node.devices(), node.shared_cores());
   fmt::format_to(out, "  {:<26}{:>9.2f} GB/s\n", "memory (copy)", device.memory_bandwidth() / 1e9);

@@ -30,7 +30,8 @@ namespace {
 /// Adds the points of one kernel: its time at each size.
 class PointsOf {
 public:
-  PointsOf(CalibrationContext &context, cluster::Device &device, const char *kernel, DType dtype)
+  PointsOf(CalibrationContext &context, cluster::DeviceKind &device, const char *kernel,
+           DType dtype)
       : context(context), rate(*device.add_kernels()) {
     rate.set_kernel(kernel);
     rate.set_dtype(name(dtype));
@@ -66,7 +67,7 @@ private:
 
 } // namespace
 
-static MaybeError measureCase(CalibrationContext &context, cluster::Device &device,
+static MaybeError measureCase(CalibrationContext &context, cluster::DeviceKind &device,
                               const KernelCase &kernel, DType dtype) {
   PointsOf points(context, device, kernel.name, dtype);
   KernelRunOptions run;
@@ -81,8 +82,8 @@ static MaybeError measureCase(CalibrationContext &context, cluster::Device &devi
 /// The time of short sequences by their bytes, and the rate of long ones by their FLOPs. What takes
 /// longer of the two is the time of a call: the rate rises with the length, up to some hundred
 /// positions.
-static MaybeError measureAttention(CalibrationContext &context, cluster::Device &device, bool grad,
-                                   DType dtype) {
+static MaybeError measureAttention(CalibrationContext &context, cluster::DeviceKind &device,
+                                   bool grad, DType dtype) {
   PointsOf points(context, device, grad ? "attention_grad" : "attention", dtype);
   AttentionCase shape{1, 1, 128, 32};
   double ofHead = meanBytes({attentionCall(grad, dtype, shape)});
@@ -103,7 +104,7 @@ static MaybeError measureAttention(CalibrationContext &context, cluster::Device 
   return std::nullopt;
 }
 
-MaybeError measureKernels(CalibrationContext &context, cluster::Device &device) {
+MaybeError measureKernels(CalibrationContext &context, cluster::DeviceKind &device) {
   const CalibrationOptions &options = context.options;
   std::vector<KernelCase> cases = kernelCases();
   for (DType dtype : options.dtypes) {

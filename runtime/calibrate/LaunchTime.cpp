@@ -21,7 +21,7 @@ std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
   auto plan = std::make_shared<plan::Plan>();
   plan->set_version(kPlanVersion);
   plan->set_producer("dtc-run --calibrate");
-  plan->add_sources("unknown");
+  plan->add_locations("unknown");
   plan->add_reasons();
   plan::Axis *axis = plan->add_axes();
   axis->set_name("device");
@@ -29,8 +29,8 @@ std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
   plan::Program *program = plan->add_programs();
   auto addScalar = [&] {
     plan::Buffer *buffer = program->add_buffers();
-    buffer->set_dtype(plan::F32);
-    buffer->set_kind(plan::Buffer::ACTIVATION);
+    buffer->set_dtype(toPlan(DType::F32));
+    buffer->set_kind(toPlan(BufferKind::Activation));
     buffer->set_offset(program->arena_bytes());
     program->set_arena_bytes(program->arena_bytes() + 64);
     return static_cast<uint32_t>(program->buffers_size() - 1);
@@ -95,7 +95,7 @@ Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices,
 
 } // namespace
 
-MaybeError measureLaunch(CalibrationContext &context, cluster::Device &device) {
+MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &device) {
   constexpr int few = 100, many = 4100;
   context.announce("the executor", 20);
   int64_t devices =

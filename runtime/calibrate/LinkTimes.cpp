@@ -6,6 +6,7 @@
 
 #include "runtime/calibrate/Measurements.h"
 #include "runtime/fabrics/local/LocalTransfers.h"
+#include "simulator/cluster/CollectiveTime.h"
 
 #include <algorithm>
 #include <chrono>
@@ -260,7 +261,7 @@ static void addPoint(cluster::CollectiveTable &table, double bytes, double secon
 void fitLink(cluster::Link &link) {
   const auto &tables = link.collectives();
   auto transfers = std::find_if(tables.begin(), tables.end(),
-                                [](const auto &table) { return table.kind() == "transfer"; });
+                                [](const auto &table) { return table.kind() == kTransferTable; });
   if (transfers == tables.end())
     return;
   // seconds = latency + bytes * perByte, each equation divided by its seconds.
@@ -321,7 +322,7 @@ MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
     if (members % 2 != 0)
       continue; // messages go between pairs
     cluster::CollectiveTable *table = link.add_collectives();
-    table->set_kind("transfer");
+    table->set_kind(kTransferTable);
     table->set_members(members);
     for (int64_t bytes : options.collectiveBytes) {
       Expected<double> seconds =

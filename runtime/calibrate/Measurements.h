@@ -36,13 +36,13 @@ struct CalibrationContext {
 };
 
 /// Rates of products in every element type: `matrix` of a device.
-MaybeError measureProducts(CalibrationContext &context, cluster::Device &device);
+MaybeError measureProducts(CalibrationContext &context, cluster::DeviceKind &device);
 
 /// Times of all other kernels, and the memory bandwidth: that of a copy of the most bytes.
-MaybeError measureKernels(CalibrationContext &context, cluster::Device &device);
+MaybeError measureKernels(CalibrationContext &context, cluster::DeviceKind &device);
 
 /// What the executor takes for an instruction beside the kernel: launch_seconds.
-MaybeError measureLaunch(CalibrationContext &context, cluster::Device &device);
+MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &device);
 
 /// Times of collectives and transfers.
 MaybeError measureLink(CalibrationContext &context, cluster::Link &link);

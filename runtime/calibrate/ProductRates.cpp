@@ -68,7 +68,7 @@ static MaybeError measureTable(CalibrationContext &context, DType dtype, bool of
   return std::nullopt;
 }
 
-MaybeError measureProducts(CalibrationContext &context, cluster::Device &device) {
+MaybeError measureProducts(CalibrationContext &context, cluster::DeviceKind &device) {
   const CalibrationOptions &options = context.options;
   const std::vector<int64_t> &sizes = options.gradientSizes;
   for (DType dtype : options.dtypes) {

@@ -44,7 +44,7 @@ private:
 
 } // namespace
 
-static void combineProducts(const Combination &rounds, cluster::Device &device) {
+static void combineProducts(const Combination &rounds, cluster::DeviceKind &device) {
   for (int m = 0; m < device.matrix_size(); ++m) {
     cluster::MatrixRate &rate = *device.mutable_matrix(m);
     auto ofRound = [m](const Cluster &round) -> auto & { return round.devices(0).matrix(m); };
@@ -59,7 +59,7 @@ static void combineProducts(const Combination &rounds, cluster::Device &device) 
   }
 }
 
-static void combineKernels(const Combination &rounds, cluster::Device &device) {
+static void combineKernels(const Combination &rounds, cluster::DeviceKind &device) {
   for (int k = 0; k < device.kernels_size(); ++k) {
     cluster::KernelRate &rate = *device.mutable_kernels(k);
     auto ofRound = [k](const Cluster &round) -> auto & { return round.devices(0).kernels(k); };
@@ -98,7 +98,7 @@ Cluster combineRounds(std::vector<Cluster> rounds) {
   Combination combination(rounds);
   combineProducts(combination, *result.mutable_devices(0));
   combineKernels(combination, *result.mutable_devices(0));
-  if (cluster::Node &node = *result.mutable_node_kinds(0); node.has_link())
+  if (cluster::NodeKind &node = *result.mutable_node_kinds(0); node.has_link())
     combineCollectives(combination, *node.mutable_link());
   return result;
 }

@@ -40,7 +40,7 @@ static std::string str(const plan::Attribute &attribute) {
 using Optimizer = std::map<std::string, std::set<std::string>>;
 
 /// "adamw beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0.1", for each that the plan calls, and the
-/// parameters for which it does. The source of what updates a parameter is its name.
+/// parameters for which it does. The location of what updates a parameter is its name.
 static Optimizer optimizerOf(const plan::Plan &plan) {
   Optimizer found;
   for (const plan::Program &program : plan.programs())
@@ -53,7 +53,7 @@ static Optimizer optimizerOf(const plan::Plan &plan) {
         for (const auto &[name, value] : call.attributes())
           settings.insert(fmt::format(" {}={}", name, str(value)));
         found[call.kernel() + fmt::format("{}", fmt::join(settings, ""))].insert(
-            plan.sources(static_cast<int>(instruction.source())));
+            plan.locations(static_cast<int>(instruction.location())));
       }
   return found;
 }

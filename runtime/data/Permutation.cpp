@@ -20,7 +20,7 @@ static constexpr uint32_t kRounds = 12;
 
 uint64_t permuted(uint64_t seed, uint64_t epoch, uint64_t index, uint64_t count) {
   assert(index < count && count <= uint64_t{1} << 62);
-  // Set apart from the draws of Sampling.h, as these are from initial weights.
+  // Set apart from the draws of Sampling.h, as these are from initial parameters.
   PhiloxKey key = philoxKey(seed ^ 0x65706f63'68736571);
   auto random = [&](uint64_t value, uint32_t round) {
     return philox4x32({static_cast<uint32_t>(value), round, static_cast<uint32_t>(epoch),

@@ -22,7 +22,7 @@ enum class Sampling {
 
 /// A number from 0 to `range` - 1 for a sample of a step; `range` is at least 1.
 inline uint64_t drawSample(uint64_t seed, int64_t step, int64_t sample, uint64_t range) {
-  // Initial weights are drawn with the seed itself as the key; the constant sets the data apart.
+  // Initial parameters are drawn with the seed itself as the key; the constant sets the data apart.
   PhiloxKey key = philoxKey(seed ^ 0x64617461'73616d70);
   PhiloxCounter words =
       philox4x32(philoxCounter(static_cast<uint64_t>(sample), static_cast<uint64_t>(step)), key);

@@ -378,7 +378,7 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::ScheduleEntry &entry)
   microbatch = entry.microbatch;
   if (temporal)
     temporal->coordinate = entry.microbatch;
-  inPipeline = program.program->tasks(static_cast<int>(entry.task)).kind() != plan::Task::OTHER;
+  inPipeline = passOf(program.program->tasks(static_cast<int>(entry.task))).has_value();
   MaybeError error = measure(
       inPipeline || stepTimes.measures(), *compute, StepMarks::What::Task, 0, [&]() -> MaybeError {
         return runTask(program.taskBegin[entry.task], program.taskBegin[entry.task + 1]);

@@ -38,7 +38,7 @@ struct DeviceOptions {
   bool graphs = false; // the device gets stretches of instructions as graphs
 };
 
-/// A device's part of a plan: its place on the mesh, its ends of the network, and what it enqueues
+/// A device's part of a plan: its place on the mesh, its ends of the fabric, and what it enqueues
 /// in a step. Kernels, collectives that are waited for at once and transfers are work of the
 /// device's compute queue, async collectives of its lane. The host waits for a device only at the
 /// end of a step, and may have enqueued the next one before. Where the device's memory is the

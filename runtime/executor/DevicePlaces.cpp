@@ -38,7 +38,7 @@ static std::string describeWait(const PreparedPlan &plan, const DeviceExecutor &
                        listDevices(plan.mesh.group(device.index(), plan.groups[collective.group])));
   };
   if (std::holds_alternative<PreparedKernel>(instruction))
-    return fmt::format("runs kernel {}", program.source(index).kernel().kernel());
+    return fmt::format("runs kernel {}", program.instruction(index).kernel().kernel());
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return describeCollective(*collective);
   if (const auto *wait = std::get_if<PreparedWait>(&instruction))
@@ -64,9 +64,9 @@ static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor 
       fmt::format("{}, in task \"{}\" for microbatch {}, instruction {}",
                   describeWait(plan, device, *position->instruction), task.name(), entry.microbatch,
                   *position->instruction - program.taskBegin[entry.task]);
-  auto source = static_cast<int>(program.source(*position->instruction).source());
-  if (source > 0 && source < plan.plan->sources_size())
-    text += ", from " + plan.plan->sources(source);
+  auto location = static_cast<int>(program.instruction(*position->instruction).location());
+  if (location > 0 && location < plan.plan->locations_size())
+    text += ", from " + plan.plan->locations(location);
   return text + ahead;
 }
 
@@ -158,9 +158,9 @@ std::optional<FlightOperation> DevicePlaces::operationAt(const DeviceExecutor &d
   operation.task = program.program->tasks(static_cast<int>(entry.task)).name();
   operation.microbatch = entry.microbatch;
   operation.instruction = index - program.taskBegin[entry.task];
-  auto source = static_cast<int>(program.source(index).source());
-  if (source > 0 && source < plan.plan->sources_size())
-    operation.source = plan.plan->sources(source);
+  auto location = static_cast<int>(program.instruction(index).location());
+  if (location > 0 && location < plan.plan->locations_size())
+    operation.location = plan.plan->locations(location);
   if (predict)
     operation.predictedSeconds = predict(operation);
   return operation;

@@ -21,7 +21,7 @@ DeviceTransfers::DeviceTransfers(const PreparedPlan &plan, int64_t device, std::
   for (const PreparedProgram::ScheduleEntry &entry : program.schedule)
     microbatches = std::max(microbatches, entry.microbatch + 1);
   for (const PreparedTransfer &transfer : program.transfers) {
-    Channel &channel = channels.emplace_back();
+    ChannelState &channel = channels.emplace_back();
     channel.peer = pipeline[static_cast<size_t>(transfer.peer)];
     channel.started.resize(transfer.maxStarted);
     for (uint32_t microbatch = 0; microbatch < microbatches; ++microbatch)
@@ -60,7 +60,7 @@ Error DeviceTransfers::locate(const Error &error) const {
 
 MaybeError DeviceTransfers::start(Queue &queue, size_t index, uint32_t microbatch) {
   const PreparedTransfer &transfer = program.transfers[index];
-  Channel &channel = channels[index];
+  ChannelState &channel = channels[index];
   auto unused = std::find_if(channel.started.begin(), channel.started.end(),
                              [](const Started &started) { return !started.inUse; });
   if (unused == channel.started.end())

@@ -56,7 +56,7 @@ private:
     uint32_t microbatch = 0;
     const TransferResult *result = nullptr;
   };
-  struct Channel {
+  struct ChannelState {
     int64_t peer = 0;
     std::vector<Started> started; // as many as the schedule ever has at one time
     /// For each microbatch, one after the other. They never change: the device may run much later.
@@ -68,9 +68,9 @@ private:
 
   const PreparedProgram &program;
   std::unique_ptr<Transfers> network;
-  std::vector<Channel> channels; // for each transfer
-  std::vector<Wait> waits;       // of this step
-  std::vector<Wait> waitsBefore; // of the step before
+  std::vector<ChannelState> channels; // for each transfer
+  std::vector<Wait> waits;            // of this step
+  std::vector<Wait> waitsBefore;      // of the step before
 };
 
 } // namespace dtc::runtime

@@ -36,8 +36,8 @@ static void fillRandom(const plan::State &state, const ShardRegion &region, uint
           philox4x32(philoxCounter(static_cast<uint64_t>(element) / 4, tensor), key);
       std::array<float, 4> values = normal ? boxMuller(words) : symmetricUniform(words);
       // A run may begin and end inside a block of four.
-      for (int64_t lane = element % 4; lane < 4 && i < count; ++lane, ++i)
-        out[i] = static_cast<T>(values[static_cast<size_t>(lane)] * scale);
+      for (int64_t word = element % 4; word < 4 && i < count; ++word, ++i)
+        out[i] = static_cast<T>(values[static_cast<size_t>(word)] * scale);
     }
   });
 }

@@ -130,13 +130,15 @@ static std::optional<uint32_t> floatOutput(const PreparedProgram &program,
 }
 
 /// Where the instruction comes from; a plan need not say.
-static std::string sourceOf(const PreparedPlan &plan, const plan::Instruction &instruction) {
-  auto index = static_cast<int>(instruction.source());
-  return index < plan.plan->sources_size() ? plan.plan->sources(index) : "unknown";
+static std::string locationOf(const PreparedPlan &plan, const plan::Instruction &instruction) {
+  auto index = static_cast<int>(instruction.location());
+  return index < plan.plan->locations_size() ? plan.plan->locations(index) : "unknown";
 }
 
 /// "h.1.mlp" of "h.1.mlp (model.mlir:12:8)".
-static std::string layerOf(const std::string &source) { return source.substr(0, source.find(' ')); }
+static std::string layerOf(const std::string &location) {
+  return location.substr(0, location.find(' '));
+}
 
 /// Whether the layer is the op, or a part of it: "h.1" has "h.1.mlp", but not "h.10".
 static bool isOf(const std::string &layer, const std::string &op) {
@@ -149,10 +151,10 @@ static std::string describeSources(const PreparedPlan &plan, const PreparedProgr
   constexpr size_t shown = 24;
   std::vector<std::string> names;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    const plan::Instruction &instruction = program.source(i);
+    const plan::Instruction &instruction = program.instruction(i);
     if (!instruction.has_kernel() || !floatOutput(program, instruction.kernel()))
       continue;
-    std::string name = layerOf(sourceOf(plan, instruction));
+    std::string name = layerOf(locationOf(plan, instruction));
     if (std::find(names.begin(), names.end(), name) == names.end())
       names.push_back(name);
   }
@@ -168,10 +170,10 @@ Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Inj
   const PreparedProgram &program = plan.programOf(injection.device);
   std::vector<size_t> matches;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
-    const plan::Instruction &instruction = program.source(i);
+    const plan::Instruction &instruction = program.instruction(i);
     if (instruction.has_kernel() && floatOutput(program, instruction.kernel()) &&
         (injection.kernel.empty() || instruction.kernel().kernel() == injection.kernel) &&
-        isOf(layerOf(sourceOf(plan, instruction)), injection.op))
+        isOf(layerOf(locationOf(plan, instruction)), injection.op))
       matches.push_back(i);
   }
   std::string wanted =
@@ -198,15 +200,15 @@ Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Inj
                              injection.microbatch, injection.device,
                              program.program->tasks(static_cast<int>(task)).name())};
   const auto &call = std::get<PreparedKernel>(program.instructions[prepared.instruction]);
-  const plan::KernelCall &source = program.source(prepared.instruction).kernel();
-  uint32_t output = *floatOutput(program, source);
+  const plan::KernelCall &kernel = program.instruction(prepared.instruction).kernel();
+  uint32_t output = *floatOutput(program, kernel);
   TensorType type = typeOf(program.program->buffers(static_cast<int>(output)));
   if (injection.element < 0 || injection.element >= type.numElements())
     return Error{fmt::format("element is {}; the kernel {} makes {}, so expected 0 to {}",
-                             injection.element, source.kernel(), type.str(),
+                             injection.element, kernel.kernel(), type.str(),
                              type.numElements() - 1)};
-  auto operand = std::find(source.outputs().begin(), source.outputs().end(), output);
-  prepared.range = call.outputs[static_cast<size_t>(operand - source.outputs().begin())];
+  auto operand = std::find(kernel.outputs().begin(), kernel.outputs().end(), output);
+  prepared.range = call.outputs[static_cast<size_t>(operand - kernel.outputs().begin())];
   prepared.step = static_cast<uint64_t>(injection.step);
   prepared.microbatch = static_cast<uint32_t>(injection.microbatch);
   prepared.width = byteWidth(type.dtype);

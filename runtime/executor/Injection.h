@@ -23,7 +23,7 @@ namespace dtc::runtime {
 /// chosen; the element is one of the first such output. What only updates the state of a parameter
 /// is named for the parameter, and not for the op that it belongs to.
 struct Injection {
-  std::string op;     ///< the kernel's source, or how it begins: "h.1.mlp", "h.1"
+  std::string op;     ///< the kernel's location, or how it begins: "h.1.mlp", "h.1"
   std::string kernel; ///< its name, "einsum"; empty: any
   /// Which of those, in the order of the plan: 1 is the first, -1 the last. Backward passes come
   /// after forward passes.

@@ -133,7 +133,7 @@ private:
 
   void prepareTransfer(const plan::Transfer &transfer) {
     PreparedTransfer prepared;
-    prepared.sends = transfer.kind() == plan::Transfer::SEND;
+    prepared.sends = kindOf(transfer) == TransferKind::Send;
     prepared.peer = transfer.peer();
     prepared.channel = transfer.channel();
     for (uint32_t buffer : transfer.buffers())
@@ -307,8 +307,8 @@ private:
       result->maxAsync = std::max(result->maxAsync, asyncInTask);
     }
     CollectiveSpec spec;
-    spec.kind = static_cast<CollectiveKind>(collective.kind());
-    spec.reduction = static_cast<Reduction>(collective.reduction());
+    spec.kind = kindOf(collective);
+    spec.reduction = reductionOf(collective);
     spec.members = plan.mesh.groupSize(axes);
     if (spec.kind == CollectiveKind::Permute)
       spec.sources = sourcesOf(axes, toVector(collective.source_axes()));
@@ -364,7 +364,7 @@ size_t PreparedProgram::taskOf(size_t index) const {
   return static_cast<size_t>(next - taskBegin.begin()) - 1;
 }
 
-const plan::Instruction &PreparedProgram::source(size_t index) const {
+const plan::Instruction &PreparedProgram::instruction(size_t index) const {
   size_t task = taskOf(index);
   return program->tasks(static_cast<int>(task))
       .instructions(static_cast<int>(index - taskBegin[task]));

@@ -118,7 +118,7 @@ struct PreparedProgram {
   /// The number of the task that instructions[index] belongs to.
   size_t taskOf(size_t index) const;
   /// The instruction of the plan that instructions[index] was made from.
-  const plan::Instruction &source(size_t index) const;
+  const plan::Instruction &instruction(size_t index) const;
 };
 
 /// A plan with all its programs ready to run.

@@ -31,7 +31,7 @@ struct FlightOperation {
   std::string task;
   uint32_t microbatch = 0;
   size_t instruction = 0; // of the task
-  std::string source;     // the place in the model; empty if it has none
+  std::string location;   // the place in the model; empty if it has none
   uint64_t step = 0;      // of the session, from 1
   /// None: it has not begun; it has not ended.
   std::optional<TimePoint> begin, end;

@@ -308,7 +308,7 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(DeviceExecutor &
   if (failure)
     return failure;
   failure = shared->threads->run([&](size_t device) { return work(*devices[device]); }, watch);
-  // The failing device has aborted the network, so this ends. Until then one device's communication
+  // The failing device has aborted the fabric, so this ends. Until then one device's communication
   // may still use the memory of the others.
   if (failure) {
     for (const std::unique_ptr<DeviceExecutor> &device : devices)

@@ -35,7 +35,7 @@ class StallDetector;
 struct SessionOptions {
   /// Threads of the host that each device's kernels may use, at least 1.
   int threadsPerDevice = 1;
-  /// The network that the devices have; null: openLocalFabric(), all devices in this process.
+  /// The fabric that the devices have; null: openLocalFabric(), all devices in this process.
   OpenFabric openFabric = nullptr;
   /// Take the time of every instruction.
   bool profile = false;
@@ -162,7 +162,7 @@ public:
 
   /// Sets a data input to a whole tensor. It keeps the value for all steps until it is set again.
   /// Indices are checked against the input's index_limit.
-  /// Of several batches for a step (SessionOptions::batches), each has its own.
+  /// With gradient accumulation over several batches (SessionOptions::batches), each has its own.
   MaybeError setInput(const std::string &name, HostTensor value, int64_t batch = 0);
 
   /// How many learning rates the plan takes at once; 0 for a plan that does not train.

@@ -84,11 +84,11 @@ std::vector<ProfileEntry> Session::profile() const {
   for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     for (size_t i = 0; i < device->times().size(); ++i) {
       const InstructionTime &time = device->times()[i];
-      const plan::Instruction &instruction = device->getProgram().source(i);
+      const plan::Instruction &instruction = device->getProgram().instruction(i);
       if (instruction.has_kernel())
         add(instruction.kernel().kernel(), time.calls, time.seconds, instruction.flops());
       else if (instruction.has_collective())
-        add(dtc::name(instruction.collective().kind()), time.calls, time.seconds,
+        add(dtc::name(kindOf(instruction.collective())), time.calls, time.seconds,
             instruction.flops());
     }
     for (size_t i = 0; i < device->transferTimes().size(); ++i) {

@@ -6,6 +6,8 @@
 
 #include "runtime/executor/StepTimes.h"
 
+#include "plan/PlanTypes.h"
+
 #include <algorithm>
 
 namespace dtc::runtime {
@@ -126,7 +128,7 @@ void StepTimes::collectTask(const Span &span, TimePoint begin, TimePoint end) {
   addToTrace(TraceRow::Compute, TraceEvent::Task, span, begin, end);
   double waited = std::exchange(taskWait, 0);
   auto task = static_cast<int>(program.schedule[span.entry].task);
-  if (program.program->tasks(task).kind() == plan::Task::OTHER)
+  if (!passOf(program.program->tasks(task)))
     return;
   if (!pipeline)
     pipeline = PipelineSpan{begin, end, 0};

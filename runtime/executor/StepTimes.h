@@ -48,7 +48,7 @@ struct PipelineSpan {
   double busySeconds = 0; // in them, without the time waited for transfers
 };
 
-/// Moments of one step, as events of the device's queues, and what lies between them. Once a step
+/// Moments of one step, as events of the device's queues, and what is between them. Once a step
 /// has been measured, the next ones in its place allocate nothing.
 class StepMarks {
 public:

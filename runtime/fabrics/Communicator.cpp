@@ -55,7 +55,7 @@ MaybeError Communicator::repeat(Group group, std::span<const CollectiveSpec> spe
 
 void Communicator::countSent(std::span<const CollectiveSpec> specs) {
   for (const CollectiveSpec &spec : specs)
-    bytesSent.byKind[static_cast<size_t>(spec.kind) - 1] += spec.ringBytes();
+    bytesSent.byKind[indexOf(spec.kind)] += spec.ringBytes();
 }
 
 } // namespace dtc::runtime

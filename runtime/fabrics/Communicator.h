@@ -28,7 +28,7 @@ struct CollectiveOperands {
 /// Differs, almost always, between buckets that do not match.
 uint64_t fingerprintOf(std::span<const CollectiveSpec> specs);
 
-/// One device's end of the network for collectives. All members of a group enqueue the same
+/// One device's end of the fabric for collectives. All members of a group enqueue the same
 /// collectives in the same order. Not thread-safe: it is used by one thread at a time.
 class Communicator {
 public:

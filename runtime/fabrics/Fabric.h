@@ -1,4 +1,4 @@
-//===- Fabric.h - The network between the devices of a plan ---------------===//
+//===- Fabric.h - What connects the devices of a plan ---------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -61,7 +61,7 @@ public:
   /// What all processes give, reduced; the same in each. Waits for all of them, which call this
   /// and broadcast() in the same order, each from one thread at a time. For decisions that must be
   /// the same everywhere, such as to stop; not for data.
-  virtual Expected<int64_t> agree(Reduction reduction, int64_t value) = 0;
+  virtual Expected<int64_t> agree(ReductionKind reduction, int64_t value) = 0;
   /// Whether it holds in any process; as agree().
   Expected<bool> any(bool holds);
   /// What process `from` gives; what the others give is ignored. Waits like agree().
@@ -82,7 +82,7 @@ private:
 };
 
 inline Expected<bool> Fabric::any(bool holds) {
-  Expected<int64_t> agreed = agree(Reduction::Max, holds ? 1 : 0);
+  Expected<int64_t> agreed = agree(ReductionKind::Max, holds ? 1 : 0);
   return agreed ? Expected<bool>(*agreed != 0) : Expected<bool>(agreed.error());
 }
 

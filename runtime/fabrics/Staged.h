@@ -1,10 +1,10 @@
-//===- Staged.h - Networks of the host for devices with their own memory --===//
+//===- Staged.h - Fabrics of the host for devices with their own memory ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// Networks that exchange what lies in the memory of the host serve other devices too: what a device
+// Fabrics that exchange what is in the memory of the host serve other devices too: what a device
 // gives is copied to staging memory first, what it gets from there afterwards, on the queue that
 // the collective or the message is enqueued on.
 //

@@ -35,17 +35,17 @@ struct TransferResult {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   MaybeError error;
-  /// When the bytes moved, as far as the network knows it.
+  /// When the bytes moved, as far as the fabric knows it.
   TimePoint begin, end;
 
   double seconds() const { return std::chrono::duration<double>(end - begin).count(); }
 };
 
-/// One device's end of the network for messages to and from single devices. Not thread-safe: it is
+/// One device's end of the fabric for messages to and from single devices. Not thread-safe: it is
 /// used by one thread at a time.
 ///
 /// The messages from one device to another match in the order in which both ends start them, so a
-/// network needs no tags. Sender and receiver agree on the number and the sizes of the tensors of a
+/// fabric needs no tags. Sender and receiver agree on the number and the sizes of the tensors of a
 /// message.
 class Transfers {
 public:
@@ -61,7 +61,7 @@ public:
 
   /// Starts to send the tensors to `peer`, as they are after all that the queue holds. Neither the
   /// tensors nor the span may change until the transfer has been waited for. The queue goes on; a
-  /// network may let it wait until the peer has started to receive, that of one process does not.
+  /// fabric may let it wait until the peer has started to receive, that of one process does not.
   Expected<Ticket> startSend(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors);
   /// Starts to receive into the tensors after all that the queue holds; the queue goes on.
   Expected<Ticket> startReceive(Queue &queue, int64_t peer,

@@ -38,7 +38,7 @@ static MaybeError checkEntry(const Session &session, const std::vector<int64_t> 
                                input.name, input.type.str())};
   }
   const plan::Output *logits = session.findOutput("logits");
-  bool fits = logits && logits->dtype() == plan::F32 && logits->shape_size() == 3 &&
+  bool fits = logits && toDType(logits->dtype()) == DType::F32 && logits->shape_size() == 3 &&
               logits->shape(0) == samples && logits->shape(1) == 1 && logits->shape(2) > 0;
   if (!hasTokens || !fits)
     return Error{fmt::format("needs an input \"tokens\" and an output \"logits\", f32 of [{}, 1, "

@@ -138,9 +138,9 @@ private:
       text = nameOf(device, event.instruction, args);
       if (event.kind == TraceEvent::Waiting)
         text = "wait for " + text;
-      auto source = static_cast<int>(program.source(event.instruction).source());
-      if (source > 0 && source < plan.sources_size())
-        args["source"] = plan.sources(source);
+      auto location = static_cast<int>(program.instruction(event.instruction).location());
+      if (location > 0 && location < plan.locations_size())
+        args["location"] = plan.locations(location);
     }
     static constexpr const char *categories[] = {"task", "work", "wait"};
     add({{"name", text},
@@ -162,11 +162,11 @@ private:
 
   /// The kernel, the collective or "send"; adds what else is worth knowing to `args`.
   static std::string nameOf(const DeviceExecutor &device, size_t index, Json &args) {
-    const plan::Instruction &instruction = device.getProgram().source(index);
+    const plan::Instruction &instruction = device.getProgram().instruction(index);
     if (instruction.has_kernel())
       return instruction.kernel().kernel();
     if (instruction.has_collective())
-      return dtc::name(instruction.collective().kind());
+      return dtc::name(kindOf(instruction.collective()));
     const PreparedTransfer &transfer = transferOf(device, index);
     uint64_t bytes = 0;
     for (const PreparedTransfer::Tensor &tensor : transfer.tensors)

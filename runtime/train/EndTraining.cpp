@@ -32,9 +32,10 @@ MaybeError TrainingRun::checkWeights() const {
   std::string since = outcomes.lastFiniteStep() > 0
                           ? fmt::format("the update of step {}", outcomes.lastFiniteStep())
                           : "the start";
-  return Error{fmt::format("the weights after step {} are not finite, and have not been since {}, "
-                           "as far as the losses tell: {}; lower the learning rate (--lr {})",
-                           result.stepsDone, since, **found, options.learningRate)};
+  return Error{
+      fmt::format("the parameters after step {} are not finite, and have not been since {}, "
+                  "as far as the losses tell: {}; lower the learning rate (--lr {})",
+                  result.stepsDone, since, **found, options.learningRate)};
 }
 
 /// Saves the states after the last step, unless they are no result or are saved already, and waits
@@ -85,7 +86,7 @@ MaybeError TrainingRun::save(MaybeError failure) {
   if (failure && (result.stepsDone == begin.step || !trains()))
     return failure;
   if (failure && !statesAreWhole)
-    return nothing("some of the weights may be those after the failed step, so that ");
+    return nothing("some of the parameters may be those after the failed step, so that ");
   if (failure && hasDiverged)
     return nothing("");
   if (MaybeError error = guarded([&] { return checkWeights(); })) {

@@ -29,7 +29,7 @@ static Json toJson(const FlightOperation &operation, FlightOperation::TimePoint 
                {"task", operation.task},
                {"microbatch", operation.microbatch},
                {"instruction", operation.instruction},
-               {"source", operation.source}};
+               {"location", operation.location}};
   if (operation.predictedSeconds)
     json["predicted_seconds"] = *operation.predictedSeconds;
   if (operation.begin) {

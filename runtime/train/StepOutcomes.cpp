@@ -41,7 +41,7 @@ MaybeError StepOutcomes::check(const StepMetrics &metrics, double learningRate) 
     return Error{
         fmt::format("the norm of the gradient is {}{} at step {}, and {} consecutive steps "
                     "were skipped because of such gradients{}; lower the learning rate "
-                    "(--lr {}), look for values in the data or the initial weights that "
+                    "(--lr {}), look for values in the data or the initial parameters that "
                     "are not finite or very large{}, or pass --allow-nonfinite to go on",
                     metrics.gradNorm.value_or(NAN), loss, metrics.step, SkippedSteps::mostInARow,
                     atMinimum, learningRate, remedy)};

@@ -2,7 +2,7 @@
 """Makes the reference data of the parity tests with PyTorch and Hugging Face transformers.
 
 For each of a few tiny models it writes a folder below test/parity/data (see the README there): a configuration,
-initial weights, samples, and what three steps of training must give; of some models also what other settings of the
+initial parameters, samples, and what three steps of training must give; of some models also what other settings of the
 training give, the loss on samples held out, or what the model goes on with from a prompt. The models are transformers'
 own, the losses, optimizers (but Lion, which PyTorch lacks) and the clipping are PyTorch's own: nothing of dtc is used.
 
@@ -146,7 +146,7 @@ class Subject:
 
 
 def make_case(subject, key, samples, case):
-    """Trains from the initial weights and writes what comes out below the model's folder, or there if `key` is empty.
+    """Trains from the initial parameters and writes what comes out below the model's folder, or there if `key` is empty.
     Returns the parameters at the end."""
     single = train(subject.in_f32(subject.initial), case, samples, BATCH)
     losses, norms, gradients, parameters = train(subject.in_f64(subject.initial), case, samples,

@@ -36,7 +36,7 @@ from training import logits_of
 
 # Of losses; of weights, relative to a tensor's largest element.
 CLOSE = 2e-6
-LAYOUT = ["--mesh", "dp=2,tp=2"]
+STRATEGY = ["--mesh", "dp=2,tp=2"]
 
 
 class Case:
@@ -69,7 +69,7 @@ class Case:
     def compile(self, plan, *flags):
         sequence = [] if reads_images(self.name) else ["--seq", SEQ]
         self.dtc("dtc-import", "base/config.json", "--batch", BATCH, *sequence, *flags, "-o", "model.mlir")
-        self.dtc("dtc-compile", "model.mlir", *LAYOUT, "-o", plan)
+        self.dtc("dtc-compile", "model.mlir", *STRATEGY, "-o", plan)
 
     def train(self, plan, init, lr, *flags):
         """The loss of all samples after two steps."""

@@ -73,7 +73,7 @@ static MaybeError checkTable(const cluster::MatrixTable &table, const std::strin
                            table.depths_size())};
 }
 
-static MaybeError checkDevice(const cluster::Device &device, const std::string &path) {
+static MaybeError checkDevice(const cluster::DeviceKind &device, const std::string &path) {
   if (MaybeError error =
           checkUnique(device.matrix(), path + ".matrix", quotedDtype<cluster::MatrixRate>))
     return error;
@@ -99,7 +99,7 @@ static MaybeError checkDevice(const cluster::Device &device, const std::string &
   });
 }
 
-static MaybeError checkNode(const cluster::Node &node, const std::string &path) {
+static MaybeError checkNode(const cluster::NodeKind &node, const std::string &path) {
   if (node.devices() > 1 && node.link().bandwidth() == 0)
     return Error{fmt::format("{}.link.bandwidth is 0, expected more than 0 because the node has {} "
                              "devices",
@@ -116,7 +116,7 @@ static MaybeError checkNode(const cluster::Node &node, const std::string &path) 
                      });
 }
 
-/// What the groups of nodes have together. Their names are those of node kinds.
+/// What the node groups have together. Their names are those of node kinds.
 static MaybeError checkGroups(const cluster::Cluster &cluster) {
   // Each number is at most 2^31, so no product overflows; the sums are checked as they grow.
   int64_t nodes = 0, devices = 0;
@@ -136,7 +136,7 @@ static MaybeError checkGroups(const cluster::Cluster &cluster) {
     return std::nullopt;
   for (const cluster::NodeGroup &group : cluster.nodes()) {
     int kind = kinds[group.node()];
-    const cluster::Node &node = cluster.node_kinds(kind);
+    const cluster::NodeKind &node = cluster.node_kinds(kind);
     if (node.device_network_bandwidth() == 0 && node.network_bandwidth() == 0)
       return Error{fmt::format("node_kinds[{0}].device_network_bandwidth and node_kinds[{0}]."
                                "network_bandwidth are 0, expected one of them to be more than 0 "
@@ -149,16 +149,17 @@ static MaybeError checkGroups(const cluster::Cluster &cluster) {
 MaybeError checkCluster(const cluster::Cluster &cluster) {
   if (MaybeError error = checkFields(cluster))
     return error;
-  if (MaybeError error = checkUnique(cluster.devices(), "devices", quotedName<cluster::Device>))
+  if (MaybeError error = checkUnique(cluster.devices(), "devices", quotedName<cluster::DeviceKind>))
     return error;
-  if (MaybeError error = checkUnique(cluster.node_kinds(), "node_kinds", quotedName<cluster::Node>))
+  if (MaybeError error =
+          checkUnique(cluster.node_kinds(), "node_kinds", quotedName<cluster::NodeKind>))
     return error;
   for (int i = 0; i < cluster.devices_size(); ++i)
     if (MaybeError error = checkDevice(cluster.devices(i), fmt::format("devices[{}]", i)))
       return error;
   if (MaybeError error = checkReferences(
           cluster.node_kinds(), "node_kinds", "device",
-          [](const cluster::Node &node) -> auto & { return node.device(); }, cluster.devices(),
+          [](const cluster::NodeKind &node) -> auto & { return node.device(); }, cluster.devices(),
           "devices"))
     return error;
   for (int i = 0; i < cluster.node_kinds_size(); ++i)

@@ -6,6 +6,7 @@
 
 #include "simulator/cluster/ClusterFields.h"
 
+#include "simulator/cluster/CollectiveTime.h"
 #include "support/NearestName.h"
 
 #include <algorithm>
@@ -39,15 +40,15 @@ const std::map<std::string, Range, std::less<>> &ranges() {
       {"Tile.efficiency", Range::Share},
       {"MatrixRate.sustained", Range::Share},
       {"TimePoint.seconds", Range::Positive},
-      {"Device.memory_bytes", Range::Positive},
-      {"Device.memory_bandwidth", Range::Positive},
-      {"Device.usable_memory", Range::Share},
-      {"Device.overlap_slowdown", Range::ShareBelowOne},
+      {"DeviceKind.memory_bytes", Range::Positive},
+      {"DeviceKind.memory_bandwidth", Range::Positive},
+      {"DeviceKind.usable_memory", Range::Share},
+      {"DeviceKind.overlap_slowdown", Range::ShareBelowOne},
       {"CollectiveTable.members", Range::AtLeastTwo},
       {"ArrivalSkew.members", Range::AtLeastTwo},
       {"ArrivalSkew.work_seconds", Range::Positive},
       {"Link.sustained", Range::Share},
-      {"Node.devices", Range::Positive},
+      {"NodeKind.devices", Range::Positive},
       {"NodeGroup.count", Range::Positive},
       {"Network.sustained", Range::Share},
       {"Network.oversubscription", Range::Factor},
@@ -56,13 +57,20 @@ const std::map<std::string, Range, std::less<>> &ranges() {
   return table;
 }
 
+/// The kinds of tables of measured times of a link.
+std::vector<std::string> tableKinds() {
+  constexpr auto &kinds = EnumNames<CollectiveKind>::list;
+  std::vector<std::string> names(kinds.begin(), kinds.end());
+  names.push_back(kTransferTable);
+  return names;
+}
+
 /// Which words a field may hold.
 const std::map<std::string, std::vector<std::string>, std::less<>> &words() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> table = {
       {"MatrixRate.dtype", {"f32", "f64", "bf16", "f16"}},
       {"KernelRate.dtype", {"", "f32", "f64", "bf16", "f16"}},
-      {"CollectiveTable.kind",
-       {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute", "transfer"}},
+      {"CollectiveTable.kind", tableKinds()},
   };
   return table;
 }
@@ -72,10 +80,10 @@ const std::map<std::string, const char *, std::less<>> &required() {
   static const std::map<std::string, const char *, std::less<>> table = {
       {"Cluster.devices", "at least one kind of device"},
       {"Cluster.node_kinds", "at least one kind of node"},
-      {"Cluster.nodes", "at least one group of nodes"},
-      {"Device.name", "a name"},
-      {"Device.matrix", "the rate of at least one dtype"},
-      {"Node.name", "a name"},
+      {"Cluster.nodes", "at least one node group"},
+      {"DeviceKind.name", "a name"},
+      {"DeviceKind.matrix", "the rate of at least one dtype"},
+      {"NodeKind.name", "a name"},
       {"KernelRate.kernel", "the name of a kernel"},
       {"MatrixTable.rows", "at least one size"},
       {"MatrixTable.columns", "at least one size"},

@@ -13,7 +13,7 @@
 namespace dtc {
 
 /// Numbers are 0 or of a size within these, so that no sum or product of a few of them overflows:
-/// what lies beyond is a mistake of units. Whole numbers are at most `largestCount`.
+/// what is beyond is a mistake of units of measure. Whole numbers are at most `largestCount`.
 inline constexpr double kSmallestNumber = 1e-18;
 inline constexpr double kLargestNumber = 1e18;
 inline constexpr int64_t kLargestCount = int64_t{1} << 31;

@@ -29,7 +29,7 @@ Expected<cluster::Cluster> readCluster(const std::string &path);
 MaybeError checkCluster(const cluster::Cluster &cluster);
 
 /// Makes a cluster as large as `devices` need: a cluster of one kind of node gets more nodes if it
-/// has too few. An error for more devices than one of several groups of nodes has, and where the
+/// has too few. An error for more devices than one of several node groups has, and where the
 /// larger cluster lacks what checkCluster() asks for.
 MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices);
 

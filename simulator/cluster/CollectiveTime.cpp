@@ -158,7 +158,7 @@ MovingTime messageTime(double bytes, const GroupShape &pair) {
   time.usesNetwork = pair.nodes > 1;
   time.usesLink = !time.usesNetwork;
   time.algorithm = CollectiveAlgorithm::Ring;
-  if (auto seconds = measuredTime("transfer", bytes, pair)) {
+  if (auto seconds = measuredTime(kTransferTable, bytes, pair)) {
     time.seconds = *seconds;
     time.algorithm = CollectiveAlgorithm::Measured;
   } else if (time.usesNetwork) {

@@ -12,6 +12,10 @@
 
 namespace dtc {
 
+/// The kind of the tables of messages from one device to another among those of collectives, which
+/// have the name of their CollectiveKind.
+inline constexpr const char *kTransferTable = "transfer";
+
 /// How the bytes of a collective go.
 enum class CollectiveAlgorithm { None, Ring, Tree, Hierarchical, Measured };
 

@@ -8,6 +8,7 @@
 
 #include "plan/KernelTable.h"
 #include "simulator/cluster/TimeTable.h"
+#include "support/EinsumEquation.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +19,8 @@ namespace dtc {
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
 /// The rate of an element type, or else of f32, or else of whatever the device has.
-static const cluster::MatrixRate &findRate(const cluster::Device &device, std::string_view dtype) {
+static const cluster::MatrixRate &findRate(const cluster::DeviceKind &device,
+                                           std::string_view dtype) {
   for (std::string_view name : {dtype, std::string_view("f32")})
     for (const cluster::MatrixRate &rate : device.matrix())
       if (rate.dtype() == name)
@@ -34,58 +36,51 @@ static double peakOf(const cluster::MatrixRate &rate) {
   return flops;
 }
 
-double peakFlops(const cluster::Device &device, std::string_view dtype) {
+double peakFlops(const cluster::DeviceKind &device, std::string_view dtype) {
   return peakOf(findRate(device, dtype));
 }
 
 std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
                                        const std::vector<int64_t> &rhs) {
-  size_t comma = equation.find(','), arrow = equation.find("->");
-  if (comma == equation.npos || arrow == equation.npos || arrow < comma)
+  std::optional<EinsumEquation> parsed = EinsumEquation::parse(equation);
+  if (!parsed || parsed->lhs().size() != lhs.size() || parsed->rhs().size() != rhs.size())
     return std::nullopt;
-  std::string_view terms[] = {equation.substr(0, comma),
-                              equation.substr(comma + 1, arrow - comma - 1),
-                              equation.substr(arrow + 2)};
-  auto isLetter = [](char c) { return c >= 'a' && c <= 'z'; };
-  for (std::string_view term : terms)
-    if (!std::all_of(term.begin(), term.end(), isLetter))
-      return std::nullopt;
-  if (terms[0].size() != lhs.size() || terms[1].size() != rhs.size())
-    return std::nullopt;
+  const std::array<std::string, 3> &terms = parsed->terms;
   MatrixShape shape;
   std::string contracted, free[2]; // letters
   for (char letter = 'a'; letter <= 'z'; ++letter) {
     size_t inLhs = terms[0].find(letter), inRhs = terms[1].find(letter);
-    bool inOut = terms[2].find(letter) != terms[2].npos;
-    if (inLhs != terms[0].npos && inRhs != terms[1].npos) {
+    bool inOut = terms[2].find(letter) != std::string::npos;
+    if (inLhs != std::string::npos && inRhs != std::string::npos) {
       (inOut ? shape.batch : shape.depth) *= static_cast<double>(lhs[inLhs]);
       if (!inOut)
         contracted += letter;
-    } else if (inLhs != terms[0].npos) {
+    } else if (inLhs != std::string::npos) {
       shape.rows *= static_cast<double>(lhs[inLhs]);
       free[0] += letter;
-    } else if (inRhs != terms[1].npos) {
+    } else if (inRhs != std::string::npos) {
       shape.columns *= static_cast<double>(rhs[inRhs]);
       free[1] += letter;
     }
   }
   size_t left = 0;
   if (size_t last = terms[2].find_last_of(free[0] + free[1]);
-      last != terms[2].npos && free[0].find(terms[2][last]) != free[0].npos && !free[1].empty()) {
+      last != std::string::npos && free[0].find(terms[2][last]) != free[0].npos &&
+      !free[1].empty()) {
     left = 1;
     std::swap(shape.rows, shape.columns);
   }
   size_t lastSummed = terms[left].find_last_of(contracted),
          lastFree = terms[left].find_last_of(free[left]);
   shape.isTransposed =
-      lastSummed != terms[left].npos && lastFree != terms[left].npos && lastSummed < lastFree;
+      lastSummed != std::string::npos && lastFree != std::string::npos && lastSummed < lastFree;
   return shape;
 }
 
 /// Sums are not cut into shorter parts than this.
 static constexpr double kShortestPart = 512;
 
-double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape) {
+double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape) {
   const cluster::MatrixRate &rate = findRate(device, name(dtype));
   double flops = shape.flops();
   // Each element of a matrix is used once: reading it is what takes time.
@@ -107,7 +102,7 @@ double productSeconds(const cluster::Device &device, DType dtype, const MatrixSh
       auto columns = static_cast<double>(isTurned ? tile.rows() : tile.columns());
       double tiles =
           shape.batch * std::ceil(shape.rows / rows) * std::ceil(shape.columns / columns);
-      // Where there are fewer tiles than units, several work on parts of one tile's sum.
+      // Where there are fewer tiles than compute units, several work on parts of one tile's sum.
       double parts = std::max(
           1.0, std::min(std::floor(units / tiles), std::floor(shape.depth / kShortestPart)));
       double ofTile = 2 * rows * columns * (std::ceil(shape.depth / parts) + rate.tile_ramp()) /
@@ -118,12 +113,12 @@ double productSeconds(const cluster::Device &device, DType dtype, const MatrixSh
   return best;
 }
 
-double memorySeconds(const cluster::Device &device, double bytes) {
+double memorySeconds(const cluster::DeviceKind &device, double bytes) {
   return bytes / device.memory_bandwidth();
 }
 
-const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::string_view kernel,
-                                          DType dtype) {
+const cluster::KernelRate *findKernelRate(const cluster::DeviceKind &device,
+                                          std::string_view kernel, DType dtype) {
   const cluster::KernelRate *ofAny = nullptr;
   for (const cluster::KernelRate &rate : device.kernels()) {
     if (rate.kernel() != kernel)
@@ -136,7 +131,7 @@ const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::st
   return ofAny;
 }
 
-double kernelSeconds(const cluster::Device &device, const KernelWork &work) {
+double kernelSeconds(const cluster::DeviceKind &device, const KernelWork &work) {
   const cluster::KernelRate *rate = findKernelRate(device, work.kernel, work.dtype);
   double bytes = rate && !rate->points().empty() ? interpolateTime(rate->points(), work.bytes)
                                                  : memorySeconds(device, work.bytes);

@@ -35,14 +35,14 @@ std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vec
 /// rates were measured those for such operands hold, or else those of `table`; without any the
 /// result is cut into tiles, compute units take them wave by wave, and of the kinds of tiles the
 /// best is taken. An element type without a rate is computed as f32.
-double productSeconds(const cluster::Device &device, DType dtype, const MatrixShape &shape);
+double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape);
 
 /// The FLOP/s that a device has in an element type, or in the one in which products of it are
 /// computed: those of its data sheet, or what was measured if that is more.
-double peakFlops(const cluster::Device &device, std::string_view dtype);
+double peakFlops(const cluster::DeviceKind &device, std::string_view dtype);
 
 /// The seconds in which a device reads and writes bytes.
-double memorySeconds(const cluster::Device &device, double bytes);
+double memorySeconds(const cluster::DeviceKind &device, double bytes);
 
 /// A kernel as its cost sees it.
 struct KernelWork {
@@ -53,12 +53,12 @@ struct KernelWork {
 };
 
 /// The rate for a kernel, or null: that of its element type before that of any.
-const cluster::KernelRate *findKernelRate(const cluster::Device &device, std::string_view kernel,
-                                          DType dtype);
+const cluster::KernelRate *findKernelRate(const cluster::DeviceKind &device,
+                                          std::string_view kernel, DType dtype);
 
 /// The seconds of a kernel that is no product, without its launch: its measured time, or what its
 /// bytes and, of kernels that are products inside (attention), its FLOPs take.
-double kernelSeconds(const cluster::Device &device, const KernelWork &work);
+double kernelSeconds(const cluster::DeviceKind &device, const KernelWork &work);
 
 } // namespace dtc
 

@@ -25,7 +25,7 @@ struct GroupAxis {
   LinkSpeed link; ///< has a bandwidth
 };
 
-/// What lies between the devices of a group: of the group of a collective, or of the two ends of a
+/// What is between the devices of a group: of the group of a collective, or of the two ends of a
 /// message. A Topology tells it of the devices of a cluster, ofTorus() of those of a mesh whose
 /// cluster is not known.
 struct GroupShape {

@@ -18,15 +18,16 @@ namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
-static const cluster::Node *findNode(const cluster::Cluster &cluster, const std::string &name) {
-  for (const cluster::Node &node : cluster.node_kinds())
+static const cluster::NodeKind *findNode(const cluster::Cluster &cluster, const std::string &name) {
+  for (const cluster::NodeKind &node : cluster.node_kinds())
     if (node.name() == name)
       return &node;
   return nullptr;
 }
 
-static const cluster::Device *findDevice(const cluster::Cluster &cluster, const std::string &name) {
-  for (const cluster::Device &device : cluster.devices())
+static const cluster::DeviceKind *findDevice(const cluster::Cluster &cluster,
+                                             const std::string &name) {
+  for (const cluster::DeviceKind &device : cluster.devices())
     if (device.name() == name)
       return &device;
   return nullptr;
@@ -35,7 +36,7 @@ static const cluster::Device *findDevice(const cluster::Cluster &cluster, const 
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices) {
   std::vector<UsedNodes> used;
   for (const cluster::NodeGroup &group : cluster.nodes()) {
-    const cluster::Node *node = findNode(cluster, group.node());
+    const cluster::NodeKind *node = findNode(cluster, group.node());
     int64_t count = std::min(devices, group.count() * node->devices());
     if (count > 0)
       used.push_back({node, findDevice(cluster, node->device()), count});
@@ -57,7 +58,7 @@ MaybeError extendCluster(cluster::Cluster &cluster, int64_t devices) {
     return std::nullopt;
   if (cluster.nodes_size() > 1)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {} in nodes of "
-                             "several groups; say in nodes[...].count which there are more of",
+                             "several node groups; say in nodes[...].count which there are more of",
                              devices, cluster.name(), available)};
   int64_t inNode = findNode(cluster, cluster.nodes(0).node())->devices();
   cluster.mutable_nodes(0)->set_count((devices + inNode - 1) / inNode);
@@ -72,14 +73,14 @@ Expected<Topology> Topology::create(const cluster::Cluster &cluster, Mesh mesh) 
                              mesh.numDevices(), cluster.name(), available)};
   Topology topology;
   topology.description = &cluster;
-  Group group;
+  NodeRange range;
   for (const cluster::NodeGroup &entry : cluster.nodes()) {
-    group.node = findNode(cluster, entry.node());
-    group.device = findDevice(cluster, group.node->device());
-    group.count = entry.count();
-    topology.groups.push_back(group);
-    group.firstDevice += group.count * group.node->devices();
-    group.firstNode += group.count;
+    range.node = findNode(cluster, entry.node());
+    range.device = findDevice(cluster, range.node->device());
+    range.count = entry.count();
+    topology.nodeRanges.push_back(range);
+    range.firstDevice += range.count * range.node->devices();
+    range.firstNode += range.count;
   }
   topology.devices = std::move(mesh);
   const MeshAxis *pipeline = topology.devices.pipelineAxis();
@@ -91,27 +92,30 @@ Expected<Topology> Topology::create(const cluster::Cluster &cluster, Mesh mesh) 
   return topology;
 }
 
-const Topology::Group &Topology::groupOf(int64_t device) const {
-  auto it = std::upper_bound(groups.begin(), groups.end(), device,
-                             [](int64_t d, const Group &group) { return d < group.firstDevice; });
+const Topology::NodeRange &Topology::rangeOf(int64_t device) const {
+  auto it =
+      std::upper_bound(nodeRanges.begin(), nodeRanges.end(), device,
+                       [](int64_t d, const NodeRange &range) { return d < range.firstDevice; });
   return *std::prev(it);
 }
 
 int64_t Topology::nodeOf(int64_t device) const {
-  const Group &group = groupOf(device);
-  return group.firstNode + (device - group.firstDevice) / group.node->devices();
+  const NodeRange &range = rangeOf(device);
+  return range.firstNode + (device - range.firstDevice) / range.node->devices();
 }
 
-const cluster::Node &Topology::nodeKindOf(int64_t device) const { return *groupOf(device).node; }
+const cluster::NodeKind &Topology::nodeKindOf(int64_t device) const {
+  return *rangeOf(device).node;
+}
 
-const cluster::Device &Topology::deviceKindOf(int64_t device) const {
-  return *groupOf(device).device;
+const cluster::DeviceKind &Topology::deviceKindOf(int64_t device) const {
+  return *rangeOf(device).device;
 }
 
 int64_t Topology::devicesInNodeOf(int64_t device) const {
-  const Group &group = groupOf(device);
-  int64_t size = group.node->devices();
-  int64_t first = device - (device - group.firstDevice) % size;
+  const NodeRange &range = rangeOf(device);
+  int64_t size = range.node->devices();
+  int64_t first = device - (device - range.firstDevice) % size;
   return std::min(size, devices.numDevices() - first);
 }
 
@@ -144,7 +148,7 @@ GroupShape Topology::shapeOf(std::vector<int64_t> members) const {
     while (end < members.size() && nodeOf(members[end]) == node)
       ++end;
     auto inside = static_cast<int64_t>(end - begin);
-    const cluster::Node &kind = nodeKindOf(members[begin]);
+    const cluster::NodeKind &kind = nodeKindOf(members[begin]);
     ++shape.nodes;
     shape.perNode = std::max(shape.perNode, inside);
     // One member alone uses no link, and its node need not have one.
@@ -210,14 +214,14 @@ GroupShape Topology::slowestPair(int64_t from, int64_t to) const {
   return *slowest;
 }
 
-std::vector<const cluster::Device *> Topology::kindsOf(int64_t program) const {
-  std::vector<const cluster::Device *> kinds;
-  const Group *last = nullptr;
-  // Devices rise, and so do the groups that they are in.
+std::vector<const cluster::DeviceKind *> Topology::kindsOf(int64_t program) const {
+  std::vector<const cluster::DeviceKind *> kinds;
+  const NodeRange *last = nullptr;
+  // Devices rise, and so do the node groups that they are in.
   for (int64_t device : devicesOf(program))
-    if (const Group *group = &groupOf(device); group != std::exchange(last, group))
-      if (std::find(kinds.begin(), kinds.end(), group->device) == kinds.end())
-        kinds.push_back(group->device);
+    if (const NodeRange *range = &rangeOf(device); range != std::exchange(last, range))
+      if (std::find(kinds.begin(), kinds.end(), range->device) == kinds.end())
+        kinds.push_back(range->device);
   return kinds;
 }
 

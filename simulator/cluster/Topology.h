@@ -29,8 +29,8 @@ public:
   const Mesh &mesh() const { return devices; }
   int64_t numNodes() const { return usedNodes; }
   int64_t nodeOf(int64_t device) const;
-  const cluster::Node &nodeKindOf(int64_t device) const;
-  const cluster::Device &deviceKindOf(int64_t device) const;
+  const cluster::NodeKind &nodeKindOf(int64_t device) const;
+  const cluster::DeviceKind &deviceKindOf(int64_t device) const;
   /// The devices of the mesh in the device's node.
   int64_t devicesInNodeOf(int64_t device) const;
 
@@ -47,33 +47,34 @@ public:
     return byProgram[static_cast<size_t>(program)];
   }
   /// The kinds of the devices with a coordinate on the pipeline axis, in the cluster's order.
-  std::vector<const cluster::Device *> kindsOf(int64_t program) const;
+  std::vector<const cluster::DeviceKind *> kindsOf(int64_t program) const;
 
 private:
-  struct Group {
-    const cluster::Node *node = nullptr;
-    const cluster::Device *device = nullptr;
+  /// The nodes of a node group, and where they begin.
+  struct NodeRange {
+    const cluster::NodeKind *node = nullptr;
+    const cluster::DeviceKind *device = nullptr;
     int64_t firstDevice = 0, firstNode = 0, count = 0;
   };
-  const Group &groupOf(int64_t device) const;
+  const NodeRange &rangeOf(int64_t device) const;
   GroupShape shapeOf(std::vector<int64_t> members) const;
 
   const cluster::Cluster *description = nullptr;
   Mesh devices;
-  std::vector<Group> groups;
+  std::vector<NodeRange> nodeRanges;
   std::vector<std::vector<int64_t>> byProgram;
   int64_t usedNodes = 0;
 };
 
-/// The nodes of a group that are used.
+/// The nodes of a node group that are used.
 struct UsedNodes {
-  const cluster::Node *node = nullptr;
-  const cluster::Device *device = nullptr;
+  const cluster::NodeKind *node = nullptr;
+  const cluster::DeviceKind *device = nullptr;
   int64_t devices = 0; ///< of these nodes that are used, more than 0
 };
 
-/// Where the first `devices` devices of a cluster are, in the order of its groups. The cluster is
-/// one that checkCluster() accepts.
+/// Where the first `devices` devices of a cluster are, in the order of its node groups. The cluster
+/// is one that checkCluster() accepts.
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices);
 
 /// How many devices a cluster has.

@@ -1,10 +1,10 @@
-//===- AnyToAnyTest.cpp - From any layout to any other --------------------===//
+//===- AnyToAnyTest.cpp - From any strategy to any other ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A run that goes on in another layout has the states that were saved, to the bit, and the losses
+// A run that goes on in another strategy has the states that were saved, to the bit, and the losses
 // of the undisturbed run. In f64 the bound is 1e-9, so that a state that is lost or in a wrong
 // place stands out from rounding.
 //
@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/checkpoint/RandomLayouts.h"
+#include "test/checkpoint/RandomStrategies.h"
 #include "test/checkpoint/SavedTraining.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/Expect.h"
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int64_t kSaved = 3, kSteps = kSaved + 5;
 
-/// A pair of layouts of a model.
+/// A pair of strategies of a model.
 struct Pair {
   std::string config;
   SavedModel model;
@@ -41,8 +41,8 @@ Pair randomPair(uint64_t seed) {
   pair.model = {pair.config.c_str()};
   pair.model.batch = std::uniform_int_distribution(16, 21)(random);
   pair.model.seq = std::uniform_int_distribution(3, 7)(random);
-  pair.from = randomLayout(random, pair.model.batch);
-  pair.to = randomLayout(random, pair.model.batch);
+  pair.from = randomStrategy(random, pair.model.batch);
+  pair.to = randomStrategy(random, pair.model.batch);
   switch (random() % 4) {
   case 0:
     pair.tolerance = 1e-4;
@@ -58,7 +58,7 @@ Pair randomPair(uint64_t seed) {
   return pair;
 }
 
-/// Trains on the first layout, and goes on in the second after kSaved steps.
+/// Trains on the first strategy, and goes on in the second after kSaved steps.
 void expectSameTraining(const Pair &pair) {
   SavedTraining undisturbed, moved;
   for (SavedTraining *training : {&undisturbed, &moved})
@@ -86,7 +86,7 @@ void expectSameTraining(const Pair &pair) {
 
 } // namespace
 
-TEST(AnyToAny, RandomPairsOfLayouts) {
+TEST(AnyToAny, RandomPairsOfStrategies) {
   forEachRandomCase(60, [](uint64_t seed, bool alone) {
     Pair pair = randomPair(seed);
     std::string text = fmt::format("{}, batch {}, sequence {}{}:\n  from {}\n  to   {}",

@@ -25,7 +25,7 @@ const char *kConfig = R"({"model_type": "gpt2", "vocab_size": 19, "n_positions":
   "n_head": 4, "n_layer": 2, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
 const SavedModel kModel = {kConfig};
 const LoraOptions kLora = {2, 4, 0, {"attn.c_attn", "attn.c_proj"}};
-const char *kLayout = "dp=2,tp=2 zero=1";
+const char *kStrategy = "dp=2,tp=2 zero=1";
 
 class ChangedRun : public testing::Test {
 protected:
@@ -40,10 +40,11 @@ protected:
   }
 
   /// Trains the one, and compiles the other, which has its checkpoints.
-  void prepare(const SavedModel &from, const SavedModel &to, const std::string &layout = kLayout) {
-    ASSERT_TRUE(saved.compile(from, kLayout));
+  void prepare(const SavedModel &from, const SavedModel &to,
+               const std::string &strategy = kStrategy) {
+    ASSERT_TRUE(saved.compile(from, kStrategy));
     ASSERT_OK(saved.run());
-    ASSERT_TRUE(changed.compile(to, layout));
+    ASSERT_TRUE(changed.compile(to, strategy));
     changed.copyFrom(saved);
   }
 
@@ -192,7 +193,7 @@ TEST_F(ChangedRun, TheDataAreChecked) {
 }
 
 TEST_F(ChangedRun, TheOptimizerIsChecked) {
-  prepare(kModel, kModel, std::string(kLayout) + " optimizer=lion");
+  prepare(kModel, kModel, std::string(kStrategy) + " optimizer=lion");
   expectNeeds("optimizer",
               "the optimizer of transformer.h.0.attn.c_attn.bias and 27 more was adamw ",
               "and is lion ");

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // 20 steps at once, against 10, and 10 more from the checkpoint of the tenth in a new session:
-// weights, optimizer state, position and metrics have the same bits, on every form of layout.
+// weights, optimizer state, position and metrics have the same bits, on every form of strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,12 +38,12 @@ const char *kLlama = R"({"model_type": "llama", "vocab_size": 17, "hidden_size":
 struct Example {
   const char *name;
   SavedModel model;
-  const char *layout;
+  const char *strategy;
   std::function<void(runtime::TrainOptions &)> change = nullptr;
   int64_t leastSkipped = 0; ///< of the steps of each part
 };
 
-void PrintTo(const Example &example, std::ostream *os) { *os << example.layout; }
+void PrintTo(const Example &example, std::ostream *os) { *os << example.strategy; }
 
 /// Loss scales that overflow, fall, and rise again after two steps.
 void overflow(runtime::TrainOptions &options) {
@@ -115,7 +115,7 @@ TEST_P(Resume, HasTheBitsOfOneRun) {
       example.change(training->options);
     if (training->options.evalEvery)
       training->options.evalDataPaths = {training->dir.path("eval.txt")};
-    ASSERT_TRUE(training->compile(example.model, example.layout));
+    ASSERT_TRUE(training->compile(example.model, example.strategy));
   }
   auto result = whole.run();
   ASSERT_OK(result);
@@ -143,7 +143,7 @@ TEST_P(Resume, HasTheBitsOfOneRun) {
   EXPECT_NE(whole.metrics()[9]["loss"], whole.metrics()[19]["loss"]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Resume, testing::ValuesIn(kExamples),
+INSTANTIATE_TEST_SUITE_P(Strategies, Resume, testing::ValuesIn(kExamples),
                          [](const testing::TestParamInfo<Example> &info) {
                            return std::string(info.param.name);
                          });

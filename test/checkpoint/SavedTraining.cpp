@@ -60,7 +60,7 @@ bool SavedTraining::compile(const SavedModel &model, const std::string &text) {
     return false;
   if (model.isDouble)
     toDouble(*module);
-  CompileOptions compileOptions = layout(text);
+  CompileOptions compileOptions = strategy(text);
   compileOptions.freeze = model.freeze;
   // AdamW divides by the root of the second moment: with this, less is made of gradients that are
   // all rounding.

@@ -40,7 +40,7 @@ public:
   SavedTraining();
 
   /// Compiles the plan of the next runs; test failures, and false, if that is impossible. `text` as
-  /// of layout().
+  /// of strategy().
   bool compile(const SavedModel &model, const std::string &text);
 
   /// Of the next runs. The checkpoints are in "ckpt", the metrics in "m.jsonl", and the weights in

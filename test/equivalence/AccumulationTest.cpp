@@ -1,10 +1,10 @@
-//===- AccumulationTest.cpp - Steps of several batches, on any layout -----===//
+//===- AccumulationTest.cpp - Gradient accumulation over several batches --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// A step over several batches is one over a batch of all their samples.
+// A step with gradient accumulation over several batches is one over a batch of all their samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +108,7 @@ class Accumulation : public testing::TestWithParam<std::tuple<Case, const char *
 
 TEST_P(Accumulation, EqualsOneBatchOfAllSamples) {
   auto [example, text] = GetParam();
-  CompileOptions options = layout(text);
+  CompileOptions options = strategy(text);
   options.eps = 1e-4;
   const TrainingRun &expected = runWhole(example, options.dtype);
   TrainingRun actual = run(example, options, kBatches);
@@ -133,14 +133,15 @@ INSTANTIATE_TEST_SUITE_P(
                                      "dp=2,tp=2,pp=2 m=2 zero=1",
                                      "dp=2,tp=2,pp=2 m=2 zero=1 dtype=bf16", "m=2 dtype=f16")),
     [](const auto &info) {
-      return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+      return std::string(std::get<0>(info.param).name) + "_" +
+             strategyName(std::get<1>(info.param));
     });
 
 TEST(AccumulationErrors, NeedsSums) {
   auto open = [](const char *text) {
     Compiler compiler;
     auto session =
-        compiler.importAndOpen(kGpt2.config, kBatch, kSeq, layout(text), {}, /*batches=*/2);
+        compiler.importAndOpen(kGpt2.config, kBatch, kSeq, strategy(text), {}, /*batches=*/2);
     EXPECT_FALSE(session);
     return compiler.diagnostics();
   };

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A model whose attention is written out, with scores in memory, is the same function as with the
-// fused op, masks of dropout included, and gives the same on any layout.
+// fused op, masks of dropout included, and gives the same with any strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ TEST(AttentionForms, AreTheSameFunction) {
     SCOPED_TRACE(model.name);
     const TrainingRun &decomposed = trainOnce(model, "");
     model.attention = AttentionKind::Fused;
-    TrainingRun fused = train(model, layout(""));
+    TrainingRun fused = train(model, strategy(""));
     expectLossesNear(fused, decomposed, 1e-5);
   }
 }
@@ -86,7 +86,7 @@ TEST(AttentionForms, RecomputationKeepsTheBits) {
       for (const char *mode : {"selective", "full"}) {
         SCOPED_TRACE(std::string(model.name) + " " + mesh + " " + mode);
         expectSameBits(trainOnce(model, mesh),
-                       train(model, layout(std::string(mesh) + " recompute=" + mode)));
+                       train(model, strategy(std::string(mesh) + " recompute=" + mode)));
       }
 }
 
@@ -94,11 +94,11 @@ TEST(AttentionForms, TrainIn16Bits) {
   for (const Model &model : {kGpt2, kLlama})
     for (const char *mesh : {"dtype=bf16", "dp=2,tp=2 m=2 recompute=selective sp dtype=bf16"}) {
       SCOPED_TRACE(std::string(model.name) + " " + mesh);
-      expectLossesNear(trainOnce(model, ""), train(model, layout(mesh)), kBf16Tolerance);
+      expectLossesNear(trainOnce(model, ""), train(model, strategy(mesh)), kBf16Tolerance);
     }
 }
 
-static const char *kLayouts[] = {
+static const char *kStrategies[] = {
     "dp=2",
     "dp=3 m=2",
     "tp=2",
@@ -110,10 +110,10 @@ static const char *kLayouts[] = {
     "tp=2,pp=2 m=2 recompute=selective sp",
     "fsdp=2,tp=2 zero=3 m=2 recompute=selective sp",
 };
-static const char *kOddLayouts[] = {"dp=3", "tp=2", "tp=4", "dp=2,tp=3 recompute=selective sp"};
+static const char *kOddStrategies[] = {"dp=3", "tp=2", "tp=4", "dp=2,tp=3 recompute=selective sp"};
 
 static std::string nameOf(const testing::TestParamInfo<DecomposedAttention::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
@@ -122,7 +122,7 @@ using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(Attention, DecomposedAttention,
                          Combine(Values(kGpt2, kGpt2Dropout, kLlama, kLlamaDropout),
-                                 ValuesIn(kLayouts)),
+                                 ValuesIn(kStrategies)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(AttentionOdd, DecomposedAttention,
-                         Combine(Values(kLlamaOneKv, kLlamaOdd), ValuesIn(kOddLayouts)), nameOf);
+                         Combine(Values(kLlamaOneKv, kLlamaOdd), ValuesIn(kOddStrategies)), nameOf);

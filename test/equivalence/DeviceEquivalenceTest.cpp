@@ -34,7 +34,7 @@ namespace {
 struct Case {
   const char *name;
   const char *model; // a file of examples/, or the text of a configuration
-  const char *layout;
+  const char *strategy;
   bool isDouble = false;
   AttentionKind attention = AttentionKind::Fused;
 };
@@ -78,7 +78,7 @@ const Case kCases[] = {
 };
 
 bool isNarrow(const Case &which) {
-  return std::string(which.layout).find("dtype") != std::string::npos;
+  return std::string(which.strategy).find("dtype") != std::string::npos;
 }
 
 std::shared_ptr<const plan::Plan> compile(const Case &which) {
@@ -98,7 +98,7 @@ std::shared_ptr<const plan::Plan> compile(const Case &which) {
   EXPECT_TRUE(module) << compiler.diagnostics();
   if (which.isDouble)
     toDouble(*module);
-  auto plan = compiler.compileCopy(*module, layout(which.layout));
+  auto plan = compiler.compileCopy(*module, strategy(which.strategy));
   EXPECT_TRUE(plan) << compiler.diagnostics();
   return plan;
 }
@@ -187,13 +187,13 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
 /// of gradients that are all rounding.
 TEST_P(FusedEquivalence, IsNoFartherFromF32) {
   Case which = GetParam();
-  std::string narrow = which.layout;
+  std::string narrow = which.strategy;
   if (narrow.find("optimizer") == std::string::npos)
     narrow += " optimizer=sgd";
   std::string precise = std::regex_replace(narrow, std::regex("dtype=[a-z0-9]+"), "dtype=f32");
-  which.layout = narrow.c_str();
+  which.strategy = narrow.c_str();
   auto plan = compile(which);
-  which.layout = precise.c_str();
+  which.strategy = precise.c_str();
   auto f32Plan = compile(which);
   ASSERT_TRUE(plan && f32Plan);
   standin::reset();
@@ -283,7 +283,7 @@ static std::map<std::string, uint64_t> launchesOfStep(int layers, bool fuses) {
   EXPECT_NE(at, std::string::npos);
   config.replace(at, all.size(), "\"n_layer\": " + std::to_string(layers));
   Compiler compiler;
-  auto plan = compiler.importAndCompile(config, 32, 1024, layout("dtype=bf16"));
+  auto plan = compiler.importAndCompile(config, 32, 1024, strategy("dtype=bf16"));
   EXPECT_TRUE(plan) << compiler.diagnostics();
   standin::Settings settings;
   settings.countsAlone = true;
@@ -514,8 +514,8 @@ TEST(DeviceFaults, ALostDeviceEndsTheRunWithAnError) {
 
 /// Devices that wait for one that is lost are woken, over the host and over NCCL.
 TEST(DeviceFaults, OneLostDeviceEndsTheRunOfAll) {
-  for (const char *layout : {"dp=2", "pp=2 m=2"}) {
-    auto plan = compile({"Gpt2", kGpt2, layout});
+  for (const char *strategy : {"dp=2", "pp=2 m=2"}) {
+    auto plan = compile({"Gpt2", kGpt2, strategy});
     ASSERT_TRUE(plan);
     for (const runtime::OpenFabric &fabric :
          {runtime::OpenFabric(), runtime::testing::ncclFabric()}) {
@@ -535,7 +535,7 @@ TEST(DeviceFaults, OneLostDeviceEndsTheRunOfAll) {
         }
         if (i == 0)
           work = standin::counts().work;
-        EXPECT_EQ(error.has_value(), i > 0) << layout << ", work " << i * work / 4;
+        EXPECT_EQ(error.has_value(), i > 0) << strategy << ", work " << i * work / 4;
         if (error)
           EXPECT_NE(error->message.find("unspecified launch failure"), std::string::npos)
               << error->message;

@@ -205,7 +205,7 @@ Masks forwardMasks(const Sizes &sizes, const CompileOptions &options, const Key 
 const Sizes kSmall = {11, 8, 10, 6, 0.25};
 
 const Masks &referenceMasks() {
-  static const Masks masks = forwardMasks(kSmall, layout(""));
+  static const Masks masks = forwardMasks(kSmall, strategy(""));
   return masks;
 }
 
@@ -232,7 +232,7 @@ std::vector<double> expectedDigits(const Mask &mask, bool attention) {
 /// Trains a step and compares all digits of all gradients.
 void expectMasksInGradients(const std::string &text, int threads) {
   SCOPED_TRACE(text + ", threads " + std::to_string(threads));
-  auto session = openModel(kSmall, layout(text), /*withLoss=*/true, threads);
+  auto session = openModel(kSmall, strategy(text), /*withLoss=*/true, threads);
   ASSERT_TRUE(session);
   setParameters(*session, kSmall, /*oneHot=*/false);
   HostTensor places(TensorType{DType::F64, {kSmall.batch}});
@@ -260,7 +260,7 @@ void expectMasksInGradients(const std::string &text, int threads) {
 
 /// How many kernels of the plan draw a mask going forward.
 int64_t countForwardMasks(const std::string &text) {
-  auto session = openModel(kSmall, layout(text), /*withLoss=*/true);
+  auto session = openModel(kSmall, strategy(text), /*withLoss=*/true);
   int64_t count = 0;
   if (session)
     for (const plan::Program &program : session->plan().programs())
@@ -272,12 +272,12 @@ int64_t countForwardMasks(const std::string &text) {
 }
 
 /// Without microbatches: what a model returns is whole.
-const char *kForwardLayouts[] = {
+const char *kForwardStrategies[] = {
     "dp=2",    "dp=3", "dp=4",      "dp=11",     "tp=2",         "tp=2 sp",
     "tp=3 sp", "tp=4", "dp=2,tp=2", "dp=4,tp=2", "dp=2,tp=3 sp", "dp=3,tp=2 sp",
 };
 
-const char *kTrainingLayouts[] = {
+const char *kTrainingStrategies[] = {
     "",
     "m=2",
     "m=4",
@@ -299,20 +299,20 @@ const char *kTrainingLayouts[] = {
 class DropoutMasks : public testing::TestWithParam<const char *> {};
 
 std::string nameOf(const testing::TestParamInfo<const char *> &info) {
-  return info.param[0] ? layoutName(info.param) : "one";
+  return info.param[0] ? strategyName(info.param) : "one";
 }
 
 } // namespace
 
-TEST(DropoutMask, IsTheSameForwardOnAllLayouts) {
+TEST(DropoutMask, IsTheSameForwardOnAllStrategies) {
   ASSERT_EQ(referenceMasks().size(), size_t(kNumOps));
   for (const Mask &mask : referenceMasks()) {
     EXPECT_TRUE(std::count(mask.begin(), mask.end(), true) > 0);
     EXPECT_TRUE(std::count(mask.begin(), mask.end(), false) > 0);
   }
-  for (const char *text : kForwardLayouts)
+  for (const char *text : kForwardStrategies)
     for (int threads : {1, 2})
-      EXPECT_EQ(forwardMasks(kSmall, layout(text), kKey, threads), referenceMasks())
+      EXPECT_EQ(forwardMasks(kSmall, strategy(text), kKey, threads), referenceMasks())
           << text << ", threads " << threads;
 }
 
@@ -323,7 +323,7 @@ TEST_P(DropoutMasks, AreTheSameBackward) {
   expectMasksInGradients(GetParam(), /*threads=*/2);
 }
 
-INSTANTIATE_TEST_SUITE_P(Masks, DropoutMasks, testing::ValuesIn(kTrainingLayouts), nameOf);
+INSTANTIATE_TEST_SUITE_P(Masks, DropoutMasks, testing::ValuesIn(kTrainingStrategies), nameOf);
 
 /// Otherwise the test of that is none.
 TEST(DropoutMask, IsDrawnAgain) {
@@ -339,7 +339,7 @@ TEST(DropoutMask, IsRandom) {
   const Key keys[] = {{7, 0}, {7, 1}, {8, 0}, {0x80000007, 1}};
   for (double rate : {0.1, 0.5, 0.9}) {
     Sizes sizes = {16, 16, 96, 6, rate}; // 24576 elements in all masks
-    auto session = openModel(sizes, layout(""), /*withLoss=*/false);
+    auto session = openModel(sizes, strategy(""), /*withLoss=*/false);
     ASSERT_TRUE(session);
     setParameters(*session, sizes, /*oneHot=*/true);
     Masks masks;

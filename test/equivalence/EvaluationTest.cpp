@@ -1,10 +1,10 @@
-//===- EvaluationTest.cpp - The loss on other data, on any layout ---------===//
+//===- EvaluationTest.cpp - The loss on other data, with any strategy -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// The entry point "evaluate" of a train step gives, on any layout, the loss that one device's
+// The entry point "evaluate" of a train step gives, with any strategy, the loss that one device's
 // forward program without dropout gives, and leaves every state as it is.
 //
 //===----------------------------------------------------------------------===//
@@ -70,7 +70,7 @@ double forwardLoss(const Model &model, const States &states, uint64_t seed) {
 TEST_P(Evaluation, IsTheForwardLossAndChangesNothing) {
   auto [model, text] = GetParam();
   Compiler compiler;
-  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, layout(text));
+  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, strategy(text));
   ASSERT_TRUE(session) << compiler.diagnostics();
   runtime::Session *evaluate = session->findEntry("evaluate");
   ASSERT_TRUE(evaluate);
@@ -101,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      "pp=4 m=4 schedule=gpipe recompute=full",
                                      "dp=2,tp=2,pp=2 m=4 zero=1 recompute=selective")),
     [](const auto &info) {
-      return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+      return std::string(std::get<0>(info.param).name) + "_" +
+             strategyName(std::get<1>(info.param));
     });
 
 } // namespace

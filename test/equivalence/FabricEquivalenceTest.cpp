@@ -29,7 +29,7 @@ const char *const kConfig = R"({"model_type": "gpt2", "vocab_size": 40, "n_posit
                                 "n_embd": 16, "n_layer": 8, "n_head": 4, "embd_pdrop": 0.1,
                                 "attn_pdrop": 0.1, "resid_pdrop": 0.1})";
 
-const char *const kLayouts[] = {
+const char *const kStrategies[] = {
     "dp=2,tp=2 zero=2",
     "fsdp=4 m=2 zero=3",
     "pp=4 m=8",
@@ -43,7 +43,7 @@ const char *const kLayouts[] = {
 
 std::shared_ptr<const plan::Plan> compile(const char *text) {
   Compiler compiler;
-  auto plan = compiler.importAndCompile(kConfig, 16, 8, layout(text));
+  auto plan = compiler.importAndCompile(kConfig, 16, 8, strategy(text));
   EXPECT_TRUE(plan) << compiler.diagnostics();
   return plan;
 }
@@ -120,8 +120,8 @@ TEST_P(FabricEquivalence, InSeveralProcesses) {
   EXPECT_TRUE(*again == *shared);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fabrics, FabricEquivalence, testing::ValuesIn(kLayouts),
-                         [](const auto &info) { return layoutName(info.param); });
+INSTANTIATE_TEST_SUITE_P(Fabrics, FabricEquivalence, testing::ValuesIn(kStrategies),
+                         [](const auto &info) { return strategyName(info.param); });
 
 TEST(FabricFailure, EndsTheStepOfAllDevices) {
   auto plan = compile("dp=2,pp=2 m=4 schedule=zb-h1");

@@ -1,10 +1,10 @@
-//===- LoraEquivalenceTest.cpp - Adapters, on any layout ------------------===//
+//===- LoraEquivalenceTest.cpp - Adapters, with any strategy --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// Adapters train on any layout as on one device, beside weights that keep their bits and have
+// Adapters train with any strategy as on one device, beside weights that keep their bits and have
 // neither gradients nor state.
 //
 //===----------------------------------------------------------------------===//
@@ -48,21 +48,22 @@ const Model kLlamaAll = withLora("LoraLlamaAll", kLlamaConfig, {2, 3, 0, {"all-l
 const Model kGpt2Dropout =
     withLora("LoraGpt2Dropout", kGpt2Config, {4, 8, 0.25, {"all-linear", "lm_head"}});
 
-class LoraLayouts : public testing::TestWithParam<std::tuple<Model, const char *>> {};
-class LoraBf16 : public LoraLayouts {};
+class LoraStrategies : public testing::TestWithParam<std::tuple<Model, const char *>> {};
+class LoraBf16 : public LoraStrategies {};
 
 std::unique_ptr<runtime::Session> open(Compiler &compiler, const Model &model,
                                        const std::string &text) {
   ImportOptions import;
   import.lora = model.lora;
-  auto session = compiler.importAndOpen(model.config, model.batch, model.seq, layout(text), import);
+  auto session =
+      compiler.importAndOpen(model.config, model.batch, model.seq, strategy(text), import);
   EXPECT_TRUE(session) << compiler.diagnostics();
   return session;
 }
 
 } // namespace
 
-TEST_P(LoraLayouts, EqualOneDevice) {
+TEST_P(LoraStrategies, EqualOneDevice) {
   auto [model, mesh] = GetParam();
   expectEqualsOneDevice(model, mesh);
 }
@@ -70,16 +71,17 @@ TEST_P(LoraLayouts, EqualOneDevice) {
 TEST_P(LoraBf16, IsNearOneDevice) {
   auto [model, mesh] = GetParam();
   expectLossesNear(trainOnce(model, "dtype=bf16"),
-                   train(model, layout(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
+                   train(model, strategy(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
 }
 
 TEST(Lora, Bf16FollowsF32) {
   for (const Model &model : {kGpt2, kLlama})
     expectLossesNear(trainOnce(model, ""),
-                     train(model, layout("dp=2,tp=2,pp=2 m=4 zero=1 dtype=bf16")), kBf16Tolerance);
+                     train(model, strategy("dp=2,tp=2,pp=2 m=4 zero=1 dtype=bf16")),
+                     kBf16Tolerance);
 }
 
-/// The base keeps its bits, whatever the layout and the type; all adapters train, and the loss
+/// The base keeps its bits, whatever the strategy and the type; all adapters train, and the loss
 /// falls.
 TEST(Lora, AdaptersAloneTrain) {
   for (const Model &model : {kGpt2, kLlama, kGpt2Dropout})
@@ -159,17 +161,17 @@ TEST(Lora, StateIsThatOfTheAdapters) {
     }
 }
 
-static std::string nameOf(const testing::TestParamInfo<LoraLayouts::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+static std::string nameOf(const testing::TestParamInfo<LoraStrategies::ParamType> &info) {
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
 using testing::Values;
 using testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(Lora, LoraLayouts,
+INSTANTIATE_TEST_SUITE_P(Lora, LoraStrategies,
                          Combine(Values(kGpt2, kLlama, kLlamaAll, kGpt2Dropout),
-                                 ValuesIn(kSettingLayouts)),
+                                 ValuesIn(kSettingStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16, Combine(Values(kGpt2, kLlama), ValuesIn(kSettingLayouts)),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16,
+                         Combine(Values(kGpt2, kLlama), ValuesIn(kSettingStrategies)), nameOf);

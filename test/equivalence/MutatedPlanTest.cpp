@@ -39,11 +39,11 @@ constexpr const char *kConfig =
     R"({"model_type": "gpt2", "vocab_size": 8, "n_positions": 8, "n_embd": 4, "n_layer": 3,
         "n_head": 2, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
 
-struct Layout {
+struct Strategy {
   const char *text;
   int64_t batches; ///< of a step
 };
-const Layout kLayouts[] = {
+const Strategy kStrategies[] = {
     {"", 1},
     {"m=3", 1},
     {"m=2", 2},
@@ -278,20 +278,20 @@ private:
 };
 
 struct Original {
-  Layout layout;
+  Strategy strategy;
   std::shared_ptr<plan::Plan> plan;
   Results results;
 };
 
 std::vector<Original> compileAll() {
   std::vector<Original> all;
-  for (const Layout &each : kLayouts) {
+  for (const Strategy &each : kStrategies) {
     SCOPED_TRACE(each.text);
     Compiler compiler;
     auto module = compiler.importText(kConfig, "config.json", kBatch, kSeq);
     EXPECT_TRUE(module);
     toDouble(*module);
-    std::shared_ptr<plan::Plan> plan = compiler.compileCopy(*module, layout(each.text));
+    std::shared_ptr<plan::Plan> plan = compiler.compileCopy(*module, strategy(each.text));
     EXPECT_TRUE(plan) << compiler.diagnostics();
     if (!plan)
       continue;
@@ -310,7 +310,7 @@ std::vector<Original> compileAll() {
 
 TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   std::vector<Original> originals = compileAll();
-  ASSERT_EQ(originals.size(), std::size(kLayouts));
+  ASSERT_EQ(originals.size(), std::size(kStrategies));
   const uint64_t count = randomCases(300);
   std::mt19937_64 random(randomSeed());
   uint64_t accepted = 0, differing = 0, refusedInVain = 0;
@@ -322,17 +322,17 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
     if (change.empty())
       continue;
     ++i;
-    auto error = findPlanError(*plan, original.layout.batches > 1);
+    auto error = findPlanError(*plan, original.strategy.batches > 1);
     // Many that are refused hang.
-    std::optional<Results> results = execute(plan, original.layout.batches, error ? 0.1 : 60);
+    std::optional<Results> results = execute(plan, original.strategy.batches, error ? 0.1 : 60);
     bool same = results && *results == original.results;
     differing += !same;
     refusedInVain += error && same;
     if (error)
       continue;
     ++accepted;
-    EXPECT_TRUE(same) << "layout \"" << original.layout.text << "\", program " << program << ": "
-                      << change << (results ? "" : "; the run fails");
+    EXPECT_TRUE(same) << "strategy \"" << original.strategy.text << "\", program " << program
+                      << ": " << change << (results ? "" : "; the run fails");
   }
   std::cout << accepted << " of " << count << " changed plans were accepted, " << count - accepted
             << " refused; the execution of " << differing << " differs, of " << refusedInVain

@@ -1,11 +1,11 @@
-//===- PackedEquivalenceTest.cpp - Packed documents, on any layout --------===//
+//===- PackedEquivalenceTest.cpp - Packed documents, with any strategy ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // Documents that share samples with others and with padding give the loss and the gradients that
-// they give one by one, and on every layout the same.
+// they give one by one, and with every strategy the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +60,7 @@ Model decomposed(Model model, const char *name) {
 const Model kGpt2Decomposed = decomposed(kGpt2Dropout, "PackedGpt2Decomposed");
 
 class PackedEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
+class PackedBf16Equivalence : public PackedEquivalence {};
 
 } // namespace
 
@@ -68,16 +69,23 @@ TEST_P(PackedEquivalence, EqualsOneDevice) {
   expectEqualsOneDevice(model, mesh);
 }
 
+TEST_P(PackedBf16Equivalence, IsNearOneDevice) {
+  auto [model, mesh] = GetParam();
+  expectLossesNear(trainOnce(model, "dtype=bf16"),
+                   train(model, strategy(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
+}
+
 TEST(PackedForms, AreTheSameFunction) {
   expectLossesNear(trainOnce(kGpt2Dropout, ""), trainOnce(kGpt2Decomposed, ""), 1e-5);
 }
 
+/// Training in 16 bits follows training in f32.
 TEST(PackedForms, TrainIn16Bits) {
   for (const Model &model : {kGpt2, kMistral})
     for (const char *mesh :
          {"dtype=bf16", "dp=2,tp=2 m=2 recompute=selective sp zero=1 dtype=bf16"}) {
       SCOPED_TRACE(std::string(model.name) + " " + mesh);
-      expectLossesNear(trainOnce(model, ""), train(model, layout(mesh)), kBf16Tolerance);
+      expectLossesNear(trainOnce(model, ""), train(model, strategy(mesh)), kBf16Tolerance);
     }
 }
 
@@ -101,7 +109,7 @@ struct Result {
 Result gradientsOf(const Model &model, const char *mesh, bool packed, HostTensor tokens,
                    HostTensor labels, std::map<std::string, HostTensor> inputs = {}) {
   Result result;
-  CompileOptions options = layout(mesh);
+  CompileOptions options = strategy(mesh);
   options.mode = CompileMode::Gradients;
   ImportOptions import;
   import.doublePrecision = true;
@@ -210,10 +218,10 @@ TEST(PackedDocuments, AreThoseOneByOne) {
 }
 
 //===----------------------------------------------------------------------===//
-// Layouts
+// Strategies
 //===----------------------------------------------------------------------===//
 
-static const char *kLayouts[] = {
+static const char *kStrategies[] = {
     "m=4",
     "dp=2",
     "dp=3 m=2",
@@ -239,20 +247,24 @@ static const char *kLayouts[] = {
     "dp=8",
     "dp=2,tp=2,pp=2 m=4 schedule=zb-v chunks=2 sp",
 };
-/// For models on which the tests of other programs have tried all layouts.
-static const char *kFewLayouts[] = {"dp=3 m=2", "tp=4 sp", "dp=2,fsdp=2,tp=2 m=2 zero=3 sp"};
+/// For models on which the tests of other programs have tried all strategies.
+static const char *kFewStrategies[] = {"dp=3 m=2", "tp=4 sp", "dp=2,fsdp=2,tp=2 m=2 zero=3 sp"};
 
 static std::string nameOf(const testing::TestParamInfo<PackedEquivalence::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
 using testing::Values;
 using testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(Packed, PackedEquivalence, Combine(Values(kMistral), ValuesIn(kLayouts)),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Packed, PackedEquivalence,
+                         Combine(Values(kMistral), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PackedBf16, PackedBf16Equivalence,
+                         Combine(Values(kMistral), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(PackedBf16More, PackedBf16Equivalence,
+                         Combine(Values(kGpt2), ValuesIn(kFewStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PackedMore, PackedEquivalence,
                          Combine(Values(kGpt2, kGpt2Dropout, kLlamaOdd, kGpt2Decomposed),
-                                 ValuesIn(kFewLayouts)),
+                                 ValuesIn(kFewStrategies)),
                          nameOf);

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As LayoutEquivalenceTest.cpp, for models that are cut into the stages of a pipeline. A pipeline
-// moves work and changes no sum: it is compared to the same layout without one bit by bit, too. But
-// the table that GPT-2 and some Llamas use at both ends has a gradient of two parts. Where its two
-// uses are in different stages, each sums its part over the microbatches and these two are added;
-// without stages, the parts are added for each microbatch. So models with such a table are compared
-// bit by bit to the two-stage pipeline of the same layout.
+// As StrategyEquivalenceTest.cpp, for models that are cut into the stages of a pipeline. A pipeline
+// moves work and changes no sum: it is compared to the same strategy without one bit by bit, too.
+// But the table that GPT-2 and some Llamas use at both ends has a gradient of two parts. Where its
+// two uses are in different stages, each sums its part over the microbatches and these two are
+// added; without stages, the parts are added for each microbatch. So models with such a table are
+// compared bit by bit to the two-stage pipeline of the same strategy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace dtc::test;
 namespace {
 
 /// With AdamW's usual eps, elements of deep models whose gradients are nearly zero take steps that
-/// rounding decides, and any two layouts with other sums differ by more than the bound. This is
+/// rounding decides, and any two strategies with other sums differ by more than the bound. This is
 /// small against nearly all other gradients still.
 constexpr double kEps = 1e-4;
 
@@ -61,8 +61,8 @@ bool isTied(const Model &model) {
   return model.config == kGpt2.config || model.config == kLlamaOdd.config;
 }
 
-/// The layout without its pipeline and without recomputation; `pipeline` is what it has instead: ""
-/// or "pp=2".
+/// The strategy without its pipeline and without recomputation; `pipeline` is what it has instead:
+/// "" or "pp=2".
 std::string withoutPipeline(const std::string &text, const std::string &pipeline) {
   std::string mesh = pipeline, rest;
   llvm::SmallVector<llvm::StringRef> parts, axes;
@@ -86,10 +86,10 @@ class PipelineRounding : public PipelineEquivalence {};
 
 TEST_P(PipelineEquivalence, EqualsOneDevice) {
   auto [model, text] = GetParam();
-  bool oneSum = layout(text).microbatches == 1 || !isTied(model);
+  bool oneSum = strategy(text).microbatches == 1 || !isTied(model);
   for (const Model &each : inBothPrecisions(model)) {
     SCOPED_TRACE(each.f64 ? "f64" : "f32");
-    TrainingRun run = train(each, layout(text));
+    TrainingRun run = train(each, strategy(text));
     expectClose(trainOnce(each, ""), run);
     SCOPED_TRACE("bit by bit");
     expectSameBits(trainOnce(each, withoutPipeline(text, oneSum ? "" : "pp=2")), run);
@@ -107,12 +107,12 @@ TEST(PipelineRepetition, HasTheSameBits) {
        {"pp=4 m=4", "dp=2,pp=2,tp=2 m=3 zero=3 sp schedule=zb-v",
         "pp=3,dp=2 m=4 zero=2 schedule=interleaved chunks=2", "pp=4,tp=2 m=8 schedule=zb-h1"}) {
     SCOPED_TRACE(text);
-    expectSameBits(train(kGpt2, layout(text)), train(kGpt2, layout(text)));
+    expectSameBits(train(kGpt2, strategy(text)), train(kGpt2, strategy(text)));
   }
 }
 
-/// Layouts of any model with at least three layers.
-static const char *kLayouts[] = {
+/// Strategies of any model with at least three layers.
+static const char *kStrategies[] = {
     // Every schedule, with more microbatches than stages, and as many, and fewer.
     "pp=2 m=4",
     "pp=3 m=4",
@@ -157,7 +157,7 @@ static const char *kLayouts[] = {
 
 /// ZeRO with microbatches: gradients are scattered, and with stage 3 parameters gathered, for each
 /// of them.
-static const char *kZeroLayouts[] = {
+static const char *kZeroStrategies[] = {
     "dp=2,pp=2 m=4 zero=2",
     "pp=3,dp=2 m=4 zero=3",
     "pp=2,dp=2 m=3 zero=3 schedule=naive",
@@ -173,7 +173,7 @@ static const char *kZeroLayouts[] = {
 
 /// What a stage recomputes, of every form and schedule; fewer microbatches than stages, and
 /// uneven stages.
-static const char *kRecomputeLayouts[] = {
+static const char *kRecomputeStrategies[] = {
     "pp=2 m=4 recompute=full",
     "pp=4 m=2 recompute=selective",
     "pp=3 m=7 recompute=full schedule=interleaved chunks=3",
@@ -209,7 +209,7 @@ static const char *kLlamaPins[] = {
 };
 
 /// A single layer in several stages.
-static const char *kShallowLayouts[] = {
+static const char *kShallowStrategies[] = {
     "pp=2 m=3",
     "pp=4 m=2 schedule=zb-h1",
     "pp=2 m=2 schedule=interleaved chunks=3",
@@ -217,7 +217,7 @@ static const char *kShallowLayouts[] = {
 };
 
 static std::string nameOf(const testing::TestParamInfo<PipelineEquivalence::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
@@ -225,19 +225,19 @@ using testing::Values;
 using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(PipelineGpt2, PipelineEquivalence,
-                         Combine(Values(kGpt2), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kGpt2), ValuesIn(kStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineLlama, PipelineEquivalence,
-                         Combine(Values(kLlama), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kLlama), ValuesIn(kStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineOdd, PipelineEquivalence,
-                         Combine(Values(kGpt2Odd, kLlamaOdd), ValuesIn(kLayouts)), nameOf);
+                         Combine(Values(kGpt2Odd, kLlamaOdd), ValuesIn(kStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineEquivalence,
-                         Combine(Values(kLlama, kLlamaOdd), ValuesIn(kZeroLayouts)), nameOf);
+                         Combine(Values(kLlama, kLlamaOdd), ValuesIn(kZeroStrategies)), nameOf);
 // A cut may separate queries, keys and values, whose weight is one tensor in GPT-2: of this one,
 // the parts of the gradient are joined when all microbatches are summed and not for each of them.
 INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineRounding,
-                         Combine(Values(kGpt2, kGpt2Odd), ValuesIn(kZeroLayouts)), nameOf);
+                         Combine(Values(kGpt2, kGpt2Odd), ValuesIn(kZeroStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineRecompute, PipelineEquivalence,
-                         Combine(Values(kGpt2, kLlama), ValuesIn(kRecomputeLayouts)), nameOf);
+                         Combine(Values(kGpt2, kLlama), ValuesIn(kRecomputeStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineRecomputePinsGpt2, PipelineEquivalence,
                          Combine(Values(kGpt2), ValuesIn(kGpt2RecomputePins)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineRecomputePinsLlama, PipelineEquivalence,
@@ -247,4 +247,4 @@ INSTANTIATE_TEST_SUITE_P(PipelinePinsGpt2, PipelineEquivalence,
 INSTANTIATE_TEST_SUITE_P(PipelinePinsLlama, PipelineEquivalence,
                          Combine(Values(kLlama), ValuesIn(kLlamaPins)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineShallow, PipelineEquivalence,
-                         Combine(Values(kLlamaOneKv), ValuesIn(kShallowLayouts)), nameOf);
+                         Combine(Values(kLlamaOneKv), ValuesIn(kShallowStrategies)), nameOf);

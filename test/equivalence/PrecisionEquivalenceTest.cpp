@@ -1,11 +1,11 @@
-//===- PrecisionEquivalenceTest.cpp - Settings of a real run, any layout --===//
+//===- PrecisionEquivalenceTest.cpp - Precision settings, any strategy ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // Dropout, 16-bit floats, losses with labels that do not count and frozen parameters: each gives on
-// any layout what it gives on one device.
+// any strategy what it gives on one device.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ TEST_P(PrecisionEquivalence, EqualsOneDevice) {
 TEST_P(Bf16Equivalence, IsNearOneDevice) {
   auto [model, mesh] = GetParam();
   expectLossesNear(trainOnce(model, "dtype=bf16"),
-                   train(model, layout(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
+                   train(model, strategy(std::string(mesh) + " dtype=bf16")), kBf16Tolerance);
 }
 
 /// Which elements drop out does not depend on what is recomputed: the bits are the same.
@@ -72,7 +72,7 @@ TEST(DropoutEquivalence, RecomputationDrawsTheSameMasks) {
       for (const char *mode : {"selective", "full"}) {
         SCOPED_TRACE(std::string(model.name) + " " + mesh + " " + mode);
         expectSameBits(trainOnce(model, mesh),
-                       train(model, layout(std::string(mesh) + " recompute=" + mode)));
+                       train(model, strategy(std::string(mesh) + " recompute=" + mode)));
       }
 }
 
@@ -87,17 +87,17 @@ TEST(MixedPrecision, FollowsF32) {
       SCOPED_TRACE(std::string(model.name) + " " + dtype);
       expectLossesNear(
           trainOnce(model, ""),
-          train(model, layout(std::string("dp=2,tp=2,pp=2 m=4 zero=1 dtype=") + dtype)),
+          train(model, strategy(std::string("dp=2,tp=2,pp=2 m=4 zero=1 dtype=") + dtype)),
           kBf16Tolerance);
     }
 }
 
 TEST(MixedPrecision, SumsGradientsIn16BitsOnRequest) {
   expectLossesNear(trainOnce(kGpt2, "dtype=bf16"),
-                   train(kGpt2, layout("dp=4 zero=2 m=2 dtype=bf16 grads=bf16")), kBf16Tolerance);
+                   train(kGpt2, strategy("dp=4 zero=2 m=2 dtype=bf16 grads=bf16")), kBf16Tolerance);
 }
 
-/// All optimizers, on a layout that splits everything.
+/// All optimizers, on a strategy that splits everything.
 TEST(Optimizers, EqualOneDevice) {
   for (const char *optimizer : {"adam", "sgd"}) {
     SCOPED_TRACE(optimizer);
@@ -106,7 +106,7 @@ TEST(Optimizers, EqualOneDevice) {
   }
   // The sign that Lion takes of a gradient that is all rounding is as good as random.
   expectLossesNear(trainOnce(kLlama, "optimizer=lion"),
-                   train(kLlama, layout("dp=2,tp=2,pp=2 m=4 zero=1 optimizer=lion")), 1e-2);
+                   train(kLlama, strategy("dp=2,tp=2,pp=2 m=4 zero=1 optimizer=lion")), 1e-2);
 }
 
 /// A frozen parameter keeps its bits, has no state, and the others train.
@@ -124,7 +124,7 @@ TEST(FrozenParameters, KeepTheirBits) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<PrecisionEquivalence::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
@@ -132,14 +132,14 @@ using testing::Values;
 using testing::ValuesIn;
 
 INSTANTIATE_TEST_SUITE_P(Dropout, PrecisionEquivalence,
-                         Combine(Values(kGpt2Dropout, kLlamaDropout), ValuesIn(kSettingLayouts)),
+                         Combine(Values(kGpt2Dropout, kLlamaDropout), ValuesIn(kSettingStrategies)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Losses, PrecisionEquivalence,
-                         Combine(Values(kGpt2Losses, kLlamaLosses), ValuesIn(kSettingLayouts)),
+                         Combine(Values(kGpt2Losses, kLlamaLosses), ValuesIn(kSettingStrategies)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Frozen, PrecisionEquivalence,
-                         Combine(Values(kGpt2Frozen), ValuesIn(kSettingLayouts)), nameOf);
+                         Combine(Values(kGpt2Frozen), ValuesIn(kSettingStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(Models, Bf16Equivalence,
                          Combine(Values(kGpt2, kLlama, kGpt2Losses, kGpt2Frozen),
-                                 ValuesIn(kSettingLayouts)),
+                                 ValuesIn(kSettingStrategies)),
                          nameOf);

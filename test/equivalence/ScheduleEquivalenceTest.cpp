@@ -8,7 +8,7 @@
 // step gives the losses, norms and states of one device. In f64 the bound is 1e-9, so that a term
 // that is left out, counted twice or overwritten stands out from rounding.
 //
-// DTC_RANDOM_SEED sets which of all layouts run, DTC_RANDOM_CASES how many (all of them: 1000).
+// DTC_RANDOM_SEED sets which of all strategies run, DTC_RANDOM_CASES how many (all of them: 1000).
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ const SmallModel kModels[] = {
 
 struct Case {
   const SmallModel *model;
-  std::string layout;
+  std::string strategy;
   int64_t batches;
 };
 
@@ -71,7 +71,7 @@ Results train(const Case &example) {
   if (!module)
     return results;
   toDouble(*module);
-  CompileOptions options = layout(example.layout);
+  CompileOptions options = strategy(example.strategy);
   options.eps = 1e-4; // gradients that are all rounding make no full steps
   auto session = compiler.open(*module, options, 1, example.batches);
   EXPECT_TRUE(session) << compiler.diagnostics();
@@ -154,9 +154,9 @@ TEST(ScheduleEquivalence, OfAllSchedules) {
   std::mt19937_64 random(randomSeed());
   size_t count = std::min<size_t>(randomCases(40), cases.size());
   std::shuffle(cases.begin(), cases.end(), random);
-  std::cout << count << " of " << cases.size() << " layouts" << std::endl;
+  std::cout << count << " of " << cases.size() << " strategies" << std::endl;
   for (const Case &example : llvm::ArrayRef(cases).take_front(count)) {
-    SCOPED_TRACE(std::string(example.model->name) + " " + example.layout + ", " +
+    SCOPED_TRACE(std::string(example.model->name) + " " + example.strategy + ", " +
                  std::to_string(example.batches) + " batches");
     expectEqual(trainOnOneDevice(*example.model), train(example));
     if (testing::Test::HasFatalFailure())

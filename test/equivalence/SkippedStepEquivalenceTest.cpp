@@ -142,11 +142,11 @@ public:
   std::unique_ptr<runtime::Session> session;
 };
 
-/// kTiny compiled for a layout; null, with a test failure, if that is impossible.
+/// kTiny compiled for a strategy; null, with a test failure, if that is impossible.
 std::shared_ptr<const runtime::PreparedPlan> prepare(const runtime::Backend &backend,
                                                      const std::string &text) {
   Compiler compiler;
-  auto opened = compiler.importAndOpen(kTiny.config, kTiny.batch, kTiny.seq, layout(text));
+  auto opened = compiler.importAndOpen(kTiny.config, kTiny.batch, kTiny.seq, strategy(text));
   EXPECT_TRUE(opened) << compiler.diagnostics();
   if (!opened)
     return nullptr;
@@ -217,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      "dp=4,tp=2 m=2 zero=2", "dp=4,tp=2 m=2 zero=3", "dp=8 m=2"),
                      testing::Values("f32", "bf16", "f16")),
     [](const testing::TestParamInfo<SkippedSteps::ParamType> &info) {
-      return layoutName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+      return strategyName(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
     });
 
 // In turn every square that the norm is the sum of, and the norm itself, on one device after
@@ -281,5 +281,5 @@ INSTANTIATE_TEST_SUITE_P(Faults, FaultsInCopies,
                                          "fsdp=2,tp=2 zero=3", "pp=2 m=2", "pp=3 m=4",
                                          "tp=2,pp=2 m=2", "dp=2,tp=2,pp=2 sp m=2 zero=1"),
                          [](const testing::TestParamInfo<const char *> &info) {
-                           return layoutName(info.param);
+                           return strategyName(info.param);
                          });

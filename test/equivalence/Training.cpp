@@ -1,4 +1,4 @@
-//===- Training.cpp - Small models, trained on any layout -----------------===//
+//===- Training.cpp - Small models, trained with any strategy -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -60,10 +60,10 @@ MaybeError dtc::test::setPackedInputs(runtime::Session &session, const Model &mo
   return session.setInput("positions", std::move(positions));
 }
 
-TrainingRun dtc::test::train(const Model &model, const CompileOptions &layout) {
+TrainingRun dtc::test::train(const Model &model, const CompileOptions &strategy) {
   TrainingRun run;
   Compiler compiler;
-  CompileOptions options = layout;
+  CompileOptions options = strategy;
   options.eps = model.eps;
   options.freeze = model.freeze;
   ImportOptions import;
@@ -116,7 +116,7 @@ const TrainingRun &dtc::test::trainOnce(const Model &model, const std::string &t
       runs;
   auto [it, fresh] = runs.try_emplace({model.name, model.config, text, model.eps, model.f64});
   if (fresh)
-    it->second = train(model, layout(text));
+    it->second = train(model, strategy(text));
   return it->second;
 }
 
@@ -150,7 +150,7 @@ void dtc::test::expectEqualsOneDevice(const Model &model, const std::string &mes
                                       const std::string &settings) {
   for (const Model &each : inBothPrecisions(model)) {
     SCOPED_TRACE(each.f64 ? "f64" : "f32");
-    expectClose(trainOnce(each, settings), train(each, layout(mesh + settings)));
+    expectClose(trainOnce(each, settings), train(each, strategy(mesh + settings)));
   }
 }
 
@@ -177,7 +177,7 @@ void dtc::test::expectSameBits(const TrainingRun &expected, const TrainingRun &a
   }
 }
 
-std::string dtc::test::layoutName(const std::string &text) {
+std::string dtc::test::strategyName(const std::string &text) {
   std::string name;
   for (char c : text)
     if (llvm::isAlnum(c))

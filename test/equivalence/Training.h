@@ -1,4 +1,4 @@
-//===- Training.h - Small models, trained on any layout -------------------===//
+//===- Training.h - Small models, trained with any strategy ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -23,14 +23,14 @@ inline constexpr int kSteps = 10;
 inline constexpr double kTolerance = 1e-4;
 inline constexpr double kF64Tolerance = 1e-9;
 
-/// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a layout rounds
-/// elsewhere: sums over devices are rounded once before they are added. The errors of the many
-/// elements that a loss or a norm is made of are independent, and average out; what is left are a
-/// few parts in 2^9.
+/// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a strategy
+/// rounds elsewhere: sums over devices are rounded once before they are added. The errors of the
+/// many elements that a loss or a norm is made of are independent, and average out; what is left
+/// are a few parts in 2^9.
 inline constexpr double kBf16Tolerance = 1.0 / 128;
 
-/// Layouts for settings that each should work with.
-inline constexpr const char *kSettingLayouts[] = {
+/// Strategies for settings that each should work with.
+inline constexpr const char *kSettingStrategies[] = {
     "m=4",
     "dp=2",
     "dp=3 m=2",
@@ -74,11 +74,11 @@ struct TrainingRun {
 /// each nor for those of its first half, and padding at the end of all samples but each third.
 MaybeError setPackedInputs(runtime::Session &session, const Model &model, uint64_t seed);
 
-/// Trains for kSteps steps on tokens and from parameters that do not depend on the layout; an
+/// Trains for kSteps steps on tokens and from parameters that do not depend on the strategy; an
 /// unfinished run, with test failures, if that is impossible.
 TrainingRun train(const Model &model, const CompileOptions &options);
 
-/// The run of a model on a layout, computed once. The empty layout is one device.
+/// The run of a model on a strategy, computed once. The empty strategy is one device.
 const TrainingRun &trainOnce(const Model &model, const std::string &text);
 
 /// The model in f64 with AdamW's usual eps, and in f32 with a larger one. AdamW divides by the root
@@ -88,7 +88,7 @@ std::vector<Model> inBothPrecisions(Model model);
 
 /// Losses and parameters within kTolerance of those of one device, in f64 within kF64Tolerance.
 void expectClose(const TrainingRun &expected, const TrainingRun &actual);
-/// The same of a model on a layout, in both precisions; `settings` are part of both layouts.
+/// The same of a model on a strategy, in both precisions; `settings` are part of both strategies.
 void expectEqualsOneDevice(const Model &model, const std::string &mesh,
                            const std::string &settings = "");
 /// Losses within `tolerance` (relative) of those of another run, and the norm of the first step's
@@ -98,7 +98,7 @@ void expectLossesNear(const TrainingRun &expected, const TrainingRun &actual, do
 void expectSameBits(const TrainingRun &expected, const TrainingRun &actual);
 
 /// "dp=2,tp=2 m=2" -> "dp2_tp2_m2", for names of tests.
-std::string layoutName(const std::string &text);
+std::string strategyName(const std::string &text);
 
 } // namespace dtc::test
 

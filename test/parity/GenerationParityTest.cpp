@@ -31,7 +31,7 @@ protected:
   void SetUp() override {
     module = compiler.import(reference.path("config.json"), kBatch, kSeq);
     ASSERT_TRUE(module) << compiler.diagnostics();
-    CompileOptions options = layout(std::get<1>(GetParam()));
+    CompileOptions options = strategy(std::get<1>(GetParam()));
     options.mode = CompileMode::Generate;
     session = compiler.open(*module, options);
     ASSERT_TRUE(session) << compiler.diagnostics();
@@ -113,8 +113,8 @@ TEST_P(GenerationParity, Probabilities) {
 
 static std::string nameOf(const testing::TestParamInfo<GenerationParity::ParamType> &info) {
   std::string name = std::get<0>(info.param);
-  const std::string &layout = std::get<1>(info.param);
-  return name + (layout.empty() ? "_one_device" : layout == "dp=2,tp=2" ? "_dp_tp" : "_tp_pp");
+  const std::string &strategy = std::get<1>(info.param);
+  return name + (strategy.empty() ? "_one_device" : strategy == "dp=2,tp=2" ? "_dp_tp" : "_tp_pp");
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GenerationParity,

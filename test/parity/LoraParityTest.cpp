@@ -43,7 +43,7 @@ protected:
     folder = data + std::get<0>(GetParam()) + "/";
     std::ifstream(folder + "expected.json") >> expected;
     base = data + std::string(expected["base"]) + "/";
-    options = layout(std::get<1>(GetParam()));
+    options = strategy(std::get<1>(GetParam()));
     const auto &optimizer = expected["optimizer"];
     options.beta1 = optimizer["beta1"];
     options.beta2 = optimizer["beta2"].get<double>();

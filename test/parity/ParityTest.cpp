@@ -227,8 +227,8 @@ TEST_P(EvaluationParity, Loss) {
 }
 
 static std::string nameOf(const testing::TestParamInfo<Parity::ParamType> &info) {
-  const auto &[model, layout] = info.param;
-  std::string name = model + "_" + (layout.empty() ? "one_device" : layout);
+  const auto &[model, strategy] = info.param;
+  std::string name = model + "_" + (strategy.empty() ? "one_device" : strategy);
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;

@@ -108,8 +108,8 @@ ImportOptions Reference::importOptions() const {
   return options;
 }
 
-CompileOptions Reference::compileOptions(const std::string &layout) const {
-  CompileOptions options = test::layout(layout);
+CompileOptions Reference::compileOptions(const std::string &strategy) const {
+  CompileOptions options = test::strategy(strategy);
   const nlohmann::json &optimizer = expected["optimizer"];
   std::string name = wordOf(options.optimizer);
   read(optimizer, "name", name);

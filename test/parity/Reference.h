@@ -46,8 +46,8 @@ public:
   int64_t sequence() const;
   /// What expected.json asks the importer for, but for the sizes of the batch.
   ImportOptions importOptions() const;
-  /// The layout's options with what expected.json asks the compiler for.
-  CompileOptions compileOptions(const std::string &layout) const;
+  /// The strategy's options with what expected.json asks the compiler for.
+  CompileOptions compileOptions(const std::string &strategy) const;
 
   /// Sets the parameters to those of the file; it has these and no others.
   void setWeights(runtime::Session &session, const std::string &file) const;

@@ -70,7 +70,7 @@ TEST(OperandOverlap, AgreesWithTheComparisonOfAllPairs) {
       auto existing = static_cast<uint32_t>(buffers.context.copies.size());
       if (existing > 0 && random() % 8 == 0)
         return static_cast<uint32_t>(random() % existing);
-      // Some have no bytes. Copies often advance together, and often lie between each other.
+      // Some have no bytes. Copies often advance together, and are often interleaved.
       return buffers.add(64 * (random() % 64), 64 * (random() % 3),
                          static_cast<uint32_t>(random() % 4));
     };
@@ -88,7 +88,7 @@ TEST(OperandOverlap, AgreesWithTheComparisonOfAllPairs) {
 }
 
 TEST(OperandOverlap, ManyOperandsAreSorted) {
-  // All copies of all outputs lie between each other; comparing pairs would not come to an end.
+  // All copies of all outputs are interleaved; comparing pairs would not come to an end.
   Buffers buffers;
   plan::KernelCall call;
   call.set_kernel("concat");

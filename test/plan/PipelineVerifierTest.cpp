@@ -1,4 +1,4 @@
-//===- PipelineVerifierTest.cpp - Checks of programs that send -----------===//
+//===- PipelineVerifierTest.cpp - Checks of programs that send ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -55,7 +55,7 @@ static void removeEntry(plan::Program &program, int entry) {
   program.mutable_schedule()->DeleteSubrange(entry, 1);
   program.set_loop_end(program.loop_end() - 1);
 }
-/// Moves an entry to before another that stands later.
+/// Moves an entry to before another that comes later.
 static void delayEntry(plan::Program &program, int entry, int before) {
   for (; entry + 1 < before; ++entry)
     swapEntries(program, entry, entry + 1);

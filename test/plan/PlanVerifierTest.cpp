@@ -1,4 +1,4 @@
-//===- PlanVerifierTest.cpp - Every check of the plan verifier -----------===//
+//===- PlanVerifierTest.cpp - Every check of the plan verifier ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -115,9 +115,9 @@ TEST(PlanVerifier, Reasons) {
                      firstAllReduce(program)->mutable_tensors(0)->set_reason(1));
   EXPECT_ERROR_AFTER("names reason 4294967295", plan.add_reasons();
                      firstAllReduce(program)->mutable_tensors(0)->set_reason(UINT32_MAX));
-  EXPECT_ERROR_AFTER("reason 0 names source 9 as its producer, but the plan has 1 sources",
+  EXPECT_ERROR_AFTER("reason 0 names location 9 as its producer, but the plan has 1 locations",
                      plan.add_reasons()->set_producer(9));
-  EXPECT_ERROR_AFTER("reason 1 names source 9 as its consumer", plan.add_reasons();
+  EXPECT_ERROR_AFTER("reason 1 names location 9 as its consumer", plan.add_reasons();
                      plan.add_reasons()->set_consumer(9));
 }
 
@@ -179,13 +179,13 @@ TEST(PlanVerifier, KernelCalls) {
                      (*shardSlice(program)->mutable_attributes())["axis"].set_i(0));
   EXPECT_ERROR_AFTER("is neither a kernel, a collective, a wait nor part of a transfer",
                      program.mutable_tasks(0)->mutable_instructions(0)->clear_op());
-  EXPECT_ERROR_AFTER("names source 5, but the plan has 1 sources",
-                     program.mutable_tasks(0)->mutable_instructions(0)->set_source(5));
+  EXPECT_ERROR_AFTER("names location 5, but the plan has 1 locations",
+                     program.mutable_tasks(0)->mutable_instructions(0)->set_location(5));
   EXPECT_ERROR_AFTER("flops is nan",
                      program.mutable_tasks(0)->mutable_instructions(0)->set_flops(NAN));
   EXPECT_ERROR_AFTER("from h.3.attn)", {
-    plan.add_sources("h.3.attn");
-    program.mutable_tasks(0)->mutable_instructions(0)->set_source(1);
+    plan.add_locations("h.3.attn");
+    program.mutable_tasks(0)->mutable_instructions(0)->set_location(1);
     shardSlice(program)->set_inputs(0, 99);
   });
 }

@@ -1,4 +1,4 @@
-//===- VerifyDataflowTest.cpp - Operands find the values that they name -===//
+//===- VerifyDataflowTest.cpp - Operands find the values that they name ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -227,9 +227,10 @@ TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
   };
   for (const char *kernel : {"dropout", "attention", "attention_grad"}) {
     EXPECT_EQ(errorOf(kernel, false), "");
-    EXPECT_TRUE(contains(errorOf(kernel, true),
-                         "is made from the data of one run of the loop over microbatches, written "
-                         "by task \"prepare\", instruction 0"));
+    EXPECT_TRUE(
+        contains(errorOf(kernel, true),
+                 "is made from the data of one repetition of the loop over microbatches, written "
+                 "by task \"prepare\", instruction 0"));
   }
   EXPECT_EQ(errorOf("add", true), "");
 }
@@ -256,14 +257,14 @@ TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
   EXPECT_TRUE(contains(error,
                        "when the loop over microbatches runs again: task \"add\", "
                        "instruction 2 (kernel neg), microbatch 0: input 0 (buffer 5, f32[8]) "
-                       "is made from the data of one run of the loop over microbatches, "
+                       "is made from the data of one repetition of the loop over microbatches, "
                        "written by task \"prepare\", instruction 0 (kernel neg), microbatch "
                        "0, and read in another one"));
   // After the loop it would be that of the first run, and the input that of the last.
   SumPlan behind(2, {0, 1});
   behind.addTo(0, "neg", behind.x, behind.prepared);
   EXPECT_TRUE(contains(behind.errorOfUse(behind.prepared, /*repeatsLoop=*/true),
-                       "is made from the data of one run of the loop over microbatches"));
+                       "is made from the data of one repetition of the loop over microbatches"));
   SumPlan input(2, {0, 1});
   EXPECT_TRUE(
       contains(input.errorOfUse(input.x, /*repeatsLoop=*/true), "and read outside of the loop"));
@@ -297,7 +298,7 @@ TEST(RepeatedLoops, DoNotReceiveWhatIsMadeOfTheDataOfAnEarlierRun) {
   }
   EXPECT_OK(findPlanError(builder.plan));
   EXPECT_ERROR(findPlanError(builder.plan, /*repeatsLoop=*/true),
-               "the data of one run of the loop");
+               "the data of one repetition of the loop");
 }
 
 namespace {

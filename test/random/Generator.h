@@ -62,7 +62,7 @@ private:
   static const std::vector<Step> &allSteps();
   void makeMesh();
   std::string sharding(const Shape &shape);
-  /// What may stand on a value of the sharded form: a sharding, or for a pipeline logical axes.
+  /// What may be on a value of the sharded form: a sharding, or for a pipeline logical axes.
   std::string annotation(const Shape &shape);
   std::string logicalAxes(const Shape &shape);
   /// Whether an argument of a model that mixes samples is data, of a batch of them.

@@ -26,7 +26,7 @@ struct RandomGraph {
   std::string shardedLoss; ///< @loss: the sum of the squares of these values, the float arguments
                            ///< without a batch as parameters
   std::string plainLoss;
-  int64_t zero = 0;                  ///< a stage of ZeRO for training @loss
+  int64_t zero = 0;                  ///< a ZeRO stage for training @loss
   std::vector<std::string> zeroAxes; ///< spatial axes, at least one
 };
 

@@ -36,7 +36,7 @@ RandomModel Generator::runModel() {
   model.indexLimits = graph.indexLimits;
 
   // One microbatch, where every op may mix samples, and more, where none may.
-  static const std::vector<std::string> layouts = {
+  static const std::vector<std::string> strategies = {
       "accumulate",
       "accumulate recompute=full",
       "recompute=full",
@@ -66,12 +66,12 @@ RandomModel Generator::runModel() {
       "dp=2 m=2",
       "pp=2 m=2",
   };
-  while (model.layouts.size() < 4) {
-    const std::string &text = oneOf(layouts);
+  while (model.strategies.size() < 4) {
+    const std::string &text = oneOf(strategies);
     bool fits =
         text.find("wide") == std::string::npos || model.loss.find("\"wide\"") != std::string::npos;
-    if (fits && !std::count(model.layouts.begin(), model.layouts.end(), text))
-      model.layouts.push_back(text);
+    if (fits && !std::count(model.strategies.begin(), model.strategies.end(), text))
+      model.strategies.push_back(text);
   }
   return model;
 }

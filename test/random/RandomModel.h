@@ -14,12 +14,12 @@
 
 namespace dtc::test {
 
-/// A loss in which ops may cut, join and sum the samples of the batch, and four of the layouts that
-/// it can be asked for, as layout() reads them.
+/// A loss in which ops may cut, join and sum the samples of the batch, and four of the strategies
+/// that it can be asked for, as strategy() reads them.
 struct RandomModel {
   std::string loss;
   std::map<std::string, int64_t> indexLimits; ///< for each input of indices
-  std::vector<std::string> layouts;
+  std::vector<std::string> strategies;
 };
 
 RandomModel makeRandomModel(uint64_t seed);

@@ -1,12 +1,12 @@
-//===- RandomModelTest.cpp - Models that mix samples, on any layout -------===//
+//===- RandomModelTest.cpp - Models that mix samples, with any strategy ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// Random models whose ops may cut, join and sum samples are trained on four layouts each. A layout
-// gives the numbers of one device, or is refused with a reason that is known to be a true one. A
-// step of two batches is compared with the mean over steps of one.
+// Random models whose ops may cut, join and sum samples are trained with four strategies each. A
+// strategy gives the numbers of one device, or is refused with a reason that is known to be a true
+// one. A step of two batches is compared with the mean over steps of one.
 //
 // DTC_RANDOM_SEED=n runs the one case of that seed and prints it; DTC_RANDOM_CASES=n sets the
 // number of cases.
@@ -59,7 +59,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// What a layout may be refused for.
+/// What a strategy may be refused for.
 const char *const kReasons[] = {
     "microbatches cannot see each other",
     "needs a sum over all microbatches",
@@ -147,16 +147,16 @@ void ModelCase::compareTwoBatches(runtime::Session &actual) {
 
 void ModelCase::run(bool verbose, bool isSum) {
   if (verbose) {
-    for (const std::string &text : model.layouts)
+    for (const std::string &text : model.strategies)
       printf("%s\n", text.c_str());
     printf("%s", model.loss.c_str());
     fflush(stdout); // before a crash
   }
   module = compiler.parse(model.loss);
   ASSERT_TRUE(module) << compiler.diagnostics() << model.loss;
-  for (const std::string &text : model.layouts) {
+  for (const std::string &text : model.strategies) {
     SCOPED_TRACE(text);
-    CompileOptions options = layout(text);
+    CompileOptions options = strategy(text);
     options.optimizer = plain.optimizer;
     Compiler fresh; // with diagnostics of its own
     auto own = fresh.parse(model.loss);
@@ -176,12 +176,12 @@ void ModelCase::run(bool verbose, bool isSum) {
   }
 }
 
-TEST(RandomModel, LayoutsEqualOneDeviceOrSayWhyNot) {
+TEST(RandomModel, StrategiesEqualOneDeviceOrSayWhyNot) {
   Counts counts;
   uint64_t cases = forEachRandomCase(100, [&](uint64_t seed, bool alone) {
     ModelCase(makeRandomModel(seed), seed, counts).run(/*verbose=*/alone);
   });
-  printf("%d layouts equal one device\n", counts.ran);
+  printf("%d strategies equal one device\n", counts.ran);
   int refused = 0;
   for (const auto &[reason, times] : counts.refused) {
     printf("%d refused: %s\n", times, reason.c_str());
@@ -193,21 +193,21 @@ TEST(RandomModel, LayoutsEqualOneDeviceOrSayWhyNot) {
   }
 }
 
-/// Every layout of one microbatch must do, and `further` ones.
+/// Every strategy of one microbatch must do, and `further` ones.
 static void runReduced(const char *loss, const std::vector<std::string> &further = {},
                        bool isSum = false) {
   RandomModel model;
   model.loss = loss;
-  model.layouts = {"accumulate",
-                   "recompute=full",
-                   "accumulate recompute=full",
-                   "recompute=selective",
-                   "pp=1",
-                   "pp=1 accumulate",
-                   "dp=2 accumulate",
-                   "dp=2 zero=3 recompute=full",
-                   "dp=2 zero=2 accumulate"};
-  model.layouts.insert(model.layouts.end(), further.begin(), further.end());
+  model.strategies = {"accumulate",
+                      "recompute=full",
+                      "accumulate recompute=full",
+                      "recompute=selective",
+                      "pp=1",
+                      "pp=1 accumulate",
+                      "dp=2 accumulate",
+                      "dp=2 zero=3 recompute=full",
+                      "dp=2 zero=2 accumulate"};
+  model.strategies.insert(model.strategies.end(), further.begin(), further.end());
   Counts counts;
   ModelCase(model, /*seed=*/1, counts).run(/*verbose=*/false, isSum);
   EXPECT_TRUE(counts.refused.empty()) << counts.refused.begin()->first;

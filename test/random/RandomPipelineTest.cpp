@@ -93,7 +93,7 @@ TEST(RandomPipeline, EqualsOneDevice) { forEachRandomCase(600, runCase); }
 static void runReduced(const char *loss, const char *text) {
   RandomPipeline pipeline;
   pipeline.loss = loss;
-  pipeline.options = layout(text);
+  pipeline.options = strategy(text);
   compare(std::move(pipeline), /*seed=*/1);
 }
 
@@ -128,7 +128,7 @@ TEST(RandomPipelineReduced, CollectivesKeepToOneStage) {
     %2 = dtc.einsum "bi,bi->" %1, %x : (tensor<8x4xf64>, tensor<8x4xf64>) -> tensor<f64>
     return %2 : tensor<f64>
   })";
-  pipeline.options = layout("tp=2,pp=2 m=2 shard:wide=tp");
+  pipeline.options = strategy("tp=2,pp=2 m=2 shard:wide=tp");
   pipeline.options.links = {{"tp", {1e4, 1e-6}}, {"pp", {1e10, 1e-6}}};
   compare(std::move(pipeline), /*seed=*/1);
 }

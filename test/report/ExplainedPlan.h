@@ -31,9 +31,9 @@ public:
     uint32_t norm = buffer(DType::F32, {}, plan::Buffer::OUTPUT);
     task("micro_step");
     collective(plan::Collective::ALL_REDUCE, {"tp.0", "tp.1"}, x, sum).set_reason(1);
-    last().set_source(1);
+    last().set_location(1);
     collective(plan::Collective::ALL_REDUCE, {"tp.0", "tp.1"}, x, sum).set_reason(2);
-    last().set_source(2);
+    last().set_location(2);
     collective(plan::Collective::ALL_GATHER, {"tp.1"}, part, gathered);
     uint32_t gradients[] = {buffer(DType::F32, {64, 4}), buffer(DType::F32, {64, 4})};
     uint32_t one = buffer(DType::F32, {});
@@ -94,8 +94,8 @@ private:
   }
 
   void addReasons() {
-    for (const char *source : {"h.0.attn", "h.1.attn", "h.0.mlp", "h.1.mlp"})
-      plan.add_sources(source);
+    for (const char *location : {"h.0.attn", "h.1.attn", "h.0.mlp", "h.1.mlp"})
+      plan.add_locations(location);
     plan.add_reasons();
     addReason("result of dtc.einsum", "[{dp}, {}] partial sum {tp}", "[{dp}, {}]", 1, 3,
               "do not shard heads");

@@ -136,7 +136,7 @@ TEST(ExplanationReport, Json) {
   EXPECT_EQ(first["kind"], "all_reduce");
   EXPECT_EQ(first["axes"], (Axes{"tp.0", "tp.1"}));
   EXPECT_EQ(first["user_axes"], Axes{"tp"});
-  EXPECT_EQ(first["source"], "h.0.attn");
+  EXPECT_EQ(first["location"], "h.0.attn");
   EXPECT_EQ(first["calls"], 3);
   EXPECT_EQ(first["call_sent_bytes"], 1536);
   EXPECT_EQ(first["sent_bytes"], 3 * 1536);
@@ -148,14 +148,14 @@ TEST(ExplanationReport, Json) {
   ASSERT_EQ(bucket["tensors"].size(), 3u);
   EXPECT_EQ(bucket["tensors"][1]["value"], "gradient of h.1.weight");
   EXPECT_TRUE(bucket["tensors"][2]["value"].is_null());
-  EXPECT_TRUE(bucket["source"].is_null());
+  EXPECT_TRUE(bucket["location"].is_null());
   EXPECT_EQ(json["totals"]["by_kind"][0]["name"], "all_reduce");
   EXPECT_EQ(json["totals"]["all"]["sent_bytes"], explanation.total.bytes);
 }
 
 TEST(ExplanationReport, NamesThatAreNotUtf8) {
   PlanExplanation explanation = someExplanation();
-  explanation.collectives[0].source = "\xff\"\n";
+  explanation.collectives[0].location = "\xff\"\n";
   EXPECT_TRUE(nlohmann::json::accept(explanationToJson(explanation)));
 }
 

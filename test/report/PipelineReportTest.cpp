@@ -80,10 +80,10 @@ TEST(PipelineReport, SummaryAsJson) {
 
 TEST(PipelineReport, Explanation) {
   auto plan = pipelinePlan(2);
-  plan->add_sources("h.0.mlp");
+  plan->add_locations("h.0.mlp");
   for (plan::Task &task : *plan->mutable_programs(0)->mutable_tasks())
     if (task.name() == "forward.0")
-      task.mutable_instructions(task.instructions_size() - 1)->set_source(1);
+      task.mutable_instructions(task.instructions_size() - 1)->set_location(1);
   PlanExplanation explanation = explainPlan(*plan, {{"pp", {16, 1}}});
   EXPECT_EQ(explanation.total.bytes, 136u);
   ASSERT_EQ(explanation.byProgram.size(), 2u);
@@ -91,7 +91,7 @@ TEST(PipelineReport, Explanation) {
   EXPECT_EQ(explanation.byProgram[1].bytes, 72u);
   const ExplainedCollective *send = nullptr;
   for (const ExplainedCollective &collective : explanation.collectives)
-    if (collective.isSend && collective.source == "h.0.mlp")
+    if (collective.isSend && collective.location == "h.0.mlp")
       send = &collective;
   ASSERT_NE(send, nullptr);
   EXPECT_EQ(send->calls, 3u);

@@ -48,11 +48,11 @@ TEST(PlanExplanation, CollectivesWithTheirReasons) {
   ASSERT_EQ(explanation.collectives.size(), 4u);
 
   const ExplainedCollective &sum = find(explanation, "micro_step", 1);
-  EXPECT_EQ(sum.kind, plan::Collective::ALL_REDUCE);
+  EXPECT_EQ(sum.kind, CollectiveKind::AllReduce);
   EXPECT_EQ(sum.axes, (Axes{"tp.0", "tp.1"}));
   EXPECT_EQ(sum.parentAxes, Axes{"tp"});
   EXPECT_EQ(sum.members, 4);
-  EXPECT_EQ(sum.source, "h.1.attn");
+  EXPECT_EQ(sum.location, "h.1.attn");
   EXPECT_EQ(sum.calls, 3u);
   EXPECT_EQ(sum.bytes, 2u * 1024 * 3 / 4);
   EXPECT_EQ(sum.stepBytes(), 3 * sum.bytes);
@@ -65,7 +65,7 @@ TEST(PlanExplanation, CollectivesWithTheirReasons) {
 
   const ExplainedCollective &gather = find(explanation, "micro_step", 2);
   EXPECT_EQ(gather.parentAxes, Axes{"tp.1"});
-  EXPECT_EQ(gather.source, "");
+  EXPECT_EQ(gather.location, "");
   EXPECT_FALSE(gather.tensors[0].reason.known());
 }
 
@@ -125,10 +125,10 @@ TEST(PlanExplanation, AxesAsTheUserKnowsThem) {
 
 TEST(PlanExplanation, SortedByTimeThenBytesThenOrder) {
   PlanExplanation explanation = explainPlan(*ExplainedPlanBuilder().build());
-  EXPECT_EQ(explanation.collectives[0].source, "h.0.attn"); // equal to the next one
-  EXPECT_EQ(explanation.collectives[1].source, "h.1.attn");
-  EXPECT_EQ(explanation.collectives[2].kind, plan::Collective::ALL_GATHER); // 3 latencies
-  EXPECT_EQ(explanation.collectives[3].task, "finish");                     // 2 latencies
+  EXPECT_EQ(explanation.collectives[0].location, "h.0.attn"); // equal to the next one
+  EXPECT_EQ(explanation.collectives[1].location, "h.1.attn");
+  EXPECT_EQ(explanation.collectives[2].kind, CollectiveKind::AllGather); // 3 latencies
+  EXPECT_EQ(explanation.collectives[3].task, "finish");                  // 2 latencies
 }
 
 TEST(PlanExplanation, GroupsAndTotals) {
@@ -142,7 +142,7 @@ TEST(PlanExplanation, GroupsAndTotals) {
   EXPECT_EQ(layers.calls, 6u);
   EXPECT_EQ(layers.bytes, 6u * 1536);
   ExplainedCollective collective = representativeOf(explanation, layers);
-  EXPECT_EQ(collective.source, "h.*.attn");
+  EXPECT_EQ(collective.location, "h.*.attn");
   EXPECT_EQ(collective.tensors[0].reason.consumer, "h.*.mlp");
   EXPECT_EQ(collective.tensors[0].reason.value, "result of dtc.einsum");
   // What is alike in all members stays as it is.

@@ -196,7 +196,7 @@ TEST(ReportFuzz, NamesAreWrittenOut) {
   for (const auto &original :
        {trainingPlan({2, 2, 2}), overlapPlan(/*async=*/true), kernelPlan(), pipelinePlan(2)}) {
     auto plan = std::make_shared<plan::Plan>(*original);
-    plan->add_sources("h.3.attn");
+    plan->add_locations("h.3.attn");
     deceive(*plan, {"KernelCall"});
     std::string bytes = serializePlan(*plan);
     VerifierResult facts;

@@ -73,8 +73,8 @@ TEST(TimelineReport, LongSchedulesGoOnInBands) {
 /// What is too short for its number shows its letter alone.
 TEST(TimelineReport, ANumberIsWholeOrNotThere) {
   Timeline timeline;
-  timeline.programs = {{{0, 0, 123, plan::Task::FORWARD, 0, 0, 1e-3},
-                        {1, 1, 123, plan::Task::BACKWARD, 0, 1e-3, 1}}};
+  timeline.programs = {
+      {{0, 0, 123, StagePass::Forward, 0, 0, 1e-3}, {1, 1, 123, StagePass::Backward, 0, 1e-3, 1}}};
   timeline.taskNames = {{"a", "b"}};
   std::string text = formatTimeline(timeline, 40);
   EXPECT_TRUE(contains(text, "device=0  B123") || contains(text, "device=0  FB123"));
@@ -86,7 +86,7 @@ TEST(TimelineReport, OtherWork) {
   Timeline timeline = timelineOf(gpipePlan({.devices = 2, .microbatches = 2}));
   double end = timeline.step().end;
   timeline.programs[0].push_back(
-      {99, timeline.taskNames[0].size(), 0, plan::Task::OTHER, 0, end, end + 2});
+      {99, timeline.taskNames[0].size(), 0, std::nullopt, 0, end, end + 2});
   timeline.taskNames[0].push_back("update");
   EXPECT_TRUE(contains(formatTimeline(timeline, 46), "B1---=========="));
   EXPECT_TRUE(contains(formatTimeline(timeline, 46), "= other"));

@@ -104,15 +104,25 @@ class Checks(unittest.TestCase):
     def test_prose_alone(self):
         self.write("docs/glossary.md", GLOSSARY)
         self.write("a.md", "One behind another.\n`behind` is code.\n\n```\nbehind\n```\nWishes: they come\nto rest.\nBehind\n")
-        self.write("a.cpp", '#include "behind.h"\nint behind = 1; // what is behind\n/// Two wishes.\nconst char *s = "behind";\n')
+        self.write("a.cpp", '#include "behind.h"\nint behind = 1; // what is behind\n/// Two wishes.\nconst char *s = "behind";\n'
+                   'const char *t = "a wish"; // "behind"\n')
         self.write("a.td", 'def Behind : Op<"behind"> {\n  let summary = "behind";\n  let description = [{\n    It comes to '
                    'rest behind `behind`.\n  }];\n  let arguments = behind;\n  // behind\n}\n')
         self.write("a.py", "behind = 1  # behind\n")
         self.commit()
         self.assertEqual(self.words("--all"), (1, [
-            ("a.cpp:2", "behind"), ("a.cpp:3", "wishes"), ("a.md:1", "behind"), ("a.md:7", "Wishes"), ("a.md:9", "Behind"),
+            ("a.cpp:2", "behind"), ("a.cpp:3", "wishes"), ("a.cpp:5", "behind"), ("a.cpp:4", "behind"),
+            ("a.md:1", "behind"), ("a.md:7", "Wishes"), ("a.md:9", "Behind"),
             ("a.py:1", "behind"),
             ("a.td:2", "behind"), ("a.td:4", "behind"), ("a.td:7", "behind")]))
+
+    def test_comments_of_tests(self):
+        self.write("docs/glossary.md", GLOSSARY)
+        self.write("a.mlir", "// RUN: behind\n// CHECK-NEXT: behind\n// Behind it:\n// expected-error@+1 {{behind}}\n"
+                   "func.func @behind(%x: i1) // behind\n  // behind\n")
+        self.write("a.test", "# RUN: behind\n# NONE: behind\n# What is behind.\nbehind\n")
+        self.commit()
+        self.assertEqual(self.words("--all"), (1, [("a.mlir:3", "Behind"), ("a.mlir:6", "behind"), ("a.test:3", "behind")]))
 
     def test_blocks_of_code(self):
         self.write("docs/glossary.md", GLOSSARY)

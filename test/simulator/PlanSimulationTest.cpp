@@ -36,7 +36,7 @@ static std::string workOf(const Timeline &timeline, size_t program) {
     if (!interval.isPipelined())
       continue;
     text += text.empty() ? "" : " ";
-    text += interval.kind == Task::FORWARD ? "F" : interval.kind == Task::BACKWARD ? "B" : "W";
+    text += "FBW"[indexOf(interval.pass.value())];
     text += std::to_string(interval.microbatch);
     char times[64];
     std::snprintf(times, sizeof times, "@%g-%g", interval.start, interval.end);

@@ -165,7 +165,7 @@ TEST(Simulation, EnergyAndCost) {
 
   // What the cluster does not say is not known, not 0.
   cluster::Cluster silent = pairs();
-  for (cluster::Device &device : *silent.mutable_devices()) {
+  for (cluster::DeviceKind &device : *silent.mutable_devices()) {
     device.set_price_per_hour(0);
     device.set_busy_watts(0);
     device.set_idle_watts(0);

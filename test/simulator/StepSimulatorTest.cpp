@@ -250,7 +250,7 @@ TEST(StepSimulator, ACollectiveBesideComputing) {
 }
 
 /// Collectives are one after the other, and the time that is waited is that of those at work.
-TEST(StepSimulator, CollectivesAreAStream) {
+TEST(StepSimulator, CollectivesAreALane) {
   OneTask task;
   uint32_t first = task.async(3, "dp"), second = task.async(4, "tp");
   task.compute(1);

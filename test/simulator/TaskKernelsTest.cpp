@@ -60,7 +60,7 @@ protected:
   }
 
   PlanBuilder builder;
-  cluster::Device device;
+  cluster::DeviceKind device;
 };
 
 using Bytes = std::vector<double>;

@@ -152,7 +152,7 @@ TEST(RoundToOdd, KeepsWhatIsExactAndMarksTheRest) {
     if (odd == value)
       continue;
     ASSERT_EQ(std::bit_cast<uint32_t>(odd) & 1, 1u) << value;
-    // No float lies between them.
+    // No float is between them.
     float next = std::nextafter(odd, value > odd ? std::numeric_limits<float>::infinity()
                                                  : -std::numeric_limits<float>::infinity());
     ASSERT_TRUE(value > odd ? value < next : value > next) << value << ' ' << odd;

@@ -71,8 +71,8 @@ double statedBuffers(const ModelSizes &model, const Case &c) {
 }
 
 CompileOptions optionsFor(const ModelSizes &model, const Case &c) {
-  CompileOptions options = layout("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
-                                  " zero=" + std::to_string(c.stage));
+  CompileOptions options = strategy("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
+                                    " zero=" + std::to_string(c.stage));
   // A bucket holds its operands until it is closed. The usual one is larger than this model.
   options.bucketBytes = 4 * model.layerPsi();
   return options;

@@ -50,9 +50,9 @@ PeakMemory peakOf(const Case &c, int64_t bucketBytes) {
   Compiler compiler;
   auto plan =
       compiler.importAndCompile(kConfig, /*batch=*/16, /*seq=*/2,
-                                layout("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
-                                       " dtype=bf16 zero=" + std::to_string(c.stage) +
-                                       " bucket=" + std::to_string(bucketBytes)));
+                                strategy("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
+                                         " dtype=bf16 zero=" + std::to_string(c.stage) +
+                                         " bucket=" + std::to_string(bucketBytes)));
   EXPECT_TRUE(plan) << compiler.diagnostics();
   if (!plan)
     return {};

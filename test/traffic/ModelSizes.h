@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The sizes of a model, written down here from its definition and not from what the compiler makes
-// of it, so that a test can say what a layout must cost.
+// of it, so that a test can say what a strategy must cost.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,7 @@ struct Case {
             " chunks=" + std::to_string(chunks) + (sequenceParallel ? " sp" : "");
     text += " stages=" + embedding + (stages() > 2 ? "|" : ",") + layer + "0|" + layer + "1" +
             (stages() > 3 ? "|" + head : "");
-    return layout(text);
+    return strategy(text);
   }
 
   friend void PrintTo(const Case &c, std::ostream *os) {

@@ -25,7 +25,7 @@ void expectPrediction(runtime::Session &session) {
   // Of a pipeline, the figures are of one device for each program.
   uint64_t devices = uint64_t(summary.devicesPerProgram());
   CommunicatorBytes counted = session.communicatorBytes();
-  EXPECT_GT(counted.total(), 0u) << "this layout does not communicate";
+  EXPECT_GT(counted.total(), 0u) << "this strategy does not communicate";
   for (CollectiveKind kind : dtc::kAllCollectiveKinds)
     EXPECT_EQ(devices * summary.sentBytes.of(kind), counted.of(kind)) << dtc::name(kind);
   EXPECT_EQ(devices * summary.transfers.bytes, counted.transfers);
@@ -47,10 +47,10 @@ void expectPrediction(runtime::Session &session) {
 struct Case {
   const char *name;
   const char *model;
-  const char *layout;
+  const char *strategy;
   int64_t bucketBytes;
 
-  friend void PrintTo(const Case &c, std::ostream *os) { *os << c.model << ", " << c.layout; }
+  friend void PrintTo(const Case &c, std::ostream *os) { *os << c.model << ", " << c.strategy; }
 };
 
 class Prediction : public testing::TestWithParam<Case> {};
@@ -91,7 +91,7 @@ TEST_P(Prediction, IsWhatCommunicatorsCount) {
   const Case &c = GetParam();
   std::string name = c.model;
   ModelSizes model = name == "gpt2" ? gpt2Sizes() : llamaSizes(name == "llama2heads" ? 2 : 4);
-  CompileOptions options = layout(c.layout);
+  CompileOptions options = strategy(c.strategy);
   options.bucketBytes = c.bucketBytes;
   auto session = openSession(model, options);
   ASSERT_TRUE(session);
@@ -99,10 +99,10 @@ TEST_P(Prediction, IsWhatCommunicatorsCount) {
   expectPrediction(*session);
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Prediction, testing::ValuesIn(kCases),
+INSTANTIATE_TEST_SUITE_P(Strategies, Prediction, testing::ValuesIn(kCases),
                          [](const auto &info) { return std::string(info.param.name); });
 
-// No layout of the importers' models permutes or swaps dimensions: a program that asks for it.
+// No strategy of the importers' models permutes or swaps dimensions: a program that asks for it.
 TEST(Prediction, CountsPermutesAndAllToAlls) {
   Compiler compiler;
   auto module = compiler.parse(R"mlir(

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What the communicators of a small GPT-2 and a small Llama count in one step, against formulas of
-// the model's sizes alone. Equal to the byte, so that whatever a layout sends has a name in
+// the model's sizes alone. Equal to the byte, so that whatever a strategy sends has a name in
 // TrafficFormulas.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -19,8 +19,8 @@ using namespace dtc::test;
 
 namespace {
 
-/// Runs one step and compares what a rank sends. However a mesh is used, all its devices agree on
-/// the norm of the gradient.
+/// Runs one step and compares what a rank sends. However a mesh is used, the norm of the gradient
+/// is identical on all its devices.
 void expectTraffic(const ModelSizes &model, const CompileOptions &options, Traffic expected) {
   auto session = openSession(model, options);
   ASSERT_TRUE(session);
@@ -110,8 +110,8 @@ TEST(ModelSizes, HaveTheKnownNumberOfParameters) {
 TEST_P(DataParallel, SendsWhatTheFormulaSays) {
   const Case &c = GetParam();
   ModelSizes model = sizesOf(c);
-  CompileOptions options = layout("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
-                                  " zero=" + std::to_string(c.stage));
+  CompileOptions options = strategy("dp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
+                                    " zero=" + std::to_string(c.stage));
   options.bucketBytes = c.bucketBytes;
   expectTraffic(model, options, dataParallelTraffic(model, c.n, c.stage, c.m));
 }
@@ -129,8 +129,8 @@ TEST_P(TensorParallel, SendsWhatTheFormulaSays) {
   const Case &c = GetParam();
   ModelSizes model = sizesOf(c);
   // Microbatches change nothing: each sends its part of the activations.
-  CompileOptions options = layout("tp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
-                                  (c.sequenceParallel ? " sp" : ""));
+  CompileOptions options = strategy("tp=" + std::to_string(c.n) + " m=" + std::to_string(c.m) +
+                                    (c.sequenceParallel ? " sp" : ""));
   expectTraffic(model, options, tensorParallelTraffic(model, c.n, c.sequenceParallel));
 }
 
@@ -142,7 +142,7 @@ TEST(Combined, DataAndTensorParallelTrafficAdd) {
       SCOPED_TRACE("stage " + std::to_string(stage));
       Traffic expected = dataParallelTraffic(model, /*n=*/2, stage, /*microbatches=*/1, /*t=*/2);
       expected += tensorParallelTraffic(model, /*t=*/2, /*sequenceParallel=*/false, /*n=*/2);
-      expectTraffic(model, layout("dp=2,tp=2 zero=" + std::to_string(stage)), expected);
+      expectTraffic(model, strategy("dp=2,tp=2 zero=" + std::to_string(stage)), expected);
     }
 }
 
@@ -163,6 +163,6 @@ TEST(SharedHeads, AddOnlyTheGradientsOfTheirWeights) {
         expected.add("less: its norm's scalar over four ranks", -2, 4);
         expected.addAllReduce("its norm's scalar over two ranks", 1, 2);
       }
-    expectTraffic(model, layout(sequenceParallel ? "tp=4 sp" : "tp=4"), expected);
+    expectTraffic(model, strategy(sequenceParallel ? "tp=4 sp" : "tp=4"), expected);
   }
 }

@@ -187,7 +187,7 @@ Expected<PlannerResult> CompileCommand::search(mlir::ModuleOp module) {
   if (!choice)
     return asError(choice.error().message);
   std::string text = formatChoice(*choice, *plannerOptions, planning.alternatives);
-  if (choice->ranked.empty())
+  if (choice->best.empty())
     return asError(text);
   llvm::outs() << printableLines(text);
   page = pageOptions(*choice, *plannerOptions, planning.alternatives);

@@ -1,4 +1,4 @@
-//===- PlanCommand.h - The subcommands and flags of dtc-plan ---------------===//
+//===- PlanCommand.h - The subcommands and flags of dtc-plan --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -21,7 +21,7 @@ public:
   /// Adds the subcommands and their flags; the command outlives the parsing.
   explicit PlanCommand(CLI::App &app);
 
-  /// Checks what stands before the subcommand, and the subcommand itself, where CLI11 would not say
+  /// Checks what is before the subcommand, and the subcommand itself, where CLI11 would not say
   /// what is wrong.
   MaybeError check(int argc, char **argv) const;
 

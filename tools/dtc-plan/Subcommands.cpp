@@ -67,7 +67,7 @@ static Expected<std::shared_ptr<const dtc::plan::Plan>> readEntry(const PlanArgu
 }
 
 /// The cluster of --cluster, with as many devices as --devices asks for.
-static Expected<cluster::Cluster> readMachines(const PlanArguments &args) {
+static Expected<cluster::Cluster> readGivenCluster(const PlanArguments &args) {
   Expected<cluster::Cluster> cluster = readCluster(args.cluster);
   if (!cluster)
     return cluster.error().inContext("--cluster");
@@ -84,7 +84,7 @@ static Expected<Timeline> drawnTimeline(const dtc::plan::Plan &plan, const PlanA
       return timeline.error().inContext(args.path);
     return timeline;
   }
-  Expected<cluster::Cluster> cluster = readMachines(args);
+  Expected<cluster::Cluster> cluster = readGivenCluster(args);
   if (!cluster)
     return cluster.error();
   Expected<Simulation> simulation = simulateOnCluster(plan, *cluster);
@@ -149,7 +149,7 @@ int dtc::explainPlan(const PlanArguments &args) {
 int dtc::simulatePlan(const PlanArguments &args) {
   if (MaybeError error = checkFiles(args))
     return fail(error->message);
-  Expected<cluster::Cluster> cluster = readMachines(args);
+  Expected<cluster::Cluster> cluster = readGivenCluster(args);
   if (!cluster)
     return fail(cluster.error().message);
   Expected<std::shared_ptr<const dtc::plan::Plan>> plan = readEntry(args);

@@ -1,4 +1,4 @@
-//===- RunFlags.cpp - The flags of dtc-run ---------------------------------===//
+//===- RunFlags.cpp - The flags of dtc-run --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -196,7 +196,8 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--loss-scale-growth-interval", options.lossScaleGrowthInterval,
                  "Steps without a skipped one after which the loss scale doubles (default: 2000)")
       ->check(wholeNumber<int64_t>());
-  app.add_option("--seed", options.seed, "Draws the initial weights, the batches and random masks")
+  app.add_option("--seed", options.seed,
+                 "Draws the initial parameters, the batches and random masks")
       ->check(wholeNumber<uint64_t>())
       ->capture_default_str();
 }
@@ -214,9 +215,10 @@ static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
       "Write the adapters of a model with --lora, and nothing else, to this folder at "
       "the end, as PEFT does: adapter_model.safetensors, in f32 (f64 of a model in f64), "
       "and adapter_config.json");
-  app.add_option("--save-merged", options.saveMergedPath,
-                 "Write the weights of a model with --lora, with its adapters added to them, to a "
-                 ".safetensors file at the end; it is one of the model without adapters");
+  app.add_option(
+      "--save-merged", options.saveMergedPath,
+      "Write the parameters of a model with --lora, with its adapters added to them, to a "
+      ".safetensors file at the end; it is one of the model without adapters");
 }
 
 static void addInjectionFlags(CLI::App &app, TrainOptions &options) {

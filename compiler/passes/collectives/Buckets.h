@@ -15,7 +15,7 @@ namespace dtc {
 int64_t collectiveBytes(mlir::Operation *collective);
 
 /// Puts collectives of one block, none of which needs another's result, into a dist.bucket that
-/// stands where the last of them does. One collective alone stays as it is.
+/// is placed where the last of them is. One collective alone stays as it is.
 void makeBucket(llvm::ArrayRef<mlir::Operation *> collectives);
 
 /// Puts collectives, in the order of the block, into buckets of at most `bucketBytes` each. One

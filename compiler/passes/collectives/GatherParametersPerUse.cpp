@@ -1,4 +1,4 @@
-//===- GatherParametersPerUse.cpp - Gathering parameters for each use ---------===//
+//===- GatherParametersPerUse.cpp - Gathering parameters for each use -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,7 +6,7 @@
 //
 // ZeRO stage 3 (Rajbhandari et al. 2020, section 5.3): a parameter that is split over the data axis
 // is gathered just before a layer uses it and dropped after it, in the forward pass and again in
-// the backward pass. The program has one gather for all uses; here each use of a layer gets its
+// the backward pass. The function has one gather for all uses; here each use of a layer gets its
 // own.
 //
 //===----------------------------------------------------------------------===//
@@ -107,7 +107,7 @@ void ParameterGathers::findLayerUses() {
 }
 
 /// Makes the values that a layer uses once more, before `before`. Gathers that do not need each
-/// other stand together, so that they can share buckets.
+/// other are neighbours, so that they can share buckets.
 void ParameterGathers::gatherFor(const LayerUse &layerUse, Operation *before) {
   OpBuilder builder(before);
   IRMapping copies;

@@ -19,8 +19,8 @@ using namespace mlir;
 using namespace dtc;
 
 /// The pass of the loss that an op belongs to: its own, or that of the fragment which it is or
-/// stands in.
-static std::optional<dist::Pass> passOf(Operation *op) {
+/// is in.
+static std::optional<StagePass> passOf(Operation *op) {
   if (dist::StageAttr stage = dist::getStage(op))
     return stage.getPass();
   auto fragment = dyn_cast<dist::FragmentOp>(op);
@@ -32,10 +32,10 @@ static std::optional<dist::Pass> passOf(Operation *op) {
 /// Whether the op gathers in the backward pass what the forward pass has made.
 static bool isRepeated(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
-  if (!definer || !isa<dist::AllGatherOp>(op) || passOf(definer) != dist::Pass::Forward)
+  if (!definer || !isa<dist::AllGatherOp>(op) || passOf(definer) != StagePass::Forward)
     return false;
-  std::optional<dist::Pass> own = passOf(op);
-  return own && *own != dist::Pass::Forward;
+  std::optional<StagePass> own = passOf(op);
+  return own && *own != StagePass::Forward;
 }
 
 /// The place of a collective that is done again in the backward pass of what the forward pass made:
@@ -102,7 +102,7 @@ private:
 
 } // namespace
 
-/// Makes the bucket, where the last of its members stands, and leaves it empty. What follows it
+/// Makes the bucket, where the last of its members is, and leaves it empty. What follows it
 /// goes before `before`.
 void Bucketing::close(unsigned index, Operation *before) {
   Open bucket = std::move(open[index]);

@@ -9,16 +9,16 @@
 using namespace mlir;
 using namespace dtc;
 
-exec::BufferKind BufferAssignment::kindOf(Value value) const {
+BufferKind BufferAssignment::kindOf(Value value) const {
   if (BlockArgument state = uses.updatedArgument(value))
     return bufferOf(state).getDefiningOp<exec::BufferOp>().getKind();
   if (uses.isReturned(value))
-    return exec::BufferKind::Output;
+    return BufferKind::Output;
   if (uses.isGradient(value))
-    return exec::BufferKind::Gradient;
+    return BufferKind::Gradient;
   if (value.getDefiningOp<ConstantOp>())
-    return exec::BufferKind::Constant;
-  return exec::BufferKind::Activation;
+    return BufferKind::Constant;
+  return BufferKind::Activation;
 }
 
 void BufferAssignment::assign(Value value, unsigned storage, Value buffer) {
@@ -31,7 +31,7 @@ void BufferAssignment::share(Value value, Value with, Value buffer) {
   assign(value, storageOf(with), buffer);
 }
 
-Value BufferAssignment::allocate(Value value, exec::BufferKind kind, bool reusable) {
+Value BufferAssignment::allocate(Value value, BufferKind kind, bool reusable) {
   auto buffer = exec::BufferOp::create(declarations, value.getLoc(), bufferType(value.getType()),
                                        kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
   if (inLoop)

@@ -22,7 +22,7 @@ inline mlir::MemRefType bufferType(mlir::Type type) {
   return mlir::MemRefType::get(tensor.getShape(), tensor.getElementType());
 }
 
-/// The buffer of each value of a program. Values whose buffers take the same bytes, such as those
+/// The buffer of each value of a function. Values whose buffers take the same bytes, such as those
 /// of an in-place result or a reshape, have one storage.
 class BufferAssignment {
 public:
@@ -38,10 +38,10 @@ public:
   bool isInLoop() const { return inLoop; }
 
   /// What a value that needs a buffer of its own is for.
-  exec::BufferKind kindOf(mlir::Value value) const;
+  BufferKind kindOf(mlir::Value value) const;
   /// Declares a buffer; a reusable one holds an intermediate value, which may be overwritten after
   /// its last use.
-  mlir::Value allocate(mlir::Value value, exec::BufferKind kind, bool reusable);
+  mlir::Value allocate(mlir::Value value, BufferKind kind, bool reusable);
   /// The buffer for result `index` of `op`: that of an operand among the pairs (operand, result)
   /// where nothing needs the operand any more, or that of the state which the result updates where
   /// nothing reads the old value, else a new one.

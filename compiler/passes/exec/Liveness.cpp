@@ -40,7 +40,7 @@ SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
   for (unsigned index : users) {
     exec::TaskOp task = tasks[index].task;
     if (auto pass = task.getPass())
-      result.passes |= 1u << unsigned(*pass);
+      result.stagePasses |= 1u << unsigned(*pass);
     if (auto stage = task.getStage())
       result.stage = result.stage < 0 ? int64_t(*stage) : std::min(result.stage, int64_t(*stage));
     for (auto [number, microbatch] : tasks[index].all) {
@@ -162,13 +162,13 @@ llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
       use = {0, 0};
   giveSlots();
 
-  llvm::MapVector<Operation *, LiveRange> lifetimes;
+  llvm::MapVector<Operation *, LiveRange> liveRanges;
   for (auto &[root, use] : uses)
     if (!shared.contains(root)) {
       int64_t copies = cast<exec::BufferOp>(root).getSlots().value_or(1);
-      lifetimes[root] = {bytesOf(root) * copies, use.first, use.last};
+      liveRanges[root] = {bytesOf(root) * copies, use.first, use.last};
     }
-  return lifetimes;
+  return liveRanges;
 }
 
 Operation *Liveness::instructionAt(int point) const {

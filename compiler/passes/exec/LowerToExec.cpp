@@ -53,7 +53,7 @@ void Lowering::lowerCollectives(ArrayRef<Operation *> ops) {
   SmallVector<Attribute> reasons;
   static constexpr InPlacePair kInPlace = {0, 0};
   ArrayRef<InPlacePair> inPlace;
-  if (collective.getCollectiveKind() == dist::CollectiveKind::AllReduce)
+  if (collective.getCollectiveKind() == CollectiveKind::AllReduce)
     inPlace = kInPlace;
   for (Operation *op : ops) {
     unsigned storage = buffers.storageOf(op->getOperand(0));

@@ -88,9 +88,9 @@ exec::TransferOp Lowering::declareSend(dist::SendOp send) {
   SmallVector<Value> sent;
   for (Value value : send.getValues())
     sent.push_back(buffers.bufferOf(value));
-  return exec::TransferOp::create(
-      program.declarations(), send.getLoc(), ("channel." + Twine(send.getChannel())).str(),
-      exec::TransferKind::Send, send.getPeer(), send.getChannel(), sent);
+  return exec::TransferOp::create(program.declarations(), send.getLoc(),
+                                  ("channel." + Twine(send.getChannel())).str(), TransferKind::Send,
+                                  send.getPeer(), send.getChannel(), sent);
 }
 
 exec::TransferOp Lowering::declareReceive(dist::ReceiveOp receive) {
@@ -100,7 +100,7 @@ exec::TransferOp Lowering::declareReceive(dist::ReceiveOp receive) {
                                         !buffers.isInLoop() && !uses.isReturned(value)));
   return exec::TransferOp::create(
       program.declarations(), receive.getLoc(), ("channel." + Twine(receive.getChannel())).str(),
-      exec::TransferKind::Receive, receive.getPeer(), receive.getChannel(), received);
+      TransferKind::Receive, receive.getPeer(), receive.getChannel(), received);
 }
 
 void Lowering::finishSends() {
@@ -132,8 +132,8 @@ LogicalResult Lowering::lowerScheduled(dist::MicrobatchLoopOp loop) {
       taskOf.push_back(program.beginTask("receive." + Twine(receive.getChannel())));
       program.start(arriving.back());
     } else if (auto fragment = dyn_cast<dist::FragmentOp>(op)) {
-      exec::TaskOp task = program.beginTask(dist::stringifyPass(fragment.getPass()) + "." +
-                                            Twine(fragment.getStage()));
+      exec::TaskOp task =
+          program.beginTask(name(fragment.getPass()) + "." + Twine(fragment.getStage()));
       taskOf.push_back(task);
       task.setPass(fragment.getPass());
       task.setStage(fragment.getStage());

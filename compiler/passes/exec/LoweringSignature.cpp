@@ -33,11 +33,11 @@ LogicalResult Lowering::lowerArguments() {
                                     << " is a part of the optimizer's state and does not "
                                        "say of which parameter; give it dtc.state_of";
     bool isMaster = state && state.getValue() == "master";
-    auto kind = param      ? exec::BufferKind::Parameter
-                : isMaster ? exec::BufferKind::MasterWeight
-                : state    ? exec::BufferKind::OptimizerState
-                : cache    ? exec::BufferKind::Cache
-                           : exec::BufferKind::Input;
+    auto kind = param      ? BufferKind::Parameter
+                : isMaster ? BufferKind::MasterWeight
+                : state    ? BufferKind::OptimizerState
+                : cache    ? BufferKind::Cache
+                           : BufferKind::Input;
     Value buffer = buffers.allocate(arg, kind, /*reusable=*/false);
     if (param || state || cache || stepState) {
       auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
@@ -79,7 +79,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
       if (buffers.storageOf(value) != state)
         overwritten.insert(state);
     }
-  auto saved = [&](Value value, exec::BufferKind kind) {
+  auto saved = [&](Value value, BufferKind kind) {
     Value from = buffers.bufferOf(value);
     if (!overwritten.contains(buffers.storageOf(value)))
       return from;
@@ -102,7 +102,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
       if (buffers.storageOf(value) == buffers.storageOf(state))
         update(state, buffers.bufferOf(value));
       else
-        copies.push_back({saved(value, exec::BufferKind::Activation), state});
+        copies.push_back({saved(value, BufferKind::Activation), state});
       continue;
     }
     auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
@@ -112,7 +112,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: result " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    exec::OutputOp::create(declare, value.getLoc(), saved(value, exec::BufferKind::Output),
+    exec::OutputOp::create(declare, value.getLoc(), saved(value, BufferKind::Output),
                            name ? name : declare.getStringAttr("result" + Twine(index)), shape,
                            sharding);
   }

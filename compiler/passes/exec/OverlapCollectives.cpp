@@ -122,7 +122,7 @@ void TaskOverlap::run() {
   for (auto &[collective, pending] : collectives) {
     if (pending.kernelsAtEnd == pending.kernelsBefore)
       continue; // nothing overlaps with it
-    // An op's results are fixed: the collective is made again, with a token.
+    // An op's results are fixed: the collective is made again, with a collective token.
     OpBuilder builder(collective);
     auto started = exec::CollectiveOp::create(
         builder, collective.getLoc(), exec::TokenType::get(task.getContext()), collective.getKind(),

@@ -35,30 +35,30 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   /// same offsets in all programs that share them. The rest of the arena follows them.
   void plan(exec::ProgramOp program) {
     Liveness liveness(program);
-    auto lifetimes = liveness.compute();
+    auto liveRanges = liveness.compute();
     int64_t stateBytes = 0;
     llvm::DenseMap<Operation *, int64_t> stateOffsets;
     for (auto state : program.getOps<exec::StateOp>()) {
       Operation *root = exec::getRoot(state.getBuffer());
       if (stateOffsets.try_emplace(root, stateBytes).second)
-        stateBytes += lifetimes[root].bytes;
+        stateBytes += liveRanges[root].bytes;
     }
     SmallVector<LiveRange> list;
-    for (auto &[root, lifetime] : lifetimes)
+    for (auto &[root, liveRange] : liveRanges)
       if (!stateOffsets.contains(root))
-        list.push_back(lifetime);
+        list.push_back(liveRange);
     ArenaOffsets arena = assignOffsets(list);
 
     Builder b(&getContext());
     std::map<StringRef, int64_t> byKind;
     size_t next = 0;
-    for (auto &[root, lifetime] : lifetimes) {
+    for (auto &[root, liveRange] : liveRanges) {
       auto buffer = cast<exec::BufferOp>(root);
       auto state = stateOffsets.find(root);
       bool isState = state != stateOffsets.end();
       buffer.setOffset(isState ? state->second : stateBytes + arena.offsets[next++]);
-      if (isState || (lifetime.first <= arena.peak && arena.peak <= lifetime.last))
-        byKind[exec::stringifyBufferKind(buffer.getKind())] += lifetime.bytes;
+      if (isState || (liveRange.first <= arena.peak && arena.peak <= liveRange.last))
+        byKind[name(buffer.getKind())] += liveRange.bytes;
     }
     for (auto buffer : program.getOps<exec::BufferOp>())
       if (Operation *place = liveness.sharers().lookup(buffer))

@@ -25,7 +25,7 @@ ProgramBuilder::ProgramBuilder(func::FuncOp function, StringRef mesh, StringRef 
 exec::TaskOp ProgramBuilder::beginTask(const Twine &name) {
   endTask();
   builder.setInsertionPointToEnd(&theProgram.getBody().front());
-  task = exec::TaskOp::create(builder, loc, builder.getStringAttr(name), dist::PassAttr(),
+  task = exec::TaskOp::create(builder, loc, builder.getStringAttr(name), dist::StagePassAttr(),
                               IntegerAttr(), FloatAttr());
   builder.createBlock(&task.getBody());
   return task;

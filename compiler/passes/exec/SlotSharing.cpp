@@ -1,4 +1,4 @@
-//===- SlotSharing.cpp - Stages of a device that share slots ---------------===//
+//===- SlotSharing.cpp - Stages of a device that share slots --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -35,12 +35,12 @@ public:
       exec::BufferOp(entry.buffer).removeSlotMapAttr();
     }
     // Buffers that may share, by stage.
-    using Key = std::tuple<exec::BufferKind, int64_t, int, int, unsigned>;
+    using Key = std::tuple<BufferKind, int64_t, int, int, unsigned>;
     std::map<Key, std::map<int64_t, std::vector<size_t>>> alike;
     for (auto [index, entry] : llvm::enumerate(buffers))
       if (int64_t stage = users[entry.users].stage; stage >= 0 && entry.stride > 0)
         alike[{exec::BufferOp(entry.buffer).getKind(), entry.stride, entry.first, entry.last,
-               users[entry.users].passes}][stage]
+               users[entry.users].stagePasses}][stage]
             .push_back(index);
     for (auto &[key, stages] : alike)
       group(stages);

@@ -1,4 +1,4 @@
-//===- SlotSharing.h - Stages of a device that share slots -----------------===//
+//===- SlotSharing.h - Stages of a device that share slots ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -20,7 +20,7 @@ namespace dtc {
 struct SlotUsers {
   std::vector<unsigned> tasks;         ///< numbers, ascending
   int64_t stage = -1;                  ///< the lowest of the tasks' stages; -1: none has one
-  unsigned passes = 0;                 ///< a bit for each pass that some task does
+  unsigned stagePasses = 0;            ///< a bit for each forward, backward, ... pass of a task
   std::vector<SlotInterval> intervals; ///< by microbatch: places in the program's order of runs
 };
 
@@ -36,8 +36,9 @@ struct SlottedBuffer {
 /// i mod slots. The stages of a device are busiest at different moments, so buffers of several
 /// stages share slots where this takes fewer than they have in sum; a map then says which slot a
 /// microbatch has. Only buffers of one kind, size and live range share, so that nothing is in use
-/// longer than before, which the same passes of their stages use; no task uses two that share. For
-/// each buffer that shares and is not the first of its group: the first.
+/// longer than before, which the same passes over their stages use (forward, backward, weight); no
+/// task uses two that share. For each buffer that shares and is not the first of its group: the
+/// first.
 llvm::DenseMap<mlir::Operation *, mlir::Operation *>
 assignSlots(llvm::ArrayRef<SlottedBuffer> buffers, llvm::ArrayRef<SlotUsers> users);
 

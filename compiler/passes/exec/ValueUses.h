@@ -21,7 +21,7 @@ bool isFolded(BroadcastOp op);
 /// The value that an operand reads once broadcasts are folded.
 mlir::Value foldedSource(mlir::OpOperand &operand);
 
-/// How the values of a partitioned program are used. Ops are numbered in the order in which they
+/// How the values of a partitioned function are used. Ops are numbered in the order in which they
 /// first run, which is that of their text.
 class ValueUses {
 public:

@@ -16,21 +16,16 @@
 using namespace mlir;
 using namespace dtc;
 
-static UnitRole roleOf(const Fragment &fragment) {
-  UnitKind kind = fragment.pass == dist::Pass::Forward    ? UnitKind::Forward
-                  : fragment.pass == dist::Pass::Backward ? UnitKind::Backward
-                                                          : UnitKind::Weight;
-  return {kind, int(fragment.stage)};
-}
+static UnitRole roleOf(const Fragment &fragment) { return {fragment.pass, int(fragment.stage)}; }
 
 static std::vector<StageSeconds> stageSeconds(const LinkedMesh &mesh,
                                               const PipelineProgram &program, int stages) {
   std::vector<StageSeconds> all(stages, StageSeconds{0, 0, 0});
   for (const Fragment &fragment : program.fragments) {
     StageSeconds &of = all[fragment.stage];
-    double &seconds = fragment.pass == dist::Pass::Forward    ? of.forward
-                      : fragment.pass == dist::Pass::Backward ? of.backward
-                                                              : of.weight;
+    double &seconds = fragment.pass == StagePass::Forward    ? of.forward
+                      : fragment.pass == StagePass::Backward ? of.backward
+                                                             : of.weight;
     for (Operation *op : fragment.ops)
       seconds += localSeconds(mesh, op);
   }
@@ -68,7 +63,7 @@ std::vector<std::vector<int64_t>> dtc::scheduleFragments(const LinkedMesh &mesh,
   for (int64_t device = 0; device < schedule.shape.devices; ++device) {
     std::vector<BodyOp> body = bodyOf(program, device);
     std::vector<int64_t> &entries = result.emplace_back();
-    std::map<std::pair<UnitKind, int>, int64_t> fragmentAt; // places in the body
+    std::map<std::pair<StagePass, int>, int64_t> fragmentAt; // places in the body
     for (auto [place, op] : llvm::enumerate(body))
       if (op.kind == BodyOp::Run) {
         UnitRole role = roleOf(program.fragments[op.index]);

@@ -1,4 +1,4 @@
-//===- GivenStages.cpp - Stages given by the user ---------------------------===//
+//===- GivenStages.cpp - Stages given by the user -------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace dtc;
 
-/// The names that an item stands for: itself, or the layers of a range that the program has.
+/// The names that an item stands for: itself, or the layers of a range that the function has.
 static FailureOr<SmallVector<std::string>>
 expand(func::FuncOp function, StringRef item, const llvm::MapVector<StringRef, size_t> &layers) {
   auto unknown = [&](StringRef name) {

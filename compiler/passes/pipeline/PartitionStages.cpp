@@ -238,7 +238,7 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
     for (double &seconds : problem.cutSeconds)
       seconds *= kMostForCuts * mean / largest;
   problem.mayCut = placesToCut(problem.cutSeconds);
-  // Ops of one number stay together: where another program is cut at that number, they do too.
+  // Ops of one number stay together: where another function is cut at that number, they do too.
   for (size_t place = 1; place < forward.size(); ++place)
     if (Attribute number = forward[place]->getAttr(kOpNumberAttrName);
         number && number == forward[place - 1]->getAttr(kOpNumberAttrName))
@@ -271,7 +271,7 @@ FailureOr<std::vector<size_t>> StageCutter::cutAtStarts() {
   return begins;
 }
 
-/// Says where a program without a backward pass was cut.
+/// Says where a function without a backward pass was cut.
 void StageCutter::noteStarts(ArrayRef<size_t> begins) {
   if (!backward.empty())
     return;
@@ -291,7 +291,7 @@ void StageCutter::noteStarts(ArrayRef<size_t> begins) {
 
 void StageCutter::assign(ArrayRef<size_t> begins) {
   MLIRContext *context = function.getContext();
-  auto mark = [&](Operation *op, int64_t stage, dist::Pass pass) {
+  auto mark = [&](Operation *op, int64_t stage, StagePass pass) {
     op->setAttr(dist::kStageAttrName, dist::StageAttr::get(context, stage, pass));
   };
   llvm::DenseMap<int64_t, int64_t> stageOfNumber;
@@ -299,7 +299,7 @@ void StageCutter::assign(ArrayRef<size_t> begins) {
   for (auto [number, op] : llvm::enumerate(forward)) {
     while (stage + 1 < int64_t(begins.size()) && begins[stage + 1] <= number)
       ++stage;
-    mark(op, stage, dist::Pass::Forward);
+    mark(op, stage, StagePass::Forward);
     if (auto attr = op->getAttrOfType<IntegerAttr>(kOpNumberAttrName))
       stageOfNumber[attr.getInt()] = stage;
   }
@@ -346,7 +346,7 @@ void StageCutter::assign(ArrayRef<size_t> begins) {
           stage = std::max(stage, it->second);
       found[op] = stage;
     }
-    mark(op, found.lookup(op), dist::Pass::Backward);
+    mark(op, found.lookup(op), StagePass::Backward);
   }
   function.walk([](Operation *op) {
     op->removeAttr(kOpNumberAttrName);

@@ -29,9 +29,9 @@ def PartitionStagesPass : Pass<"dtc-partition-stages", "::mlir::ModuleOp"> {
     separated by commas, such as `wte,h.0-h.3|h.4-h.7,ln_f`. Ops of layers that are not named belong to the stage of the
     op before them.
 
-    The ops of a program that has no backward pass may be numbered (`dtc.op`). Then `dist.stage_starts` of the function
-    has the number of the first op of each stage but the first. With these numbers as `starts`, another program that was
-    made from the same model is cut at the same places.
+    The ops of a function that has no backward pass may be numbered (`dtc.op`). Then `dist.stage_starts` of the function
+    has the number of the first op of each stage but the first. With these numbers as `starts`, another function that
+    was made from the same model is cut at the same places.
 
     ```mlir
     // Before
@@ -65,11 +65,11 @@ def PartitionStagesPass : Pass<"dtc-partition-stages", "::mlir::ModuleOp"> {
 def SchedulePipelinePass : Pass<"dtc-schedule-pipeline", "::mlir::ModuleOp"> {
   let summary = "Create and schedule the functions of a pipeline's devices";
   let description = [{
-    From the local view of the whole program, whose ops have a `dist.stage`, makes a function for each coordinate on the
-    pipeline axis. Its microbatch loop holds a `dist.fragment` for each forward, backward or weight pass over a stage of
-    the device, and a `dist.send` or `dist.receive` for each value that another device needs or makes. An op without a
-    stage is copied to where its result is needed; but an op that runs once a step and whose result is smaller than its
-    operands runs in one place, and the result is sent.
+    From the local view of the whole function, whose ops have a `dist.stage`, makes a function for each coordinate on
+    the pipeline axis. Its microbatch loop holds a `dist.fragment` for each forward, backward or weight pass over a
+    stage of the device, and a `dist.send` or `dist.receive` for each value that another device needs or makes. An op
+    without a stage is copied to where its result is needed; but an op that runs once a step and whose result is smaller
+    than its operands runs in one place, and the result is sent.
 
     The order of the fragments follows from the schedule rule: `naive` (one microbatch at a time), `gpipe` (Huang et al.
     2019), `1f1b` and `interleaved` (Narayanan et al. 2021, section 2.2), `zb-h1` (Qi et al. 2023) and `zb-v` (Qi et al.

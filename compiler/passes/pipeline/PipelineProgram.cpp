@@ -50,10 +50,9 @@ LogicalResult FragmentBuilder::addUse(Value value, Operation *user, size_t fragm
   Fragment &from = program.fragments[producer], &to = program.fragments[fragment];
   if (producer > fragment) {
     InFlightDiagnostic diag = user->emitOpError()
-                              << "runs in the " << dist::stringifyPass(to.pass) << " pass of stage "
-                              << to.stage << " and needs a value of the "
-                              << dist::stringifyPass(from.pass) << " pass of stage " << from.stage
-                              << ", which comes later";
+                              << "runs in the " << name(to.pass) << " pass of stage " << to.stage
+                              << " and needs a value of the " << name(from.pass)
+                              << " pass of stage " << from.stage << ", which comes later";
     diag.attachNote(definer->getLoc()) << "the value is made here";
     return failure();
   }
@@ -79,7 +78,7 @@ StageTransfer &FragmentBuilder::transferFor(size_t producer, size_t user) {
     return it == transferOf.end() ? nullptr : &program.transfers[it->second];
   };
   std::optional<size_t> own;
-  if (to.pass == dist::Pass::Weight) {
+  if (to.pass == StagePass::Weight) {
     StageTransfer *shared = find(std::nullopt);
     if (shared && *llvm::min_element(shared->users) < user)
       return *shared;
@@ -108,20 +107,20 @@ FailureOr<PipelineProgram> FragmentBuilder::run(function_ref<int64_t(int64_t)> d
   std::map<std::pair<int64_t, int>, size_t> places;
   for (Operation &op : body.without_terminator())
     if (dist::StageAttr stage = assignment.of(&op)) {
-      bool isForward = stage.getPass() == dist::Pass::Forward;
+      bool isForward = stage.getPass() == StagePass::Forward;
       int64_t back = 2 * assignment.numStages() - 1 - stage.getIndex();
       places[{isForward ? stage.getIndex() : back, int(stage.getPass())}];
     }
   for (auto &[key, place] : places) {
     place = program.fragments.size();
-    auto pass = dist::Pass(key.second);
+    auto pass = StagePass(key.second);
     int64_t stage =
-        pass == dist::Pass::Forward ? key.first : 2 * assignment.numStages() - 1 - key.first;
+        pass == StagePass::Forward ? key.first : 2 * assignment.numStages() - 1 - key.first;
     program.fragments.push_back({stage, pass, deviceOf(stage), {}, {}});
   }
   for (Operation &op : body.without_terminator())
     if (dist::StageAttr stage = assignment.of(&op)) {
-      bool isForward = stage.getPass() == dist::Pass::Forward;
+      bool isForward = stage.getPass() == StagePass::Forward;
       int64_t back = 2 * assignment.numStages() - 1 - stage.getIndex();
       size_t place = places.at({isForward ? stage.getIndex() : back, int(stage.getPass())});
       program.fragments[place].ops.push_back(&op);
@@ -130,7 +129,7 @@ FailureOr<PipelineProgram> FragmentBuilder::run(function_ref<int64_t(int64_t)> d
   for (bool weights : {false, true})
     for (size_t index = 0; index < program.fragments.size(); ++index)
       for (Operation *op : program.fragments[index].ops)
-        if ((program.fragments[index].pass == dist::Pass::Weight) == weights &&
+        if ((program.fragments[index].pass == StagePass::Weight) == weights &&
             failed(addUses(op, index)))
           return failure();
   for (Value value : body.getTerminator()->getOperands()) {

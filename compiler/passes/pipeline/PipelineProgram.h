@@ -19,7 +19,7 @@ namespace dtc {
 /// What a device runs at once: a pass of a stage, for one microbatch.
 struct Fragment {
   int64_t stage = 0;
-  dist::Pass pass = dist::Pass::Forward;
+  StagePass pass = StagePass::Forward;
   int64_t device = 0; ///< coordinate on the pipeline axis
   std::vector<mlir::Operation *> ops;
   /// Values that others need: fragments of the device, transfers, the loop's sums.
@@ -34,7 +34,7 @@ struct StageTransfer {
   llvm::SetVector<mlir::Value> values;
 };
 
-/// The loop over microbatches as fragments and transfers. Fragments stand in an order in which each
+/// The loop over microbatches as fragments and transfers. Fragments are in an order in which each
 /// one's values come from those before it: forward along the stages, then back, weights last.
 struct PipelineProgram {
   std::vector<Fragment> fragments;

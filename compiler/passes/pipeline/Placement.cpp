@@ -38,8 +38,8 @@ void Placement::findCommon() {
 }
 
 /// Whether the op makes fewer elements than the largest thing that it reads has, and not from what
-/// all devices have, or what all stages agree on. Elements, not bytes: what is a scalar in and out
-/// is made again rather than sent.
+/// all devices have, or what is identical on all stages' devices (`dtc.agreed`). Elements, not
+/// bytes: what is a scalar in and out is made again rather than sent.
 bool Placement::runsOnce(Operation &op) const {
   if (op.hasAttr(kAgreedAttrName))
     return true;

@@ -19,7 +19,7 @@ StageAssignment::StageAssignment(dist::MicrobatchLoopOp loop, bool split)
     splitWeights();
 }
 
-void StageAssignment::set(Operation *op, int64_t index, dist::Pass pass) {
+void StageAssignment::set(Operation *op, int64_t index, StagePass pass) {
   stages[op] = dist::StageAttr::get(op->getContext(), index, pass);
   count = std::max(count, index + 1);
 }
@@ -54,8 +54,8 @@ void StageAssignment::followOperands() {
       auto isLater = [](dist::StageAttr a, dist::StageAttr b) {
         if (a.getPass() != b.getPass())
           return a.getPass() > b.getPass();
-        return a.getPass() == dist::Pass::Forward ? a.getIndex() > b.getIndex()
-                                                  : a.getIndex() < b.getIndex();
+        return a.getPass() == StagePass::Forward ? a.getIndex() > b.getIndex()
+                                                 : a.getIndex() < b.getIndex();
       };
       if (!last || isLater(stage, last))
         last = stage;
@@ -66,7 +66,7 @@ void StageAssignment::followOperands() {
   // A sum is made somewhere.
   for (Value value : body.getTerminator()->getOperands())
     if (Operation *definer = definerIn(body, value); definer && !of(definer))
-      set(definer, 0, dist::Pass::Forward);
+      set(definer, 0, StagePass::Forward);
 }
 
 void StageAssignment::followUsers() {
@@ -106,7 +106,7 @@ void StageAssignment::splitWeights() {
   llvm::DenseSet<Operation *> needed;
   auto isBackward = [&](Operation *op) {
     dist::StageAttr stage = of(op);
-    return stage && stage.getPass() == dist::Pass::Backward;
+    return stage && stage.getPass() == StagePass::Backward;
   };
   for (Operation &op : llvm::reverse(body.without_terminator())) {
     if (!isBackward(&op))
@@ -134,5 +134,5 @@ void StageAssignment::splitWeights() {
       weights.insert(&op);
   }
   for (Operation *op : weights)
-    set(op, of(op).getIndex(), dist::Pass::Weight);
+    set(op, of(op).getIndex(), StagePass::Weight);
 }

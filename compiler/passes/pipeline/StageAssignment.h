@@ -32,7 +32,7 @@ private:
   void followOperands();
   void followUsers();
   void splitWeights();
-  void set(mlir::Operation *op, int64_t index, dist::Pass pass);
+  void set(mlir::Operation *op, int64_t index, StagePass pass);
 
   mlir::Block &body;
   llvm::DenseMap<mlir::Operation *, dist::StageAttr> stages;

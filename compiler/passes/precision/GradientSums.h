@@ -12,7 +12,7 @@
 namespace dtc {
 
 /// The collectives of a partitioned function that sum gradients of parameters which an optimizer
-/// reads, in the order of the program.
+/// reads, in the order of the function.
 llvm::SmallVector<mlir::Operation *> findGradientSums(mlir::func::FuncOp function);
 
 } // namespace dtc

@@ -107,7 +107,7 @@ void PrecisionAssigner::demand() {
   }
 }
 
-/// Parameters and caches that the program computes with have 16 bits.
+/// Parameters and caches that the function computes with have 16 bits.
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
     if (isStateArgument(function, arg.getArgNumber()) &&

@@ -32,7 +32,7 @@ SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
     Operation *op = value.getDefiningOp();
     if (!op || !seen.insert(value).second)
       continue;
-    // Where gradients are split (ZeRO's stage 2), those of each microbatch are summed within the
+    // Where gradients are split (ZeRO stage 2), those of each microbatch are summed within the
     // loop over them.
     if (Value yielded = dist::getYieldedValue(value)) {
       worklist.push_back(yielded);
@@ -40,7 +40,7 @@ SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
     }
     if (auto collective = dyn_cast<dist::CollectiveOpInterface>(op))
       if (auto reduction = collective.getReduction();
-          reduction && reduction.getValue() == dist::ReductionKind::Sum)
+          reduction && reduction.getValue() == ReductionKind::Sum)
         found.insert(op);
     if (op->hasTrait<dtc::OpTrait::CarriesSums>())
       llvm::append_range(worklist, op->getOperands());

@@ -35,7 +35,7 @@ int DeviceRecompute::valueIndex(Value value, int64_t stage) {
   Operation *definer = value.getDefiningOp();
   definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
   dist::StageAttr made = definer ? assignment.of(definer) : dist::StageAttr();
-  if (made && made.getPass() == dist::Pass::Forward)
+  if (made && made.getPass() == StagePass::Forward)
     entry.bytes = llvm::alignTo(tensorBytes(value.getType()), 64) * inFlight[stage];
   problem.values.push_back(entry);
   return it->second;
@@ -49,7 +49,7 @@ void DeviceRecompute::buildProblem() {
     RecomputeOp entry;
     for (Value operand : op.getOperands())
       entry.operands.push_back(valueIndex(operand, stage.getIndex()));
-    if (stage.getPass() != dist::Pass::Forward) {
+    if (stage.getPass() != StagePass::Forward) {
       for (int operand : entry.operands)
         problem.values[operand].usedBackward = true;
       continue;
@@ -122,7 +122,7 @@ static bool isInflating(Operation *op, double weightFlopsPerByte) {
 
 /// What selective recomputation may recompute (Korthikanti et al. 2022): where contractions
 /// make much of little, these and the light ops up to the next contraction, so that nothing of that
-/// size is kept (section 5); in other programs light ops. And what a device gathers of activations
+/// size is kept (section 5); in other models light ops. And what a device gathers of activations
 /// that it has a part of (section 4.2.2).
 std::vector<bool> DeviceRecompute::findSelective() {
   double weightFlopsPerByte = findWeightFlopsPerByte();
@@ -261,7 +261,7 @@ Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before)
   OpBuilder builder(before);
   Operation *clone = builder.clone(*definer, map);
   clone->setAttr(dist::kStageAttrName,
-                 dist::StageAttr::get(before->getContext(), stage, dist::Pass::Backward));
+                 dist::StageAttr::get(before->getContext(), stage, StagePass::Backward));
   for (auto [from, to] : llvm::zip_equal(definer->getResults(), clone->getResults()))
     clones[from] = to;
   return clones.lookup(value);
@@ -274,7 +274,7 @@ void DeviceRecompute::apply(const RecomputeChoice &choice) {
   // Just before the first op that needs it: so little is there at once.
   for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
     dist::StageAttr stage = assignment.of(&op);
-    if (!stage || !stages.contains(stage.getIndex()) || stage.getPass() == dist::Pass::Forward)
+    if (!stage || !stages.contains(stage.getIndex()) || stage.getPass() == StagePass::Forward)
       continue;
     for (OpOperand &operand : op.getOpOperands())
       operand.set(recomputed(operand.get(), stage.getIndex(), &op));

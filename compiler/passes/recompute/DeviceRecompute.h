@@ -48,7 +48,7 @@ private:
   mlir::Value recomputed(mlir::Value value, int64_t stage, mlir::Operation *before);
   bool isForward(mlir::Operation *op) const {
     dist::StageAttr stage = assignment.of(op);
-    return stage && stage.getPass() == dist::Pass::Forward && stages.contains(stage.getIndex());
+    return stage && stage.getPass() == StagePass::Forward && stages.contains(stage.getIndex());
   }
 
   mlir::Block &body;

@@ -20,14 +20,14 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
       Korthikanti et al. 2022), where that lowers the sum of saved bytes. If some contractions make a large result from
       small operands, as that of the scores of attention does (a result of more bytes than the operands, for fewer than
       a quarter of the FLOPs per byte that the products with parameters take on average), these are recomputed, and the
-      ops after each up to the next contraction (section 5). In other programs, ops are recomputed that take fewer than
+      ops after each up to the next contraction (section 5). In other models, ops are recomputed that take fewer than
       two FLOPs for each byte that they read or write. Activations that are gathered from other devices are gathered
       again (section 4.2.2). Projections, the other products of a layer and other collectives are not repeated;
     * `full`: only what goes from one layer to another is saved; all else is recomputed, collectives too;
     * `auto`: as little is recomputed as lets a device save at most `keep-bytes`, counting the microbatches that the
       schedule has in flight. What goes from one layer to another is saved. A collective costs the time that it takes.
 
-    Layers are those that locations name; where they name none, the program is cut into about as many parts as each has
+    Layers are those that locations name; where they name none, the function is cut into about as many parts as each has
     ops.
 
     In a pipeline the bytes are those of all stages of a device together. Ops need a `dist.stage`, also without a

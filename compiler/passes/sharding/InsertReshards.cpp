@@ -135,7 +135,7 @@ Layout ReshardInserter::withCopies(Layout layout) const {
     if (mesh.axes[axis].size > 1 && !mesh.axes[axis].temporal && !mesh.axes[axis].pipeline &&
         !layout.isShardedOver(axis))
       layout.partial.push_back(axis);
-  layout.partialKind = dist::ReductionKind::Max;
+  layout.partialKind = ReductionKind::Max;
   return layout;
 }
 
@@ -160,7 +160,7 @@ static ArrayRef<unsigned> partialSet(const ShardingRule &rule, ArrayRef<Layout> 
     bool fits = true;
     for (auto [index, layout] : llvm::enumerate(operands))
       fits &= layout.isPartialOver(axis) == llvm::is_contained(set, index) &&
-              (!layout.isPartialOver(axis) || layout.partialKind == dist::ReductionKind::Sum);
+              (!layout.isPartialOver(axis) || layout.partialKind == ReductionKind::Sum);
     if (fits)
       return set;
   }
@@ -274,7 +274,7 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   Layout layout = getLayout(mesh, op.getSharding());
   // A constraint says how a value lies on devices. A sum over microbatches goes on through it.
   const Layout &from = layouts.at(op.getInput());
-  if (from.partialKind == dist::ReductionKind::Sum)
+  if (from.partialKind == ReductionKind::Sum)
     for (unsigned axis : from.partial)
       if (mesh.isTemporal(axis))
         layout.partial.push_back(axis);
@@ -287,7 +287,7 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
 /// Sums over batches and sums over devices come in any order: what is partial stays so.
 void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
   Layout layout = layouts.at(op.getInput());
-  if (!layout.partial.empty() && layout.partialKind != dist::ReductionKind::Sum)
+  if (!layout.partial.empty() && layout.partialKind != ReductionKind::Sum)
     layout = layout.complete();
   op.getInputMutable().assign(reshard(op.getInput(), layout, op));
   layouts[op.getResult()] = layout;
@@ -354,7 +354,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
     return op->emitOpError() << "would leave a value that is partly a sum and partly a maximum";
   };
   auto isSum = [](const Layout &layout) {
-    return !layout.partial.empty() && layout.partialKind == dist::ReductionKind::Sum;
+    return !layout.partial.empty() && layout.partialKind == ReductionKind::Sum;
   };
   for (auto [result, factors] : llvm::zip_equal(op->getResults(), rule.results)) {
     std::optional<Layout> produced = producedLayout(mesh, rule, factors, axes);
@@ -379,7 +379,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
     if (!kept.empty() && !layout.partial.empty() && !isSum(layout))
       return refuseMixture();
     if (!kept.empty())
-      layout.partialKind = dist::ReductionKind::Sum;
+      layout.partialKind = ReductionKind::Sum;
     layout.partial.append(kept);
     llvm::sort(layout.partial);
     if (isAgreed && layout.partial.empty())

@@ -13,7 +13,7 @@
 
 namespace dtc {
 
-/// What the map says of one logical axis.
+/// What the axis map says of one logical axis.
 struct LogicalAxis {
   AxisList axes;
   int64_t priority = 0;   ///< 0 is the most urgent
@@ -31,14 +31,14 @@ using LogicalAxisMap = llvm::StringMap<LogicalAxis>;
 
 /// Parses entries of the form "logical=axis+axis" or "logical=axis@priority" into `map`. A name
 /// that stands for several axes of the mesh (see dtc-split-mesh-axes) is all of them. With `asked`
-/// a logical axis that is in the map is an error; without, what the map has stays.
+/// a logical axis that is in the axis map is an error; without, what the axis map has stays.
 mlir::LogicalResult parseLogicalAxes(mlir::Location loc, const LinkedMesh &mesh,
                                      llvm::ArrayRef<std::string> entries, bool asked,
                                      LogicalAxisMap &map);
 
 /// Marks what is the batch: the logical axis of that name, and first dimensions of inputs that the
-/// map names by their arguments. It is split over `axes` of the mesh as well, after those that the
-/// map says; `map` has what the user asks for.
+/// axis map names by their arguments. It is split over `axes` of the mesh as well, after those that
+/// the axis map says; `map` has what the user asks for.
 mlir::LogicalResult completeBatch(mlir::ModuleOp module, mlir::Location loc, const LinkedMesh &mesh,
                                   llvm::ArrayRef<std::string> axes, LogicalAxisMap &map);
 

@@ -12,10 +12,10 @@ include "mlir/Pass/PassBase.td"
 def NameDimensionsPass : Pass<"dtc-name-dimensions", "::mlir::ModuleOp"> {
   let summary = "Give logical axes to dimensions that the axis map names by argument";
   let description = [{
-    The key of an axis-map entry may be a dimension of an argument: `layers.0.weight#1=tp` is about dimension 1 of the
-    parameter or input "layers.0.weight", in the shape that weights files have; a component `*` of the name matches any
-    number. The key becomes the logical axis (`dtc.axes`) of the dimension and replaces the one that it may have. From
-    then on the entry is like any other.
+    The logical axis of an axis-map entry may be a dimension of an argument: `layers.0.weight#1=tp` is about dimension 1
+    of the parameter or input "layers.0.weight", in the shape that weights files have; a component `*` of the name
+    matches any number. It becomes the logical axis (`dtc.axes`) of the dimension and replaces the one that it may
+    have. From then on the entry is like any other.
 
     It runs after `dtc-fold-parameter-reshapes`. A name that matches no argument, a dimension that does not exist, and
     two entries for one dimension are errors.
@@ -172,7 +172,7 @@ def InsertReshardsPass : Pass<"dtc-insert-reshards", "::mlir::ModuleOp"> {
 }
 
 def PrintShardingsPass : Pass<"dtc-print-shardings", "::mlir::ModuleOp"> {
-  let summary = "Print the shardings of a program as a table";
+  let summary = "Print the shardings of a function as a table";
   let description = [{
     Prints, on the standard output, the layout of the values of the global view: for each parameter the global shape,
     the sharding, the shape and the bytes of a device's shard and what is padded; the optimizer state where it differs
@@ -180,7 +180,7 @@ def PrintShardingsPass : Pass<"dtc-print-shardings", "::mlir::ModuleOp"> {
     first number; a number in parentheses counts equal rows; successive layers that are alike are printed once.
 
     It runs after `dtc-propagate-shardings`, or after `dtc-insert-reshards`, where partial sums are shown as well. The
-    program does not change; `-o` writes it to a file, so that the standard output has only the table.
+    function does not change; `-o` writes it to a file, so that the standard output has only the table.
 
     ```mlir
     // Before

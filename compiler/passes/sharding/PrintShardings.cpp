@@ -1,4 +1,4 @@
-//===- PrintShardings.cpp - The shardings of a program, as a table --------===//
+//===- PrintShardings.cpp - The shardings of a function, as a table -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -102,7 +102,7 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
       if (function.isExternal())
         continue;
       Propagation propagation(function, mesh, map);
-      if (failed(propagation.enterWishes()) || failed(enterZero(propagation, zero)))
+      if (failed(propagation.enterRequests()) || failed(enterZero(propagation, zero)))
         return signalPassFailure();
       propagation.fixpoint();
       if (failed(propagation.write()))

@@ -69,8 +69,7 @@ std::vector<Value> Propagation::tensorsOf(Operation *op) const {
 
 /// Whether every tensor of the op that has a dimension has it through the op unchanged.
 static bool passesThrough(const ShardingRule &rule) {
-  return llvm::none_of(
-      rule.factors, [](const Factor &factor) { return factor.reduction != FactorReduction::None; });
+  return llvm::none_of(rule.factors, [](const Factor &factor) { return factor.reduction; });
 }
 
 /// Where a user finds a factor: "dimension 1 of result 0".
@@ -171,22 +170,24 @@ void Propagation::fixpoint() {
 }
 
 void Propagation::propagateTimeFirst() {
-  std::optional<unsigned> time = mesh.temporalAxis();
-  auto mentionsTime = [&](const auto &entry) { return time && entry.second.mentions(*time); };
-  if (llvm::none_of(layouts, mentionsTime))
+  std::optional<unsigned> temporalAxis = mesh.temporalAxis();
+  auto mentionsTemporalAxis = [&](const auto &entry) {
+    return temporalAxis && entry.second.mentions(*temporalAxis);
+  };
+  if (llvm::none_of(layouts, mentionsTemporalAxis))
     return;
   // Everything else steps aside, and comes back as it was.
   llvm::DenseMap<Value, Layout> seeds = layouts;
   llvm::DenseMap<Value, SmallVector<bool, 4>> closedBefore = closed;
   for (const auto &[value, layout] : seeds)
-    if (!layout.mentions(*time)) {
+    if (!layout.mentions(*temporalAxis)) {
       layouts[value] = Layout::replicated(layout.dims.size());
       close(value);
     }
   visitAll();
   closed = closedBefore;
   for (const auto &[value, layout] : seeds)
-    if (!layout.mentions(*time)) {
+    if (!layout.mentions(*temporalAxis)) {
       layouts[value] = layout;
       enqueueAround(value);
     }
@@ -237,10 +238,10 @@ bool Propagation::decomposeSplitOps() {
         closed[to] = dims;
       }
       from.replaceAllUsesWith(to);
-      for (auto &[priority, list] : wishes)
-        for (ShardingRequest &wish : list)
-          if (wish.value == from)
-            wish.value = to;
+      for (auto &[priority, list] : requests)
+        for (ShardingRequest &request : list)
+          if (request.value == from)
+            request.value = to;
     }
     Operation *first = before ? before->getNextNode() : &function.front().front();
     for (Operation *fresh = first; fresh != op; fresh = fresh->getNextNode())
@@ -315,16 +316,16 @@ LogicalResult Propagation::write() {
   return success();
 }
 
-LogicalResult Propagation::enterWishes() {
+LogicalResult Propagation::enterRequests() {
   if (failed(checkProgram(function, mesh.name)) || failed(seed()))
     return failure();
   for (Operation &op : function.front().without_terminator())
     add(&op);
   propagateTimeFirst();
-  wishes.try_emplace(0);
-  for (const auto &[priority, list] : wishes) {
-    for (const ShardingRequest &wish : list)
-      enter(wish);
+  requests.try_emplace(0);
+  for (const auto &[priority, list] : requests) {
+    for (const ShardingRequest &request : list)
+      enter(request);
     fixpoint();
   }
   return success();

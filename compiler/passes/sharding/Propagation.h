@@ -8,7 +8,7 @@
 //
 //  0. Dimensions that are split over microbatches, before all others.
 //  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
-//     before stands.
+//     before is kept.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
 //  3. Last, conflicts between the tensors of an op are resolved by cost.
@@ -39,7 +39,7 @@ public:
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
   /// Enters what the user requests and propagates it until it reaches a fixpoint.
-  mlir::LogicalResult enterWishes();
+  mlir::LogicalResult enterRequests();
   /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
   /// Gives every value a sharding and every op the axes of its factors (dist.factors), at the
@@ -84,7 +84,7 @@ private:
                                 const llvm::Twine &what, mlir::Location loc);
   mlir::LogicalResult fix(mlir::Value value, dist::ShardingAttr sharding, const llvm::Twine &what,
                           mlir::Location loc);
-  void enter(const ShardingRequest &wish);
+  void enter(const ShardingRequest &request);
   /// Says that a dimension is padded where it is. `what` names it.
   void remarkPadding(mlir::Value value, unsigned dim, const llvm::Twine &what);
   void enqueue(mlir::Operation *op);
@@ -115,7 +115,7 @@ private:
   llvm::DenseSet<mlir::Operation *> ownConstraints;
   /// Logical axes, with sizes, of which it was said that some shards are empty.
   std::set<std::pair<std::string, int64_t>> warned;
-  std::map<int64_t, std::vector<ShardingRequest>> wishes;
+  std::map<int64_t, std::vector<ShardingRequest>> requests;
   /// What is decided of each op.
   llvm::DenseMap<mlir::Operation *, FactorAxes> committed;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;

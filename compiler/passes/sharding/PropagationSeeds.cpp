@@ -9,11 +9,11 @@
 using namespace mlir;
 using namespace dtc;
 
-void Propagation::enter(const ShardingRequest &wish) {
-  Layout &layout = layoutOf(wish.value);
+void Propagation::enter(const ShardingRequest &request) {
+  Layout &layout = layoutOf(request.value);
   AxisList axes;
-  for (unsigned axis : wish.axes) {
-    if (llvm::is_contained(layout.dims[wish.dim], axis))
+  for (unsigned axis : request.axes) {
+    if (llvm::is_contained(layout.dims[request.dim], axis))
       continue;
     if (layout.isShardedOver(axis))
       break; // more urgent requests have used it
@@ -21,8 +21,8 @@ void Propagation::enter(const ShardingRequest &wish) {
   }
   if (axes.empty())
     return;
-  append(wish.value, wish.dim, axes);
-  remarkPadding(wish.value, wish.dim, wish.what);
+  append(request.value, request.dim, axes);
+  remarkPadding(request.value, request.dim, request.what);
 }
 
 void Propagation::remarkPadding(Value value, unsigned dim, const Twine &what) {
@@ -61,7 +61,7 @@ LogicalResult Propagation::fix(Value value, dist::ShardingAttr sharding, const T
     int64_t priority = sharding.getPriority(dim);
     if (priority == 0 || axes.empty())
       continue;
-    wishes[priority].push_back(
+    requests[priority].push_back(
         {value, unsigned(dim), axes, (what + ": dimension " + Twine(dim)).str()});
     axes.clear();
   }
@@ -149,7 +149,7 @@ LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twi
                        << " shards over " << mesh.str(axes) << ", some of them empty; a size of "
                        << llvm::alignTo(size, mesh.product(axes)) << " costs as much";
     if (logical.priority > 0) {
-      wishes[logical.priority].push_back({value, unsigned(index), axes, dimension});
+      requests[logical.priority].push_back({value, unsigned(index), axes, dimension});
       continue;
     }
     Layout &layout = layoutOf(value);
@@ -229,10 +229,11 @@ LogicalResult Propagation::checkResultShardings() {
     if (!layout.partial.empty())
       return emitError(function.getLoc()) << "result " << index << ": the sharding " << sharding
                                           << " is partial; only complete ones can be asked for";
-    if (auto time = mesh.temporalAxis(); time && layout.isShardedOver(*time))
+    if (auto temporalAxis = mesh.temporalAxis();
+        temporalAxis && layout.isShardedOver(*temporalAxis))
       return emitError(function.getLoc())
              << "result " << index << ": the sharding " << sharding
-             << " splits it over the temporal axis \"" << mesh.axes[*time].name
+             << " splits it over the temporal axis \"" << mesh.axes[*temporalAxis].name
              << "\"; a result is there once for all microbatches";
     if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {
       BlockArgument state = function.getArgument(updates.getInt());

@@ -47,8 +47,7 @@ DictionaryAttr dtc::describeReason(const LinkedMesh &mesh, Value value, const La
   if (isAgreed)
     remedy = ""; // there is none
   else if (!completed.empty())
-    remedy = "it is a " + dist::stringifyReductionKind(from.partialKind).str() + " over " +
-             mesh.str(completed) +
+    remedy = std::string("it is a ") + name(from.partialKind) + " over " + mesh.str(completed) +
              ", which split a dimension that was reduced; keep that dimension whole";
   else if (isParameter && !gathered.empty())
     remedy = "keep the parameter whole over " + mesh.str(gathered);

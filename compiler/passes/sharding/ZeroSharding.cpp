@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ZeRO (Rajbhandari et al. 2020, section 5) splits what data parallelism copies: stage 1 the
-// optimizer's state, stage 2 the gradients as well, stage 3 the parameters. All that is said here
-// is where they lie. That gradients are then reduce-scattered and parameters all-gathered follows
-// as every other reshard does.
+// ZeRO (Rajbhandari et al. 2020, section 5) splits what data parallelism replicates: ZeRO stage 1
+// the optimizer state, ZeRO stage 2 the gradients as well, ZeRO stage 3 the parameters. All that is
+// said here is where they lie. That gradients are then reduce-scattered and parameters all-gathered
+// follows as every other reshard does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ public:
   ReplicatedTensors(Propagation &propagation, const ZeroOptions &options)
       : propagation(propagation), options(options) {}
 
-  /// Counts a parameter with what the stage splits of it: so many bytes on a device as it lies.
+  /// Counts a parameter with what the stage splits of it: and the bytes that a device has of it.
   void count(BlockArgument parameter, int64_t bytes, bool isSplit) {
     (isSplit ? splitBytes : wholeBytes) += bytes;
     ++parameters;

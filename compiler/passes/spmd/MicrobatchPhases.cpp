@@ -10,8 +10,8 @@
 // loop, or after it if it depends on such a sum.
 //
 // A single microbatch has all of every value, so that nothing has to be summed before it is used:
-// what lies between two ops of the loop is in the loop as well. Such a loop may run again, for
-// further batches of the same step. What is summed over these is then in the program, as
+// what is between two ops of the loop is in the loop as well. Such a loop may run again, for
+// further batches of the same step. What is summed over these is then in the function, as
 // dist.sum_batches, and all that leads there is in the loop.
 //
 //===----------------------------------------------------------------------===//
@@ -22,26 +22,26 @@ using namespace mlir;
 using namespace dtc;
 
 LogicalResult Partitioner::classify() {
-  if (time && mesh.axes[*time].size == 1)
+  if (temporalAxis && mesh.axes[*temporalAxis].size == 1)
     return classifySingle();
   for (Operation &op : function.front().without_terminator()) {
     bool inLoop = false;
     Operation *late = nullptr;
     for (Value operand : op.getOperands()) {
       // Data are there whole before the step: only in the loop are they cut into microbatches.
-      inLoop |= mentionsTime(layoutOf(operand));
+      inLoop |= mentionsTemporalAxis(layoutOf(operand));
       if (Operation *definer = operand.getDefiningOp();
           definer && phases.at(definer) == Phase::After)
         late = definer;
     }
     for (Value result : op.getResults())
-      inLoop |= mentionsTime(layoutOf(result));
+      inLoop |= mentionsTemporalAxis(layoutOf(result));
 
     auto reshard = dyn_cast<dist::ReshardOp>(op);
-    bool leaves = reshard && mentionsTime(layoutOf(reshard.getInput())) &&
-                  !mentionsTime(layoutOf(reshard.getResult()));
-    if (leaves && layoutOf(reshard.getInput()).isPartialOver(*time)) {
-      if (layoutOf(reshard.getInput()).partialKind != dist::ReductionKind::Sum)
+    bool leaves = reshard && mentionsTemporalAxis(layoutOf(reshard.getInput())) &&
+                  !mentionsTemporalAxis(layoutOf(reshard.getResult()));
+    if (leaves && layoutOf(reshard.getInput()).isPartialOver(*temporalAxis)) {
+      if (layoutOf(reshard.getInput()).partialKind != ReductionKind::Sum)
         return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
                                  "carried from one microbatch to the next; use one microbatch";
       accumulated.insert(reshard.getInput());
@@ -60,7 +60,7 @@ LogicalResult Partitioner::classify() {
     }
     // What leaves the loop is a sum: nothing else of a microbatch is known outside it.
     for (Value result : op.getResults())
-      if (inLoop && !mentionsTime(layoutOf(result))) {
+      if (inLoop && !mentionsTemporalAxis(layoutOf(result))) {
         if (reshard)
           return refuseGather(reshard);
         return op.emitOpError() << "computes on a microbatch, but its result is laid out as "
@@ -71,7 +71,7 @@ LogicalResult Partitioner::classify() {
   sinkIntoAfter();
   Operation *ret = function.front().getTerminator();
   for (auto [index, value] : llvm::enumerate(ret->getOperands()))
-    if (mentionsTime(layoutOf(value)))
+    if (mentionsTemporalAxis(layoutOf(value)))
       return ret->emitOpError() << "returns as result " << index
                                 << " what each microbatch has a part of ("
                                 << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
@@ -90,7 +90,7 @@ bool Partitioner::takesSums(Operation *op, const llvm::DenseSet<Value> &values) 
       return localType(reshard.getType(), layout).getNumElements();
     };
     return canAdd(reshard.getInput()) && elements(to) >= elements(from) &&
-           (from.partial.empty() || from.partialKind == dist::ReductionKind::Sum);
+           (from.partial.empty() || from.partialKind == ReductionKind::Sum);
   }
   SmallVector<unsigned> among;
   for (OpOperand &operand : op->getOpOperands())
@@ -134,11 +134,11 @@ LogicalResult Partitioner::classifySingle() {
   Block &block = function.front();
   bool sumsBatches = !block.getOps<dist::SumBatchesOp>().empty();
   // What each batch has its own of: all that depends on data, up to the sums over batches. Where
-  // the program does not say which these are, that whose sharding mentions time.
+  // the function does not say which these are, that whose sharding mentions the temporal axis.
   llvm::DenseSet<Value> ofBatch, ofStep;
   auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
   auto isOfStep = [&](Value value) { return ofStep.contains(value); };
-  auto mentions = [&](Value value) { return mentionsTime(layoutOf(value)); };
+  auto mentions = [&](Value value) { return mentionsTemporalAxis(layoutOf(value)); };
   for (BlockArgument arg : function.getArguments())
     if (sumsBatches ? bool(function.getArgAttr(arg.getArgNumber(), DtcDialect::kInputAttrName))
                     : mentions(arg))
@@ -170,8 +170,8 @@ LogicalResult Partitioner::classifySingle() {
       phase = Phase::After;
       sums.insert(&op);
     } else if (llvm::none_of(op.getResults(), isOfBatch)) {
-      // A term that is the same for all batches counts once for each. What is as large as a batch
-      // is not kept for all of them.
+      // A summand that is the same for all batches counts once for each. What is as large as a
+      // batch is not kept for all of them.
       bool isTerm = llvm::any_of(op.getUsers(), isSum);
       auto counts = [&](Operation *user) { return isa<dist::SumBatchesOp>(user) || inLoop(user); };
       if ((isTerm || llvm::any_of(op.getResults(), mentions)) && !op.use_empty() &&

@@ -25,12 +25,14 @@ enum class Phase { Before, Loop, After };
 class Partitioner {
 public:
   Partitioner(mlir::func::FuncOp function, const LinkedMesh &mesh)
-      : function(function), mesh(mesh), time(mesh.temporalAxis()), planner(mesh) {}
+      : function(function), mesh(mesh), temporalAxis(mesh.temporalAxis()), planner(mesh) {}
   mlir::LogicalResult run();
 
 private:
   Layout layoutOf(mlir::Value value) { return getLayout(mesh, dist::getSharding(value)); }
-  bool mentionsTime(const Layout &layout) { return time && layout.mentions(*time); }
+  bool mentionsTemporalAxis(const Layout &layout) {
+    return temporalAxis && layout.mentions(*temporalAxis);
+  }
   mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
   mlir::LogicalResult classify();
   mlir::LogicalResult classifySingle();
@@ -64,7 +66,7 @@ private:
   mlir::LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
                                    const FactorAxes &axes);
   mlir::Value emitStep(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,
-                       const ReshardStep &step, dist::ReductionKind kind,
+                       const ReshardStep &step, ReductionKind kind,
                        mlir::DictionaryAttr reason = {});
   /// `operand` of an op, in which padding counts for nothing where the op sums over it.
   mlir::Value maskPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value operand,
@@ -74,10 +76,10 @@ private:
 
   mlir::func::FuncOp function;
   const LinkedMesh &mesh;
-  std::optional<unsigned> time;
+  std::optional<unsigned> temporalAxis;
   ReshardCache planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
-  /// Values whose sum over the runs of the loop is used after it.
+  /// Values whose sum over the repetitions of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;
   mlir::IRMapping locals; ///< global value -> local value; of what the loop makes, the sum after it
   mlir::IRMapping sums;   ///< accumulated global value -> result of the loop

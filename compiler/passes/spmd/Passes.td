@@ -1,4 +1,4 @@
-//===- Passes.td - The pass that partitions programs -------*- tablegen -*-===//
+//===- Passes.td - The pass that partitions functions -------*- tablegen -*-===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -14,8 +14,8 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
   let description = [{
     Gives every value its local shape, turns each `dist.reshard` into collectives, shifts indices into sharded factors
     to the start of the shard, and moves the ops that run once for each microbatch into a `dist.microbatch_loop`. A
-    program in which the computation of a microbatch needs the result of a sum over microbatches is refused, with the op
-    named.
+    function in which the computation of a microbatch needs the result of a sum over microbatches is refused, with the
+    op named.
 
     ```mlir
     // Before

@@ -1,4 +1,4 @@
-//===- ReshardEmission.cpp - Reshards as collectives -----------------------===//
+//===- ReshardEmission.cpp - Reshards as collectives ----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -30,13 +30,13 @@ static Value cutTo(OpBuilder &builder, Location loc, Value value, int64_t dim, i
 }
 
 Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const ReshardStep &step,
-                            dist::ReductionKind kind, DictionaryAttr reason) {
+                            ReductionKind kind, DictionaryAttr reason) {
   int64_t group = mesh.product(step.axes);
   if (group == 1)
     return value; // axes of size one split nothing
-  if (step.kind == ReshardStep::ReduceScatter)
+  if (step.collective == CollectiveKind::ReduceScatter)
     value = padTo(builder, loc, value, step.dim, step.splitSize * group);
-  if (step.kind == ReshardStep::AllToAll)
+  if (step.collective == CollectiveKind::AllToAll)
     value = padTo(builder, loc, value, step.splitDim, step.splitSize * group);
   auto type = cast<RankedTensorType>(value.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -47,28 +47,29 @@ Value Partitioner::emitStep(OpBuilder &builder, Location loc, Value value, const
       op->setAttr(dist::kReasonAttrName, reason);
     return op;
   };
-  switch (step.kind) {
-  case ReshardStep::AllReduce:
+  if (!step.collective) {
+    shape[step.dim] = step.splitSize;
+    return dist::ShardSliceOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
+  }
+  switch (*step.collective) {
+  case CollectiveKind::AllReduce:
     return explained(dist::AllReduceOp::create(builder, loc, type, kind, value, mesh.name, axes));
-  case ReshardStep::ReduceScatter:
+  case CollectiveKind::ReduceScatter:
     shape[step.dim] = step.splitSize;
     return explained(dist::ReduceScatterOp::create(builder, loc, resized(), kind, value, step.dim,
                                                    mesh.name, axes));
-  case ReshardStep::Slice:
-    shape[step.dim] = step.splitSize;
-    return dist::ShardSliceOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes);
-  case ReshardStep::AllGather:
+  case CollectiveKind::AllGather:
     shape[step.dim] *= group;
     value = explained(
         dist::AllGatherOp::create(builder, loc, resized(), value, step.dim, mesh.name, axes));
     return cutTo(builder, loc, value, step.dim, step.gatheredSize);
-  case ReshardStep::AllToAll:
+  case CollectiveKind::AllToAll:
     shape[step.splitDim] /= group;
     shape[step.dim] *= group;
     value = explained(dist::AllToAllOp::create(builder, loc, resized(), value, step.splitDim,
                                                step.dim, mesh.name, axes));
     return cutTo(builder, loc, value, step.dim, step.gatheredSize);
-  case ReshardStep::Permute:
+  case CollectiveKind::Permute:
     return explained(dist::PermuteOp::create(builder, loc, type, value, mesh.name, axes,
                                              axisNames(step.sourceAxes)));
   }
@@ -83,7 +84,7 @@ LogicalResult Partitioner::emitReshard(dist::ReshardOp op, OpBuilder &builder) {
   Value value = locals.lookup(op.getInput());
   // The loop has summed over microbatches.
   if (phases.at(op) == Phase::After && accumulated.contains(op.getInput()))
-    llvm::erase(from.partial, *time);
+    llvm::erase(from.partial, *temporalAxis);
   auto type = cast<RankedTensorType>(op.getType());
   const auto &plan = planner.plan(elementBytes(type), type.getShape(), from, to);
   if (!plan)

@@ -67,11 +67,11 @@ Value Partitioner::maskPadding(OpBuilder &builder, Location loc, Value operand,
     if (list.size() != 1)
       continue; // a factor that shares a dimension is never padded
     const Factor &factor = rule.factors[list.front()];
-    if (factor.reduction == FactorReduction::None || mesh.divides(factor.size, axes[list.front()]))
+    if (!factor.reduction || mesh.divides(factor.size, axes[list.front()]))
       continue;
-    auto value = factor.reduction == FactorReduction::Max   ? dist::PaddingValue::Lowest
-                 : factor.reduction == FactorReduction::Min ? dist::PaddingValue::Highest
-                                                            : dist::PaddingValue::Zero;
+    auto value = factor.reduction == ReductionKind::Max   ? PaddingValue::Lowest
+                 : factor.reduction == ReductionKind::Min ? PaddingValue::Highest
+                                                          : PaddingValue::Zero;
     operand = dist::MaskPaddingOp::create(builder, loc, operand.getType(), value, operand, dim,
                                           factor.size, mesh.name, axisNames(axes[list.front()]));
   }
@@ -189,11 +189,11 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
   for (BlockArgument arg : function.getArguments()) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
-      if (time && llvm::is_contained(dim, *time)) {
-        if (dim.back() != *time && mesh.axes[*time].size > 1)
+      if (temporalAxis && llvm::is_contained(dim, *temporalAxis)) {
+        if (dim.back() != *temporalAxis && mesh.axes[*temporalAxis].size > 1)
           return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " is sharded over "
                                          << mesh.str(dim) << "; the temporal axis must come last";
-        llvm::erase(dim, *time);
+        llvm::erase(dim, *temporalAxis);
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
     auto shape = cast<RankedTensorType>(arg.getType()).getShape();
@@ -215,17 +215,17 @@ LogicalResult Partitioner::emitPhase(Phase phase, OpBuilder &builder) {
 void Partitioner::cutArguments(Block &body, OpBuilder &loopBuilder) {
   for (BlockArgument arg : function.front().getArguments()) {
     Layout layout = layoutOf(arg);
-    if (!mentionsTime(layout))
+    if (!mentionsTemporalAxis(layout))
       continue;
     Value local = body.getArgument(arg.getArgNumber());
     for (auto [index, dim] : llvm::enumerate(layout.dims)) {
-      if (!llvm::is_contained(dim, *time))
+      if (!llvm::is_contained(dim, *temporalAxis))
         continue;
       int64_t size = cast<RankedTensorType>(arg.getType()).getDimSize(index);
       local =
           emitStep(loopBuilder, arg.getLoc(), local,
-                   {ReshardStep::Slice, {*time}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
-                   dist::ReductionKind::Sum);
+                   {std::nullopt, {*temporalAxis}, int64_t(index), 0, 0, mesh.localSize(size, dim)},
+                   ReductionKind::Sum);
     }
     locals.map(arg, local);
   }
@@ -243,7 +243,7 @@ Value Partitioner::yieldOf(Value value, Block &body, OpBuilder &loopBuilder, boo
                                                   !dist::getStage(definer) &&
                                                   llvm::none_of(definer->getOperands(), isInBody))
     definer->setAttr(dist::kStageAttrName,
-                     dist::StageAttr::get(function.getContext(), 0, dist::Pass::Forward));
+                     dist::StageAttr::get(function.getContext(), 0, StagePass::Forward));
   return local;
 }
 
@@ -254,7 +254,7 @@ LogicalResult Partitioner::emitLoop(Block &body, OpBuilder &builder) {
   for (Value value : accumulated)
     types.push_back(localType(value.getType(), layoutOf(value)));
   auto loop = dist::MicrobatchLoopOp::create(builder, function.getLoc(), types, mesh.name,
-                                             mesh.axes[*time].name, DenseI64ArrayAttr());
+                                             mesh.axes[*temporalAxis].name, DenseI64ArrayAttr());
   OpBuilder loopBuilder(function.getContext());
   loopBuilder.createBlock(&loop.getBody());
   cutArguments(body, loopBuilder);

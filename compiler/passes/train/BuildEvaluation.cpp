@@ -1,4 +1,4 @@
-//===- BuildEvaluation.cpp - Evaluation program from a train step ---------===//
+//===- BuildEvaluation.cpp - Evaluation function from a train step --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -33,7 +33,7 @@ public:
 
 private:
   void peelDivisor();
-  Value countOncePerBatch(Value term);
+  Value countOncePerBatch(Value summand);
   void sumOverBatches(MutableArrayRef<Value> gradients);
   void buildArguments();
   void buildScalars();
@@ -96,20 +96,20 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
-/// A term of the loss, summed over all batches of the step. Those that depend on the data are sums
-/// over all of them by the loop; the others are there once.
-Value TrainStepBuilder::countOncePerBatch(Value term) {
-  if (!dependsOnData(term))
-    return MulOp::create(builder, term.getLoc(), term, batches);
-  Operation *op = term.getDefiningOp();
+/// A summand of the loss, summed over all batches of the step. Those that depend on the data are
+/// sums over all of them by the loop; the others are there once.
+Value TrainStepBuilder::countOncePerBatch(Value summand) {
+  if (!dependsOnData(summand))
+    return MulOp::create(builder, summand.getLoc(), summand, batches);
+  Operation *op = summand.getDefiningOp();
   if (!isa_and_nonnull<AddOp, SubOp>(op))
-    return term;
+    return summand;
   Value lhs = countOncePerBatch(op->getOperand(0)), rhs = countOncePerBatch(op->getOperand(1));
   if (lhs == op->getOperand(0) && rhs == op->getOperand(1))
-    return term;
+    return summand;
   if (isa<AddOp>(op))
-    return AddOp::create(builder, term.getLoc(), lhs, rhs);
-  return SubOp::create(builder, term.getLoc(), lhs, rhs);
+    return AddOp::create(builder, summand.getLoc(), lhs, rhs);
+  return SubOp::create(builder, summand.getLoc(), lhs, rhs);
 }
 
 /// Marks what is summed over all batches of the step: what the loss and the gradients are made of.
@@ -142,7 +142,7 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
     parts.push_back(ReshapeOp::create(builder, loc, part, squares));
   }
   Value joined = ConcatOp::create(builder, loc, parts, 0);
-  Value total = ReduceOp::create(builder, loc, joined, ReduceKind::Sum, ArrayRef<int64_t>{0});
+  Value total = ReduceOp::create(builder, loc, joined, ReductionKind::Sum, ArrayRef<int64_t>{0});
   return SqrtOp::create(builder, loc, total);
 }
 

@@ -10,7 +10,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FoldParameterReshapesPass : Pass<"dtc-fold-parameter-reshapes", "::mlir::ModuleOp"> {
-  let summary = "Give parameters the shape in which the program uses them";
+  let summary = "Give parameters the shape in which the function uses them";
   let description = [{
     Where every use of a parameter is a `dtc.reshape` to the same shape, the function's argument takes that shape, and
     `dtc.file_shape` keeps the one that weights files have; the elements and their order do not change. A dimension of

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Long sums are cut into blocks: a block is summed in the element type, with one accumulator a
-// vector lane, and the blocks are added in double. The error then does not grow with the length,
+// Long sums are cut into blocks: a block is summed in the element type, with one accumulator for
+// each SIMD lane, and the blocks are added in double. The error then does not grow with the length,
 // and the order depends on the length alone.
 //
 //===----------------------------------------------------------------------===//

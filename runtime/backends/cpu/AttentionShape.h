@@ -133,7 +133,7 @@ template <typename W, size_t Count> struct ThreadArrays {
   }
 };
 
-/// Rows of one head; `stride` elements lie between the beginnings of two.
+/// Rows of one head; `stride` elements are between the beginnings of two.
 template <typename T> struct HeadRows {
   T *data;
   int64_t stride;

@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/Bf16Matmul.h"
 
-#include "runtime/backends/cpu/GemmTiles.h"
+#include "runtime/backends/cpu/GemmGrid.h"
 
 #include <oneapi/dnnl/dnnl.h>
 #include <utility>

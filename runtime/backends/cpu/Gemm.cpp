@@ -7,7 +7,7 @@
 #include "runtime/backends/cpu/Gemm.h"
 
 #include "runtime/backends/cpu/Accumulate.h"
-#include "runtime/backends/cpu/GemmTiles.h"
+#include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/Simd.h"
 

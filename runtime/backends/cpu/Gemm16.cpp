@@ -1,12 +1,12 @@
 //===- Gemm16.cpp - Products of matrices of 16-bit numbers ----------------===//
 //
-// GemmTile of dtc, under the Apache License v2.0. See LICENSE.
+// Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/Gemm16.h"
 
-#include "runtime/backends/cpu/GemmTiles.h"
+#include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Transpose.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 
@@ -136,12 +136,12 @@ Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
     GemmBlock block = grid.block(i);
     if (block.rows == 0 || block.columns == 0)
       continue;
-    GemmTile part{whole,
-                  block.row * whole.a.row,
-                  block.column * whole.b.column,
-                  block.row * whole.c.row + block.column * whole.c.column,
-                  nullptr,
-                  false};
+    BlockProduct part{whole,
+                      block.row * whole.a.row,
+                      block.column * whole.b.column,
+                      block.row * whole.c.row + block.column * whole.c.column,
+                      nullptr,
+                      false};
     part.shape.m = block.rows;
     part.shape.n = block.columns;
     if (byLibrary && part.shape.m * part.shape.n >= kSmallWork / part.shape.k) {
@@ -168,14 +168,14 @@ void Gemm16<F, R>::run(const F *a, const F *b, R *c, void *workspace) const {
   // The threads of a parallel region take over this number.
   SingleThreadedLibrary guard;
   forParts(static_cast<int>(parts.size()), [&](int part) {
-    runTile(parts[static_cast<size_t>(part)], a, b, c,
-            static_cast<std::byte *>(workspace) + static_cast<size_t>(part) * partBytes);
+    runBlock(parts[static_cast<size_t>(part)], a, b, c,
+             static_cast<std::byte *>(workspace) + static_cast<size_t>(part) * partBytes);
   });
 }
 
 template <typename F, typename R>
-void Gemm16<F, R>::runTile(const GemmTile &part, const F *a, const F *b, R *c,
-                           void *workspace) const {
+void Gemm16<F, R>::runBlock(const BlockProduct &part, const F *a, const F *b, R *c,
+                            void *workspace) const {
   a += part.a;
   b += part.b;
   c += part.c;

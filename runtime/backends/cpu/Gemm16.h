@@ -1,6 +1,6 @@
 //===- Gemm16.h - Products of matrices of 16-bit numbers ------------------===//
 //
-// GemmTile of dtc, under the Apache License v2.0. See LICENSE.
+// Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
@@ -37,16 +37,16 @@ public:
 
 private:
   /// A block of the result, with the offsets of its operands.
-  struct GemmTile {
+  struct BlockProduct {
     GemmShape shape;
     int64_t a, b, c;
     std::shared_ptr<const Bf16Matmul> matmul; // null: widened
     bool transposes;                          // the left operand, before the library gets it
   };
-  void runTile(const GemmTile &part, const F *a, const F *b, R *c, void *workspace) const;
+  void runBlock(const BlockProduct &part, const F *a, const F *b, R *c, void *workspace) const;
 
   bool swapped; // computes the transposed product
-  std::vector<GemmTile> parts;
+  std::vector<BlockProduct> parts;
   size_t partBytes = 0;
 };
 

@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/KernelThreads.h"
 
-#include "runtime/backends/cpu/GemmTiles.h"
+#include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Parallel.h"
 #include "support/Memory.h"
 #include "support/StartThread.h"

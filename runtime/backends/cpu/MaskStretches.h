@@ -39,11 +39,11 @@ inline const uint8_t *keepsOf(const MaskWords &words, int64_t first, int64_t cou
   uint64_t seed = words.seed, op = words.op, iteration = words.iteration;
   uint32_t limit = words.limit, all = words.all;
   uint32_t *out = buffer.blocks;
-  // Words lie in lanes of 64 bits, as their products do.
+  // Words are in SIMD lanes of 64 bits, as their products do.
   for (int64_t begin = 0; begin < blocks; begin += KeepBuffer::group, block += KeepBuffer::group) {
 #pragma omp simd
-    for (int64_t lane = 0; lane < KeepBuffer::group; ++lane) {
-      uint64_t counter = block + static_cast<uint64_t>(lane);
+    for (int64_t simdLane = 0; simdLane < KeepBuffer::group; ++simdLane) {
+      uint64_t counter = block + static_cast<uint64_t>(simdLane);
       uint64_t a = counter & 0xFFFFFFFF, b = counter >> 32, c = iteration, d = 0;
       uint64_t key0 = seed, key1 = op;
 #pragma GCC unroll 10
@@ -60,7 +60,7 @@ inline const uint8_t *keepsOf(const MaskWords &words, int64_t first, int64_t cou
         return static_cast<uint32_t>(static_cast<uint32_t>(word) > limit);
       };
       // The bytes of a word of the host, the lowest address first.
-      out[begin + lane] = all | larger(a) | larger(b) << 8 | larger(c) << 16 | larger(d) << 24;
+      out[begin + simdLane] = all | larger(a) | larger(b) << 8 | larger(c) << 16 | larger(d) << 24;
     }
   }
   return reinterpret_cast<const uint8_t *>(out) + before;

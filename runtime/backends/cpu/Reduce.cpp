@@ -186,11 +186,11 @@ template <typename Op, typename F> std::unique_ptr<CpuKernel> makeReduce(Loops l
 }
 
 template <typename F>
-std::unique_ptr<CpuKernel> makeReduce(ReduceKind kind, Loops loops, bool wide) {
+std::unique_ptr<CpuKernel> makeReduce(ReductionKind kind, Loops loops, bool wide) {
   switch (kind) {
-  case ReduceKind::Sum:
+  case ReductionKind::Sum:
     return makeReduce<Sum, F>(std::move(loops), wide);
-  case ReduceKind::Max:
+  case ReductionKind::Max:
     return makeReduce<Max, F>(std::move(loops), wide);
   default:
     return makeReduce<Min, F>(std::move(loops), wide);

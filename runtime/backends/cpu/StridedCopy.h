@@ -14,7 +14,8 @@
 
 namespace dtc::runtime::cpu {
 
-/// Copies every element of a shape from one layout into another: transposes, slices, broadcasts.
+/// Copies every element of a shape from one memory order into another: transposes, slices,
+/// broadcasts.
 class StridedCopy {
 public:
   StridedCopy(std::span<const int64_t> shape, std::vector<int64_t> toStrides,

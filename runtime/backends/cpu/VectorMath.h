@@ -27,7 +27,7 @@ inline float powerOfTwo(int32_t n) { return std::bit_cast<float>((n + 127) << 23
 
 /// Splits x = n * log(2) + r with |r| <= log(2) / 2 and gives exp(r) - 1 - r.
 inline float reduceExp(float x, int32_t &n, float &r) {
-  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
   float shifted = x * 1.44269504f + 12582912.0f;
   n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
   float rounded = shifted - 12582912.0f;

@@ -44,7 +44,7 @@ template <int N> struct DeviceLoops {
   template <size_t M> static Expected<DeviceLoops> from(const LoopNest<M> &nest, size_t first = 0) {
     static_assert(M >= N);
     if (nest.dims().size() > maxDims)
-      return Error{"a layout of " + std::to_string(nest.dims().size()) +
+      return Error{"a loop nest of " + std::to_string(nest.dims().size()) +
                    " dimensions that do not merge is unsupported by the cuda backend, expected at "
                    "most " +
                    std::to_string(maxDims)};
@@ -62,7 +62,7 @@ template <int N> struct DeviceLoops {
   int64_t innerSize() const { return sizes[dims - 1]; }
   __host__ __device__ int64_t innerStride(int array) const { return strides[array][dims - 1]; }
 
-  /// Where the arrays stand at element `index`.
+  /// The places of the arrays' elements `index`.
   __device__ __forceinline__ void offsetsAt(int64_t index, int64_t (&offsets)[arrays]) const {
     if (fitsWord)
       split(static_cast<uint32_t>(index), offsets);

@@ -53,11 +53,11 @@ public:
       known = index / 4;
       block = maskBlockAt(mask, known);
     }
-    unsigned lane = static_cast<unsigned>(index % 4);
-    uint32_t word = lane == 0   ? block.words[0]
-                    : lane == 1 ? block.words[1]
-                    : lane == 2 ? block.words[2]
-                                : block.words[3];
+    unsigned number = static_cast<unsigned>(index % 4);
+    uint32_t word = number == 0   ? block.words[0]
+                    : number == 1 ? block.words[1]
+                    : number == 2 ? block.words[2]
+                                  : block.words[3];
     return mask.all != 0 || word > mask.limit;
   }
 

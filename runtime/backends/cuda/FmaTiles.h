@@ -15,7 +15,7 @@
 
 namespace dtc::runtime::cuda {
 
-/// Products of tiles in W by fused multiply-adds. The threads stand in 16 rows of 16; of a tile of
+/// Products of tiles in W by fused multiply-adds. The threads are 16 rows of 16; of a tile of
 /// scores, thread (ty, tx) has `rows` neighbouring rows and as many neighbouring columns.
 template <typename F> struct FmaTiles {
   using Element = F;

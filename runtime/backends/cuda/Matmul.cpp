@@ -19,12 +19,13 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// How a matrix lies: which of its directions is contiguous, and the step in the other one.
-struct Layout {
+/// The memory order of a matrix: which of its directions is contiguous, and the step in the other
+/// one.
+struct MatrixOrder {
   bool columnMajor = false;
   int64_t step = 1;
 
-  Layout(const MatrixStrides &strides, int64_t rows, int64_t columns) {
+  MatrixOrder(const MatrixStrides &strides, int64_t rows, int64_t columns) {
     columnMajor = rows == 1 || (columns != 1 && strides.row == 1);
     step = columnMajor ? std::max(strides.column, rows) : std::max(strides.row, columns);
   }
@@ -82,7 +83,7 @@ Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const M
 bool Matmul::mayHave(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in) {
   if (epilogue.empty())
     return true;
-  Layout c(shape.c, shape.m, shape.n);
+  MatrixOrder c(shape.c, shape.m, shape.n);
   bool needsRows = epilogue.addsBias || epilogue.gelu != MatmulEpilogue::Gelu::None;
   bool hasGeluInput = epilogue.gelu == MatmulEpilogue::Gelu::ValueKept ||
                       epilogue.gelu == MatmulEpilogue::Gelu::Gradient;
@@ -101,7 +102,8 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
                            sums[static_cast<size_t>(epilogue.biasGrad)]);
   isDouble = in == DType::F64;
   workspace = workspaceFor(batch.count * shape.m * shape.n);
-  Layout a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n), c(shape.c, shape.m, shape.n);
+  MatrixOrder a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n),
+      c(shape.c, shape.m, shape.n);
   reversed = !c.columnMajor;
   resultStep = c.step;
   int64_t m = shape.m, n = shape.n, batchA = batch.a, batchB = batch.b;
@@ -127,8 +129,8 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
   bool plainA = a.columnMajor == c.columnMajor, plainB = b.columnMajor == c.columnMajor;
   operationA = plainA ? CUBLAS_OP_N : CUBLAS_OP_T;
   operationB = plainB ? CUBLAS_OP_N : CUBLAS_OP_T;
-  layoutText = fmt::format("{}{} {} {} {} + {} {} {}", plainA ? 'N' : 'T', plainB ? 'N' : 'T',
-                           a.step, b.step, c.step, batchA, batchB, batch.c);
+  orderText = fmt::format("{}{} {} {} {} + {} {} {}", plainA ? 'N' : 'T', plainB ? 'N' : 'T',
+                          a.step, b.step, c.step, batchA, batchB, batch.c);
   if (MaybeError error =
           make(first, in, plainA ? m : shape.k, plainA ? shape.k : m, a.step, batchA))
     return error;
@@ -278,7 +280,7 @@ Expected<Matmul::MaybeAlgorithm> Matmul::chooseAlgorithm(CudaQueue &queue, const
   };
   if (kept) {
     key = fmt::format("{}, cuBLASLt {}, {}, {}, aligned to {}", queue.owner().modelName(),
-                      library.getVersion(), shapeText, layoutText, fmt::join(alignments, " "));
+                      library.getVersion(), shapeText, orderText, fmt::join(alignments, " "));
     if (std::optional<AlgorithmCache::Algorithm> found = kept->find(key)) {
       cublasLtMatmulAlgo_t algorithm = toAlgorithm(*found);
       if (isUsable(call, algorithm))

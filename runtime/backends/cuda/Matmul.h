@@ -124,8 +124,8 @@ private:
   int32_t operationA = CUBLAS_OP_N, operationB = CUBLAS_OP_N;
   int64_t resultStep = 0; // between rows of c
   size_t workspace = 0;
-  std::string shapeText;  // for messages
-  std::string layoutText; // how the matrices lie, in the keys of algorithms
+  std::string shapeText; // for messages
+  std::string orderText; // the memory orders of the matrices, in the keys of algorithms
 
   /// A GPU and the alignments of the three matrices in bytes.
   using Key = std::pair<int, Alignments>;

@@ -152,9 +152,9 @@ PrepareResult prepareReduce(const KernelSignature &signature) {
     return reduced.error();
   Schedule schedule = scheduleOf(*kept, *reduced, call->reducesInner);
   switch (call->kind) {
-  case ReduceKind::Sum:
+  case ReductionKind::Sum:
     return makeReduce<SumOf>(*call, schedule);
-  case ReduceKind::Max:
+  case ReductionKind::Max:
     return makeReduce<MaxOf>(*call, schedule);
   default:
     return makeReduce<MinOf>(*call, schedule);

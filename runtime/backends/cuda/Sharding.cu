@@ -1,4 +1,4 @@
-//===- Sharding.cu - Kernels that depend on where a device stands ---------===//
+//===- Sharding.cu - Kernels that depend on a device's coordinates --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- StridedCopy.h - Copies between layouts -----------------------------===//
+//===- StridedCopy.h - Copies between memory orders -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

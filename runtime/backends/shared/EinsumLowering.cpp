@@ -1,4 +1,4 @@
-//===- EinsumLowering.cpp - Einsum as a batched matrix product ----------------===//
+//===- EinsumLowering.cpp - Einsum as a batched matrix product ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -13,27 +13,6 @@
 #include <fmt/format.h>
 
 namespace dtc::runtime {
-
-std::optional<EinsumEquation> EinsumEquation::parse(std::string_view text) {
-  size_t arrow = text.find("->");
-  size_t comma = text.find(',');
-  if (arrow == std::string_view::npos || comma == std::string_view::npos || comma > arrow)
-    return std::nullopt;
-  EinsumEquation equation;
-  equation.terms = {std::string(text.substr(0, comma)),
-                    std::string(text.substr(comma + 1, arrow - comma - 1)),
-                    std::string(text.substr(arrow + 2))};
-  std::array<int, 26> occurrences{};
-  for (const std::string &term : equation.terms)
-    for (size_t i = 0; i < term.size(); ++i) {
-      if (term[i] < 'a' || term[i] > 'z' || term.find(term[i]) != i)
-        return std::nullopt;
-      ++occurrences[static_cast<size_t>(term[i] - 'a')];
-    }
-  if (std::find(occurrences.begin(), occurrences.end(), 1) != occurrences.end())
-    return std::nullopt;
-  return equation;
-}
 
 namespace {
 
@@ -50,7 +29,7 @@ public:
         batch += letter;
   }
 
-  EinsumLowering plan() {
+  EinsumLowering lower() {
     EinsumLowering result;
     for (size_t i = 0; i < 3; ++i)
       result.elements[i] = elements(terms[i]);
@@ -67,7 +46,7 @@ public:
     }
     bool dot = batch.size() == terms[EinsumLowering::Out].size();
     result.kind = dot ? EinsumLowering::Kind::Dot : EinsumLowering::Kind::Gemm;
-    layOut(result, dot);
+    chooseOrders(result, dot);
     return result;
   }
 
@@ -76,11 +55,11 @@ private:
   using Strides = std::array<int64_t, 26>;
 
   /// The letters of the rows and columns of a matrix, in order.
-  struct Groups {
+  struct LetterClasses {
     std::string rows, columns;
   };
-  /// An operand as a batch of matrices.
-  struct Layout {
+  /// The memory order of an operand, as a batch of matrices.
+  struct OperandOrder {
     bool copied = false;
     MatrixStrides matrix;
     Strides strides;
@@ -107,7 +86,7 @@ private:
     return letters;
   }
 
-  /// Makes one letter of two that stand side by side wherever one of them occurs.
+  /// Makes one letter of two that are neighbours wherever one of them occurs.
   bool mergeNeighbours() {
     for (const std::string &term : terms)
       for (size_t i = 0; i + 1 < term.size(); ++i) {
@@ -146,52 +125,52 @@ private:
     return LoopNest<3>(shape, byDim);
   }
 
-  /// The step from one index of a group to the next, if it is the same everywhere; 1 for no
-  /// letters.
-  std::optional<int64_t> groupStride(const std::string &group, const Strides &strides) const {
-    for (size_t i = 0; i + 1 < group.size(); ++i)
-      if (strides[index(group[i])] != strides[index(group[i + 1])] * size(group[i + 1]))
+  /// The stride from one index of a class of letters to the next, if it is the same everywhere; 1
+  /// for no letters.
+  std::optional<int64_t> classStride(const std::string &letters, const Strides &strides) const {
+    for (size_t i = 0; i + 1 < letters.size(); ++i)
+      if (strides[index(letters[i])] != strides[index(letters[i + 1])] * size(letters[i + 1]))
         return std::nullopt;
-    return group.empty() ? 1 : strides[index(group.back())];
+    return letters.empty() ? 1 : strides[index(letters.back())];
   }
 
-  /// The operand as it stands, or copied to batch, rows, columns.
-  Layout layoutOf(size_t term, const Groups &groups, bool dot) const {
-    Layout layout;
-    layout.strides = stridesOf(term);
-    std::optional<int64_t> row = groupStride(groups.rows, layout.strides);
-    std::optional<int64_t> column = groupStride(groups.columns, layout.strides);
+  /// The operand as it is, or copied to batch, rows, columns.
+  OperandOrder orderOf(size_t term, const LetterClasses &classes, bool dot) const {
+    OperandOrder order;
+    order.strides = stridesOf(term);
+    std::optional<int64_t> row = classStride(classes.rows, order.strides);
+    std::optional<int64_t> column = classStride(classes.columns, order.strides);
     // The loops of a dot product run over contiguous elements; a matrix is so in one direction.
     bool direct = row && column && (dot ? *row == 1 && *column == 1 : *row == 1 || *column == 1);
     if (!direct) {
-      layout.copied = true;
-      layout.strides = denseStridesOf(batch + groups.rows + groups.columns);
-      row = groupStride(groups.rows, layout.strides);
-      column = groupStride(groups.columns, layout.strides);
+      order.copied = true;
+      order.strides = denseStridesOf(batch + classes.rows + classes.columns);
+      row = classStride(classes.rows, order.strides);
+      column = classStride(classes.columns, order.strides);
     }
-    layout.matrix = {*row, *column};
-    return layout;
+    order.matrix = {*row, *column};
+    return order;
   }
 
-  void layOut(EinsumLowering &result, bool dot) {
+  void chooseOrders(EinsumLowering &result, bool dot) {
     using enum EinsumLowering::Operand;
-    std::array<Layout, 3> best;
+    std::array<OperandOrder, 3> best;
     int64_t bestCost = -1;
-    // The order within a group can follow either of the operands that have it.
+    // The order within a class can follow either of the operands that have it.
     for (const std::string &m : {common(Out, Lhs), common(Lhs, Out)})
       for (const std::string &n : {common(Out, Rhs), common(Rhs, Out)})
         for (const std::string &k : {common(Lhs, Rhs), common(Rhs, Lhs)}) {
-          std::array<Layout, 3> layouts = {layoutOf(Lhs, {m, k}, dot), layoutOf(Rhs, {k, n}, dot),
-                                           layoutOf(Out, {m, n}, false)};
+          std::array<OperandOrder, 3> orders = {
+              orderOf(Lhs, {m, k}, dot), orderOf(Rhs, {k, n}, dot), orderOf(Out, {m, n}, false)};
           int64_t cost = 0;
           for (size_t i = 0; i < 3; ++i)
-            cost += layouts[i].copied ? result.elements[i] : 0;
+            cost += orders[i].copied ? result.elements[i] : 0;
           if (bestCost >= 0 && cost >= bestCost)
             continue;
           bestCost = cost;
-          best = layouts;
-          result.gemm = {elements(m),       elements(n),       elements(k),
-                         layouts[0].matrix, layouts[1].matrix, layouts[2].matrix};
+          best = orders;
+          result.gemm = {elements(m),      elements(n),      elements(k),
+                         orders[0].matrix, orders[1].matrix, orders[2].matrix};
         }
     result.loops = nest(batch, {best[0].strides, best[1].strides, best[2].strides});
     for (size_t i = 0; i < 3; ++i)
@@ -227,7 +206,7 @@ private:
 
 EinsumLowering EinsumLowering::create(EinsumEquation equation,
                                       const std::array<int64_t, 26> &sizes) {
-  return EinsumLowerer(std::move(equation), sizes).plan();
+  return EinsumLowerer(std::move(equation), sizes).lower();
 }
 
 Expected<EinsumLowering> planEinsum(const KernelSignature &signature) {

@@ -1,15 +1,15 @@
-//===- EinsumLowering.h - Einsum as a batched matrix product ------------------===//
+//===- EinsumLowering.h - Einsum as a batched matrix product --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// The letters of an equation fall into four groups: batch letters (in all terms), M (lhs and
+// The letters of an equation fall into four classes: batch letters (in all terms), M (lhs and
 // result), N (rhs and result) and K (lhs and rhs, summed). Letters that are neighbours in the same
-// order wherever they occur count as one
-// ("bsd,df->bsf" is "md,df->mf"). If the letters of a group then lie evenly in an operand, the
-// operand is a batch of strided matrices as it stands; if not, it is copied to a layout where they
-// do. Of the possible orders within the groups the plan takes the one that copies the least.
+// order wherever they occur count as one ("bsd,df->bsf" is "md,df->mf"). If one stride then goes
+// through all letters of each class of an operand, the operand is a batch of strided matrices as it
+// is; if not, it is copied to a memory order in which one does. Of the possible orders within the
+// classes the lowering takes the one that copies the fewest elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,7 @@
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/shared/GemmShape.h"
 #include "runtime/backends/shared/LoopNest.h"
+#include "support/EinsumEquation.h"
 
 #include <array>
 #include <cstdint>
@@ -29,14 +30,6 @@
 #include <vector>
 
 namespace dtc::runtime {
-
-/// The terms of "lhs,rhs->out".
-struct EinsumEquation {
-  std::array<std::string, 3> terms;
-
-  /// None if the text is no equation of the form that docs/kernels.md allows.
-  static std::optional<EinsumEquation> parse(std::string_view text);
-};
 
 /// How an einsum is computed.
 struct EinsumLowering {

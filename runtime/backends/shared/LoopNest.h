@@ -83,7 +83,7 @@ public:
   const std::vector<Loop> &dims() const { return loops; }
   const Loop &inner() const { return loops.back(); }
 
-  /// Where the arrays stand at element `element` of the nest.
+  /// The places of the arrays' elements `element` of the nest.
   Offsets offsetsAt(int64_t element) const {
     Offsets offsets{};
     for (size_t dim = loops.size(); dim-- > 0; element /= loops[dim].size)
@@ -93,7 +93,7 @@ public:
   }
 
   /// Calls segment(offsets, length) for the stretches of the innermost loop that make up the
-  /// elements [begin, end), in order. `offsets` is where each array stands at the first element of
+  /// elements [begin, end), in order. `offsets` is the place in each array of the first element of
   /// the stretch.
   template <typename Segment>
   void forSegments(int64_t begin, int64_t end, const Segment &segment) const {

@@ -58,7 +58,8 @@ public:
   /// What kept elements are multiplied by: 1 / (1 - rate).
   double scale() const { return 1 / (1 - share); }
   /// The mask of the device at `position`. `key` holds the seed and the iteration of the step's
-  /// first batch; each further run of the loop over microbatches in the step is the next iteration.
+  /// first batch; each further repetition of the loop over microbatches in the step is the next
+  /// iteration.
   LocalMask at(std::span<const AxisCoordinate> position, const int32_t *key) const;
 
 private:

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 Expected<ReduceCall> checkReduce(const KernelSignature &signature) {
   SignatureChecker check(signature, 1, 1);
   const TensorType &in = check.floatInput(0);
-  size_t kind = check.choiceAttribute("kind", {"sum", "max", "min"});
+  auto kind = check.nameAttribute<ReductionKind>("kind");
   std::vector<int64_t> dims = check.dimsAttribute("dims", in.rank());
   TensorType expected{in.dtype, {}};
   std::vector<int64_t> strides = denseStrides(in.shape);
@@ -33,7 +33,7 @@ Expected<ReduceCall> checkReduce(const KernelSignature &signature) {
   check.expectOutput(0, expected);
   if (MaybeError error = check.finish())
     return *error;
-  return ReduceCall{static_cast<ReduceKind>(kind),
+  return ReduceCall{kind,
                     in.dtype,
                     expected.dtype,
                     LoopNest<1>(expected.shape, {keptStrides}),

@@ -9,14 +9,13 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/shared/LoopNest.h"
+#include "support/Kinds.h"
 
 namespace dtc::runtime {
 
-enum class ReduceKind { Sum, Max, Min };
-
 /// The loops over the result (dense in the output) and, for each of its elements, over the input.
 struct ReduceCall {
-  ReduceKind kind = ReduceKind::Sum;
+  ReductionKind kind = ReductionKind::Sum;
   DType in = DType::F32, out = DType::F32;
   LoopNest<1> kept{{}, {}}, reduced{{}, {}};
   /// Whether the innermost dimension of the input is reduced.

@@ -71,22 +71,15 @@ Expected<SplitDimension> checkShardOffset(const KernelSignature &signature) {
   return SplitDimension{std::move(axes), size};
 }
 
-namespace {
-
-/// The values of mask_padding, in the order of its words.
-enum class Padding { Zero, Lowest, Highest };
-
-} // namespace
-
 /// The bits of the element that a sum, a maximum or a minimum does not see.
-static uint64_t paddingBits(DType dtype, Padding padding) {
-  if (padding == Padding::Zero)
+static uint64_t paddingBits(DType dtype, PaddingValue padding) {
+  if (padding == PaddingValue::Zero)
     return 0;
   using I32 = std::numeric_limits<int32_t>;
   double infinity = std::numeric_limits<double>::infinity();
   bool isInteger = dtype == DType::I32;
   double lowest = isInteger ? I32::min() : -infinity, highest = isInteger ? I32::max() : infinity;
-  return bitsOf(padding == Padding::Lowest ? lowest : highest, dtype);
+  return bitsOf(padding == PaddingValue::Lowest ? lowest : highest, dtype);
 }
 
 Expected<MaskPaddingCall> checkMaskPadding(const KernelSignature &signature) {
@@ -97,9 +90,8 @@ Expected<MaskPaddingCall> checkMaskPadding(const KernelSignature &signature) {
   int64_t blocks = 1;
   std::vector<std::string> axes = check.axesAttribute("axes", blocks);
   int64_t size = check.intAttribute("size");
-  auto padding =
-      static_cast<Padding>(check.choiceAttribute("value", {"zero", "lowest", "highest"}));
-  if (type.dtype == DType::Bool && padding != Padding::Zero)
+  auto padding = check.nameAttribute<PaddingValue>("value");
+  if (type.dtype == DType::Bool && padding != PaddingValue::Zero)
     check.failAttribute("value", "an end of a range", "\"zero\" for elements of bool");
   if (size < 0 || !paddedShardsFit(size, blocks))
     check.failAttribute(

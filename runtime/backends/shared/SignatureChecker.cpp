@@ -189,7 +189,7 @@ std::vector<int64_t> SignatureChecker::dimsAttribute(const std::string &name, in
 }
 
 size_t SignatureChecker::choiceAttribute(const std::string &name,
-                                         std::initializer_list<std::string_view> words) {
+                                         const std::vector<std::string_view> &words) {
   std::string value = stringAttribute(name);
   auto found = std::find(words.begin(), words.end(), value);
   if (found == words.end()) {

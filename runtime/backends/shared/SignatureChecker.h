@@ -8,8 +8,8 @@
 #define DTC_RUNTIME_BACKENDS_SHARED_SIGNATURECHECKER_H
 
 #include "runtime/backends/Kernel.h"
+#include "support/Kinds.h"
 
-#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,7 +64,12 @@ public:
   /// Strictly increasing dimension numbers of a tensor of that rank.
   std::vector<int64_t> dimsAttribute(const std::string &name, int64_t rank);
   /// One of the words; its index (0 if there was an error).
-  size_t choiceAttribute(const std::string &name, std::initializer_list<std::string_view> words);
+  size_t choiceAttribute(const std::string &name, const std::vector<std::string_view> &words);
+  /// The name of a value of the enum; its first value if there was an error.
+  template <NamedEnum Enum> Enum nameAttribute(const std::string &name) {
+    constexpr auto &list = EnumNames<Enum>::list;
+    return static_cast<Enum>(1 + choiceAttribute(name, {list.begin(), list.end()}));
+  }
   /// The names of distinct mesh axes; the number of blocks that they count in `blocks`.
   std::vector<std::string> axesAttribute(const std::string &name, int64_t &blocks);
 

@@ -73,20 +73,20 @@ void LocalCollective::runTensor(size_t tensor, size_t rank) {
   }
 }
 
-/// The tensors' cache lines, one tensor after the other, are dealt out in equal blocks. A member
-/// reduces its block and writes the result to everyone: that reads each input once. In place, the
-/// bytes of a block are read by the same member that writes them.
+/// The tensors' cache lines, one tensor after the other, are dealt out in equal parts. A member
+/// reduces its part and writes the result to everyone: that reads each input once. In place, the
+/// bytes of a part are read by the same member that writes them.
 void LocalCollective::allReduce(size_t begin, size_t end) {
   size_t lines = 0;
   for (const CollectiveSpec &spec : specs)
     lines += linesOf(spec);
-  size_t block = (lines + members - 1) / members;
-  size_t blockBegin = std::min(begin * block, lines), blockEnd = std::min(end * block, lines);
+  size_t part = (lines + members - 1) / members;
+  size_t partBegin = std::min(begin * part, lines), partEnd = std::min(end * part, lines);
   size_t first = 0; // the tensor's first line
   for (size_t tensor = 0; tensor < specs.size(); ++tensor) {
     const CollectiveSpec &spec = specs[tensor];
     size_t next = first + linesOf(spec);
-    size_t from = std::max(first, blockBegin), to = std::min(next, blockEnd);
+    size_t from = std::max(first, partBegin), to = std::min(next, partEnd);
     if (from < to) {
       size_t offset = (from - first) * kLineBytes;
       size_t bytes = std::min((to - first) * kLineBytes, spec.input.numBytes()) - offset;

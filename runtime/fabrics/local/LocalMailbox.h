@@ -24,7 +24,7 @@ public:
   using Ticket = Transfers::Ticket;
 
   void report(Ticket ticket, TransferResult result);
-  /// Waits until the transfer was reported or the network aborted.
+  /// Waits until the transfer was reported or the fabric aborted.
   TransferResult wait(Ticket ticket);
   void abort(const Error &reason);
 

@@ -39,8 +39,8 @@ struct Minimum {
   template <typename T> T operator()(T a, T b) const { return ((a < b) | (a != a)) ? a : b; }
 };
 
-/// A chunk of this size stays in the first cache level beside what is read meanwhile.
-constexpr size_t kChunkBytes = 8192;
+/// A tile of this size stays in the first cache level beside what is read meanwhile.
+constexpr size_t kTileBytes = 8192;
 
 /// memcpy with streaming stores.
 void streamBytes(std::byte *to, const std::byte *from, size_t bytes) {
@@ -80,30 +80,30 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
   auto values = [&](size_t input, size_t begin) {
     return reinterpret_cast<const T *>(inputs[input]) + begin;
   };
-  // The result of a chunk is complete before it is written, because outputs may be inputs. It is
+  // The result of a tile is complete before it is written, because outputs may be inputs. It is
   // computed in W and rounded when all operands are in.
   using W = Wide<T>;
-  constexpr size_t chunkElements = kChunkBytes / sizeof(W);
-  alignas(64) W chunk[chunkElements];
-  alignas(64) Result rounded[std::is_same_v<Result, W> ? 1 : chunkElements];
-  for (size_t begin = 0; begin < count; begin += chunkElements) {
-    size_t n = std::min(chunkElements, count - begin);
+  constexpr size_t tileElements = kTileBytes / sizeof(W);
+  alignas(64) W tile[tileElements];
+  alignas(64) Result rounded[std::is_same_v<Result, W> ? 1 : tileElements];
+  for (size_t begin = 0; begin < count; begin += tileElements) {
+    size_t n = std::min(tileElements, count - begin);
     if (inputs.size() == 1) {
-      std::copy_n(values(0, begin), n, chunk);
+      std::copy_n(values(0, begin), n, tile);
     } else {
       const T *a = values(0, begin), *b = values(1, begin);
       for (size_t i = 0; i < n; ++i)
-        chunk[i] = op(static_cast<W>(a[i]), static_cast<W>(b[i]));
+        tile[i] = op(static_cast<W>(a[i]), static_cast<W>(b[i]));
     }
     for (size_t input = 2; input < inputs.size(); ++input) {
       const T *next = values(input, begin);
       for (size_t i = 0; i < n; ++i)
-        chunk[i] = op(chunk[i], static_cast<W>(next[i]));
+        tile[i] = op(tile[i], static_cast<W>(next[i]));
     }
-    const void *result = chunk;
+    const void *result = tile;
     if constexpr (!std::is_same_v<Result, W>) {
       for (size_t i = 0; i < n; ++i)
-        rounded[i] = Result(chunk[i]);
+        rounded[i] = Result(tile[i]);
       result = rounded;
     }
     for (std::byte *output : outputs)
@@ -113,21 +113,21 @@ void reduceWith(Op op, std::span<const std::byte *const> inputs,
 }
 
 template <typename T, typename Result = T>
-void reduceAs(Reduction reduction, std::span<const std::byte *const> inputs,
+void reduceAs(ReductionKind reduction, std::span<const std::byte *const> inputs,
               std::span<std::byte *const> outputs, size_t count, Store store) {
   switch (reduction) {
-  case Reduction::Sum:
+  case ReductionKind::Sum:
     return reduceWith<T, Result>(Add(), inputs, outputs, count, store);
-  case Reduction::Max:
+  case ReductionKind::Max:
     return reduceWith<T, Result>(Maximum(), inputs, outputs, count, store);
-  case Reduction::Min:
+  case ReductionKind::Min:
     return reduceWith<T, Result>(Minimum(), inputs, outputs, count, store);
   }
 }
 
 } // namespace
 
-void reduceElements(Reduction reduction, DType inputType, DType outputType,
+void reduceElements(ReductionKind reduction, DType inputType, DType outputType,
                     std::span<const std::byte *const> inputs, std::span<std::byte *const> outputs,
                     size_t count, Store store) {
   switch (inputType) {
@@ -156,11 +156,11 @@ void reduceElements(Reduction reduction, DType inputType, DType outputType,
 
 void copyToAll(const std::byte *input, std::span<std::byte *const> outputs, size_t bytes,
                Store store) {
-  // Several outputs take a piece each while it is in the cache, so that the input is read once.
-  size_t piece = outputs.size() > 1 ? kChunkBytes : bytes;
-  for (size_t begin = 0; begin < bytes; begin += piece)
+  // Several outputs take a tile each while it is in the cache, so that the input is read once.
+  size_t tile = outputs.size() > 1 ? kTileBytes : bytes;
+  for (size_t begin = 0; begin < bytes; begin += tile)
     for (std::byte *output : outputs)
-      storeBytes(output + begin, input + begin, std::min(piece, bytes - begin), store);
+      storeBytes(output + begin, input + begin, std::min(tile, bytes - begin), store);
 }
 
 void finishStores() {

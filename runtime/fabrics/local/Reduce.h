@@ -22,7 +22,7 @@ enum class Store { Cached, Streaming };
 /// outputs. Elements of 16 bits are combined in f32 and the result is rounded once. An output may
 /// equal one of the inputs. The element type is not Bool. Outputs have that of the inputs, or one
 /// of the two is F32 and the other of 16 bits.
-void reduceElements(Reduction reduction, DType inputType, DType outputType,
+void reduceElements(ReductionKind reduction, DType inputType, DType outputType,
                     std::span<const std::byte *const> inputs, std::span<std::byte *const> outputs,
                     size_t count, Store store);
 

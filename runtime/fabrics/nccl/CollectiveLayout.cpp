@@ -65,7 +65,7 @@ ncclDataType_t plainType(DType dtype) {
 void setReduction(CollectiveLayout &layout, const CollectiveSpec &spec) {
   DType dtype = spec.input.dtype;
   bool is16Bits = byteWidth(dtype) == 2;
-  if (spec.reduction == Reduction::Sum) {
+  if (spec.reduction == ReductionKind::Sum) {
     layout.reduction = ncclSum;
     if (!is16Bits)
       return;
@@ -74,7 +74,7 @@ void setReduction(CollectiveLayout &layout, const CollectiveSpec &spec) {
     layout.width = 4;
     return;
   }
-  bool isMax = spec.reduction == Reduction::Max;
+  bool isMax = spec.reduction == ReductionKind::Max;
   layout.reduction = isMax ? ncclMax : ncclMin;
   if (!isFloat(dtype))
     return;

@@ -28,7 +28,7 @@ MaybeError NcclTransfers::prepare(int64_t peer, bool sends) {
   Expected<std::unique_ptr<Queue>> queue = memory.openQueue(QueueKind::Communication);
   if (!queue)
     return queue.error();
-  Channel &channel = channels[{peer, sends}];
+  ChannelState &channel = channels[{peer, sends}];
   channel.pair = sends ? world->openPair(device, peer) : world->openPair(peer, device);
   channel.queue = std::move(*queue);
   channel.rank = sends ? 0 : 1;

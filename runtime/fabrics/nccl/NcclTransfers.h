@@ -48,7 +48,7 @@ protected:
 
 private:
   /// This device's end of all messages in one direction between it and a peer.
-  struct Channel {
+  struct ChannelState {
     std::shared_ptr<NcclGroup> pair;
     std::unique_ptr<Queue> queue;
     size_t rank = 0;
@@ -65,7 +65,7 @@ private:
     void end() const;
 
     const NcclTransfers &owner;
-    Channel *channel = nullptr;
+    ChannelState *channel = nullptr;
     std::vector<TransferTensor> tensors;
     std::unique_ptr<Event> started, ended; // on queues
     Ticket ticket = 0;
@@ -97,7 +97,7 @@ private:
   Watch watch{*this};
   std::list<Message> messages;
   /// By peer and direction. Last: their queues end before what they use.
-  std::map<std::pair<int64_t, bool>, Channel> channels;
+  std::map<std::pair<int64_t, bool>, ChannelState> channels;
 };
 
 } // namespace dtc::runtime::nccl

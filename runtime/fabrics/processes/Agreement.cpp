@@ -49,13 +49,13 @@ struct Tree {
   int64_t root, count, place, lowest;
 };
 
-int64_t combine(Reduction reduction, int64_t a, int64_t b) {
+int64_t combine(ReductionKind reduction, int64_t a, int64_t b) {
   switch (reduction) {
-  case Reduction::Sum:
+  case ReductionKind::Sum:
     return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  case Reduction::Max:
+  case ReductionKind::Max:
     return std::max(a, b);
-  case Reduction::Min:
+  case ReductionKind::Min:
     return std::min(a, b);
   }
   return a;
@@ -107,7 +107,7 @@ Expected<std::string> broadcast(Messages &messages, int64_t from, std::string by
   return bytes;
 }
 
-Expected<int64_t> agree(Messages &messages, Reduction reduction, int64_t value) {
+Expected<int64_t> agree(Messages &messages, ReductionKind reduction, int64_t value) {
   messages.beginAgreement();
   if (MaybeError error = messages.failure())
     return *error;

@@ -20,7 +20,7 @@ inline constexpr int64_t kAgreementTags = 2;
 
 /// What all processes give, reduced, along a binomial tree. All call it and what follows in the
 /// same order, each from one thread at a time. Sums wrap.
-Expected<int64_t> agree(Messages &messages, Reduction reduction, int64_t value);
+Expected<int64_t> agree(Messages &messages, ReductionKind reduction, int64_t value);
 /// In process 0, what each process gives, in their order; in the others, which do not wait for it,
 /// nothing. Along a binomial tree.
 Expected<std::vector<double>> gather(Messages &messages, double value);

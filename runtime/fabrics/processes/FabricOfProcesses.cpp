@@ -17,7 +17,7 @@ FabricOfProcesses::FabricOfProcesses(const Mesh &mesh, std::shared_ptr<Messages>
       network(std::move(messages)),
       processOfDevice(placeDevices(mesh.numDevices(), network ? network->numProcesses() : 1)) {}
 
-Expected<int64_t> FabricOfProcesses::agree(Reduction reduction, int64_t value) {
+Expected<int64_t> FabricOfProcesses::agree(ReductionKind reduction, int64_t value) {
   Expected<int64_t> agreed = value;
   if (network)
     agreed = runtime::agree(*network, reduction, value);

@@ -27,7 +27,7 @@ public:
     return processOfDevice[static_cast<size_t>(device)];
   }
 
-  Expected<int64_t> agree(Reduction reduction, int64_t value) override;
+  Expected<int64_t> agree(ReductionKind reduction, int64_t value) override;
   Expected<std::string> broadcast(int64_t from, std::string bytes) override;
 
 protected:

@@ -186,7 +186,7 @@ Expected<double> measureAllReduce(Messages &messages, const LinkCheckOptions &op
   int rounds = options.bandwidthRounds;
   // The first round is not counted.
   for (int round = 0; round <= rounds; ++round) {
-    if (Expected<int64_t> met = agree(messages, Reduction::Max, 0); !met)
+    if (Expected<int64_t> met = agree(messages, ReductionKind::Max, 0); !met)
       return met.error();
     Clock::time_point begin = Clock::now();
     if (MaybeError error = collective.run({&spec, 1}, {&own, 1}))
@@ -196,7 +196,7 @@ Expected<double> measureAllReduce(Messages &messages, const LinkCheckOptions &op
       seconds.push_back(taken);
       continue;
     }
-    Expected<int64_t> fewest = agree(messages, Reduction::Min, roundsInTime(rounds, taken));
+    Expected<int64_t> fewest = agree(messages, ReductionKind::Min, roundsInTime(rounds, taken));
     if (!fewest)
       return fewest.error();
     rounds = static_cast<int>(*fewest);
@@ -205,7 +205,7 @@ Expected<double> measureAllReduce(Messages &messages, const LinkCheckOptions &op
     return Error{fmt::format("an all-reduce of {} ones has given {}", messages.numProcesses(),
                              output.back())};
   Expected<int64_t> longest =
-      agree(messages, Reduction::Max, static_cast<int64_t>(medianOf(seconds) * 1e9));
+      agree(messages, ReductionKind::Max, static_cast<int64_t>(medianOf(seconds) * 1e9));
   return longest ? Expected<double>(static_cast<double>(*longest) * 1e-9) : longest.error();
 }
 

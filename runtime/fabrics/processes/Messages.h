@@ -1,4 +1,4 @@
-//===- Messages.h - Bytes between processes --------------------------------===//
+//===- Messages.h - Bytes between processes -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -42,15 +42,15 @@ public:
   /// Whether all bytes of all messages have moved; the batch is then empty. An error names the
   /// process at the other end.
   virtual Expected<bool> isDone() = 0;
-  /// Waits for isDone(), awake at first, and gives up when the network has been aborted.
+  /// Waits for isDone(), awake at first, and gives up when the fabric has been aborted.
   MaybeError wait();
 
-  /// Gives up receiving what has not come. The network has been aborted. Returns false if memory of
+  /// Gives up receiving what has not come. The fabric has been aborted. Returns false if memory of
   /// a message may still be written to, which then has to stay.
   virtual bool cancel() = 0;
 
 protected:
-  /// The reason for which the network has been aborted.
+  /// The reason for which the fabric has been aborted.
   virtual MaybeError failure() const = 0;
 };
 

@@ -25,7 +25,7 @@ std::string hostName() {
 Expected<bool> Processes::any(bool holds) const {
   if (!areSeveral())
     return holds;
-  Expected<int64_t> agreed = agree(*messages, Reduction::Max, holds ? 1 : 0);
+  Expected<int64_t> agreed = agree(*messages, ReductionKind::Max, holds ? 1 : 0);
   if (!agreed)
     return agreed.error();
   return *agreed != 0;

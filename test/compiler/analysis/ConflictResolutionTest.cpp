@@ -1,4 +1,4 @@
-//===- ConflictResolutionTest.cpp - Agreement and conflicts, without IR -----===//
+//===- ConflictResolutionTest.cpp - Agreement and conflicts, without IR ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -25,7 +25,7 @@ struct Product : testing::Test {
   enum { B, I, O };
   ShardingRule rule;
   Product() {
-    rule.addFactor(8), rule.addFactor(4, FactorReduction::Sum), rule.addFactor(16);
+    rule.addFactor(8), rule.addFactor(4, ReductionKind::Sum), rule.addFactor(16);
     rule.operands = {{{B}, {I}}, {{I}, {O}}};
     rule.results = {{{B}, {O}}};
   }
@@ -197,7 +197,7 @@ TEST_F(Product, WhereNothingIsPossibleTheFirstFullestSplitIsTaken) {
 }
 
 /// Sums of equal tensors that lie differently.
-TEST_F(Product, TiesGoToTheFirstWish) {
+TEST_F(Product, TiesGoToTheFirstRequest) {
   rule = {};
   rule.addFactor(8), rule.addFactor(8);
   rule.operands = {{{0}, {1}}, {{0}, {1}}};
@@ -246,20 +246,20 @@ TEST(ConflictResolution, TooManyCombinationsAreMergedByWeight) {
 
 TEST_F(Product, SummedFactorsLeavePartialAxes) {
   EXPECT_EQ(*producedLayout(mesh, rule, rule.results[0], {{x}, {z, y}, {}}),
-            (Layout{{{x}, {}}, {y, z}, dist::ReductionKind::Sum}));
-  rule.factors[I].reduction = FactorReduction::Max;
+            (Layout{{{x}, {}}, {y, z}, ReductionKind::Sum}));
+  rule.factors[I].reduction = ReductionKind::Max;
   EXPECT_EQ(*producedLayout(mesh, rule, rule.results[0], {{}, {y}, {}}),
-            (Layout{{{}, {}}, {y}, dist::ReductionKind::Max}));
-  rule.factors[I].reduction = FactorReduction::Min;
+            (Layout{{{}, {}}, {y}, ReductionKind::Max}));
+  rule.factors[I].reduction = ReductionKind::Min;
   EXPECT_EQ(*producedLayout(mesh, rule, rule.results[0], {{}, {y}, {}}),
-            (Layout{{{}, {}}, {y}, dist::ReductionKind::Min}));
+            (Layout{{{}, {}}, {y}, ReductionKind::Min}));
 }
 
 TEST_F(Product, OneValueIsNotASumAndAMaximum) {
-  unsigned extra = rule.addFactor(4, FactorReduction::Max);
+  unsigned extra = rule.addFactor(4, ReductionKind::Max);
   EXPECT_FALSE(producedLayout(mesh, rule, rule.results[0], {{}, {y}, {}, {x}}));
   EXPECT_TRUE(producedLayout(mesh, rule, rule.results[0], {{}, {}, {}, {x}}));
-  rule.factors[extra].reduction = FactorReduction::Sum;
+  rule.factors[extra].reduction = ReductionKind::Sum;
   EXPECT_EQ(producedLayout(mesh, rule, rule.results[0], {{}, {y}, {}, {x}})->partial,
             AxisList({x, y}));
 }

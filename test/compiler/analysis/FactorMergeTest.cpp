@@ -17,7 +17,7 @@ struct FactorMerge : testing::Test {
   ShardingRule rule;
   FactorMerge() {
     unsigned b = rule.addFactor(8), s = rule.addFactor(4),
-             d = rule.addFactor(6, FactorReduction::Sum), f = rule.addFactor(12);
+             d = rule.addFactor(6, ReductionKind::Sum), f = rule.addFactor(12);
     rule.operands = {{{b}, {s}, {d}}, {{d}, {f}}};
     rule.results = {{{b}, {s}, {f}}};
   }

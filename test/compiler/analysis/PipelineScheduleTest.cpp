@@ -195,7 +195,7 @@ TEST(PipelineSchedule, TightLimitsLeaveAPlaceForEachChunk) {
   for (int chunks = 2; chunks <= 4; ++chunks) {
     ScheduleRule rule = *findScheduleRule("interleaved");
     rule.inFlight = [](const PipelineShape &shape, int) { return shape.chunks; };
-    rule.rank = [](const PipelineShape &, const PipelineUnit &unit) -> std::array<int, 2> {
+    rule.unitPriority = [](const PipelineShape &, const PipelineUnit &unit) -> std::array<int, 2> {
       return {unit.stage};
     };
     PipelineSchedule schedule = buildSchedule({4, chunks, 8}, rule);

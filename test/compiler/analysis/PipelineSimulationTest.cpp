@@ -161,10 +161,10 @@ class UnitTimes {
 public:
   explicit UnitTimes(const PipelineShape &shape)
       : shape(shape), units(size_t(3) * shape.stages() * shape.microbatches) {}
-  TimedUnit &at(UnitKind kind, int stage, int microbatch) {
-    return units[(size_t(kind) * shape.stages() + stage) * shape.microbatches + microbatch];
+  TimedUnit &at(StagePass kind, int stage, int microbatch) {
+    return units[(indexOf(kind) * shape.stages() + stage) * shape.microbatches + microbatch];
   }
-  const TimedUnit &at(UnitKind kind, int stage, int microbatch) const {
+  const TimedUnit &at(StagePass kind, int stage, int microbatch) const {
     return const_cast<UnitTimes *>(this)->at(kind, stage, microbatch);
   }
 
@@ -181,7 +181,7 @@ static UnitTimes checkUnits(const PipelineSchedule &schedule,
                             const PipelineSimulation &simulation) {
   UnitTimes times(schedule.shape);
   size_t count = 0;
-  std::map<std::pair<UnitKind, int>, int> next;
+  std::map<std::pair<StagePass, int>, int> next;
   for (int device = 0; device < schedule.shape.devices; ++device) {
     const std::vector<PipelineUnit> &order = schedule.orders[device];
     EXPECT_EQ(order.size(), simulation.times[device].size());
@@ -205,7 +205,7 @@ static UnitTimes checkUnits(const PipelineSchedule &schedule,
 /// What a unit needs has ended, and has come over, before it starts.
 static void checkDependencies(const PipelineSchedule &schedule, const std::vector<StageEdge> &links,
                               const UnitTimes &times) {
-  auto check = [&](UnitKind fromKind, int from, UnitKind toKind, int to, double seconds) {
+  auto check = [&](StagePass fromKind, int from, StagePass toKind, int to, double seconds) {
     if (schedule.device(from) == schedule.device(to))
       seconds = 0;
     for (int i = 0; i < schedule.shape.microbatches; ++i)
@@ -213,13 +213,13 @@ static void checkDependencies(const PipelineSchedule &schedule, const std::vecto
           << "microbatch " << i << " from stage " << from << " to " << to;
   };
   for (int stage = 0; stage < schedule.shape.stages(); ++stage) {
-    check(UnitKind::Forward, stage, UnitKind::Backward, stage, 0);
+    check(StagePass::Forward, stage, StagePass::Backward, stage, 0);
     if (schedule.splitsWeight)
-      check(UnitKind::Backward, stage, UnitKind::Weight, stage, 0);
+      check(StagePass::Backward, stage, StagePass::Weight, stage, 0);
   }
   for (const StageEdge &link : links) {
-    check(UnitKind::Forward, link.from, UnitKind::Forward, link.to, link.seconds);
-    check(UnitKind::Backward, link.to, UnitKind::Backward, link.from, link.seconds);
+    check(StagePass::Forward, link.from, StagePass::Forward, link.to, link.seconds);
+    check(StagePass::Backward, link.to, StagePass::Backward, link.from, link.seconds);
   }
 }
 

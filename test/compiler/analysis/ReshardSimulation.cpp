@@ -159,7 +159,7 @@ Block Simulation::expected(const Layout &layout, const Coordinates &at) const {
 }
 
 std::string Simulation::step(const ReshardStep &step) {
-  if (step.kind != ReshardStep::Slice)
+  if (step.collective)
     for (unsigned axis : step.axes)
       if (mesh.isTemporal(axis))
         return "a collective over a temporal axis";
@@ -174,25 +174,26 @@ std::string Simulation::step(const ReshardStep &step) {
       return whole.range(dim, 0, step.splitSize * group)
           .range(dim, own * step.splitSize, step.splitSize);
     };
-    switch (step.kind) {
-    case ReshardStep::Slice:
+    if (!step.collective) {
       next.push_back(part(inputs[own], step.dim));
-      break;
-    case ReshardStep::AllReduce:
+      continue;
+    }
+    switch (*step.collective) {
+    case CollectiveKind::AllReduce:
       next.push_back(Block::sum(inputs));
       break;
-    case ReshardStep::ReduceScatter:
+    case CollectiveKind::ReduceScatter:
       next.push_back(part(Block::sum(inputs), step.dim));
       break;
-    case ReshardStep::AllGather:
+    case CollectiveKind::AllGather:
       next.push_back(Block::concatenate(inputs, step.dim).range(step.dim, 0, step.gatheredSize));
       break;
-    case ReshardStep::AllToAll:
+    case CollectiveKind::AllToAll:
       for (Block &input : inputs)
         input = part(input, step.splitDim);
       next.push_back(Block::concatenate(inputs, step.dim).range(step.dim, 0, step.gatheredSize));
       break;
-    case ReshardStep::Permute: {
+    case CollectiveKind::Permute: {
       AxisList axes = step.axes, sources = step.sourceAxes;
       llvm::sort(axes);
       llvm::sort(sources);

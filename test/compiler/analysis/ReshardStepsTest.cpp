@@ -25,12 +25,14 @@ static std::vector<ReshardStep> steps(llvm::ArrayRef<int64_t> shape, const Layou
   return plan ? std::vector(plan->steps.begin(), plan->steps.end()) : std::vector<ReshardStep>();
 }
 
-using Kinds = std::vector<ReshardStep::Kind>;
+/// Of the steps; none stands for a slice.
+using Kinds = std::vector<std::optional<CollectiveKind>>;
+static constexpr std::optional<CollectiveKind> kSlice = std::nullopt;
 
 static Kinds kinds(llvm::ArrayRef<int64_t> shape, const Layout &from, const Layout &to) {
   Kinds result;
   for (const ReshardStep &step : steps(shape, from, to))
-    result.push_back(step.kind);
+    result.push_back(step.collective);
   return result;
 }
 
@@ -61,11 +63,11 @@ TEST(ReshardSteps, Nothing) {
 }
 
 TEST(ReshardSteps, OneStep) {
-  EXPECT_EQ(kinds(kMatrix, {{{}, {}}}, {{{0, 1}, {}}}), Kinds({ReshardStep::Slice}));
-  EXPECT_EQ(kinds(kMatrix, {{{0}, {}}}, {{{}, {}}}), Kinds({ReshardStep::AllGather}));
-  EXPECT_EQ(kinds(kMatrix, {{{0}, {}}}, {{{}, {0}}}), Kinds({ReshardStep::AllToAll}));
-  EXPECT_EQ(kinds(kMatrix, {{{}, {}}, {0}}, {{{0}, {}}}), Kinds({ReshardStep::ReduceScatter}));
-  EXPECT_EQ(kinds({}, {{}, {0}}, {{}}), Kinds({ReshardStep::AllReduce}));
+  EXPECT_EQ(kinds(kMatrix, {{{}, {}}}, {{{0, 1}, {}}}), Kinds({kSlice}));
+  EXPECT_EQ(kinds(kMatrix, {{{0}, {}}}, {{{}, {}}}), Kinds({CollectiveKind::AllGather}));
+  EXPECT_EQ(kinds(kMatrix, {{{0}, {}}}, {{{}, {0}}}), Kinds({CollectiveKind::AllToAll}));
+  EXPECT_EQ(kinds(kMatrix, {{{}, {}}, {0}}, {{{0}, {}}}), Kinds({CollectiveKind::ReduceScatter}));
+  EXPECT_EQ(kinds({}, {{}, {0}}, {{}}), Kinds({CollectiveKind::AllReduce}));
 }
 
 TEST(ReshardSteps, SizesOfShards) {
@@ -74,7 +76,7 @@ TEST(ReshardSteps, SizesOfShards) {
   step = steps({7}, {{{0}}}, {{{}}}).front();
   EXPECT_EQ(step.gatheredSize, 7);
   step = steps({7, 4001}, {{{0}, {}}}, {{{}, {0}}}).front();
-  EXPECT_EQ(step.kind, ReshardStep::AllToAll);
+  EXPECT_EQ(step.collective, CollectiveKind::AllToAll);
   EXPECT_EQ(step.gatheredSize, 7);
   EXPECT_EQ(step.splitSize, 2001);
   EXPECT_EQ((Layout{{{0, 1}, {2}}}).localShape(kMesh, {7, 4}), (llvm::SmallVector<int64_t>{2, 2}));
@@ -84,10 +86,10 @@ TEST(ReshardSteps, SizesOfShards) {
 
 /// Blocks of blocks that are padded are not contiguous: rank 2 of {x, z} on 5 elements starts at 3.
 TEST(ReshardSteps, PaddedDimensionsAreSplitAxisByAxis) {
-  EXPECT_EQ(kinds({5}, {{{}}}, {{{0, 2}}}), Kinds({ReshardStep::Slice, ReshardStep::Slice}));
-  EXPECT_EQ(kinds({6}, {{{}}}, {{{1, 0}}}), Kinds({ReshardStep::Slice}));
+  EXPECT_EQ(kinds({5}, {{{}}}, {{{0, 2}}}), Kinds({kSlice, kSlice}));
+  EXPECT_EQ(kinds({6}, {{{}}}, {{{1, 0}}}), Kinds({kSlice}));
   // 7 elements over x are blocks of 4, which z divides.
-  EXPECT_EQ(kinds({7}, {{{}}}, {{{0, 2}}}), Kinds({ReshardStep::Slice}));
+  EXPECT_EQ(kinds({7}, {{{}}}, {{{0, 2}}}), Kinds({kSlice}));
   std::vector<ReshardStep> gathers = steps({5}, {{{0, 2}}}, {{{}}});
   ASSERT_EQ(gathers.size(), 2u);
   EXPECT_EQ(gathers[0].axes, AxisList{2});
@@ -97,31 +99,31 @@ TEST(ReshardSteps, PaddedDimensionsAreSplitAxisByAxis) {
 }
 
 TEST(ReshardSteps, APartialAxisMayStay) {
-  EXPECT_EQ(kinds({1}, {{{}}, {0, 1}}, {{{}}, {0}}), Kinds({ReshardStep::AllReduce}));
+  EXPECT_EQ(kinds({1}, {{{}}, {0, 1}}, {{{}}, {0}}), Kinds({CollectiveKind::AllReduce}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{}}}, {{{}}, {0}}));
 }
 
 TEST(ReshardSteps, SumsAreScatteredWhereTheyAreNeededInParts) {
   EXPECT_EQ(kinds(kMatrix, {{{}, {}}, {0}}, {{{1, 0}, {}}}),
-            Kinds({ReshardStep::Slice, ReshardStep::ReduceScatter}));
+            Kinds({kSlice, CollectiveKind::ReduceScatter}));
 }
 
 TEST(ReshardSteps, AMovedAxisIsExchanged) {
-  EXPECT_EQ(kinds(kMatrix, {{{0, 1}, {}}}, {{{0}, {1}}}), Kinds({ReshardStep::AllToAll}));
+  EXPECT_EQ(kinds(kMatrix, {{{0, 1}, {}}}, {{{0}, {1}}}), Kinds({CollectiveKind::AllToAll}));
   std::vector<ReshardStep> both = steps(kMatrix, {{{0, 1}, {}}}, {{{}, {0, 1}}});
   ASSERT_EQ(both.size(), 1u);
-  EXPECT_EQ(both[0].kind, ReshardStep::AllToAll);
+  EXPECT_EQ(both[0].collective, CollectiveKind::AllToAll);
   EXPECT_EQ(both[0].axes, (AxisList{0, 1}));
 }
 
 TEST(ReshardSteps, OtherOrdersArePermuted) {
   std::vector<ReshardStep> swap = steps(kVector, {{{0, 1}}}, {{{1, 0}}});
   ASSERT_EQ(swap.size(), 1u);
-  EXPECT_EQ(swap[0].kind, ReshardStep::Permute);
+  EXPECT_EQ(swap[0].collective, CollectiveKind::Permute);
   EXPECT_EQ(swap[0].axes, (AxisList{0, 1}));
   EXPECT_EQ(swap[0].sourceAxes, (AxisList{1, 0}));
-  EXPECT_EQ(kinds(kMatrix, {{{0}, {2}}}, {{{2}, {0}}}), Kinds({ReshardStep::Permute}));
-  EXPECT_EQ(kinds(kVector, {{{0}}}, {{{2}}}), Kinds({ReshardStep::Permute}));
+  EXPECT_EQ(kinds(kMatrix, {{{0}, {2}}}, {{{2}, {0}}}), Kinds({CollectiveKind::Permute}));
+  EXPECT_EQ(kinds(kVector, {{{0}}}, {{{2}}}), Kinds({CollectiveKind::Permute}));
   // The axis between two that change places stays where it is.
   std::vector<ReshardStep> around = steps(kVector, {{{0, 1, 2}}}, {{{2, 1, 0}}});
   ASSERT_EQ(around.size(), 1u);
@@ -144,20 +146,20 @@ TEST(ReshardSteps, CopiesShareTheWork) {
   auto plan = findReshardSteps(mesh, kBytes, kVector, {{{}}, {1}}, {{{}}});
   ASSERT_TRUE(plan);
   ASSERT_FALSE(plan->steps.empty());
-  EXPECT_EQ(plan->steps.front().kind, ReshardStep::Slice);
+  EXPECT_EQ(plan->steps.front().collective, kSlice);
   double simple =
       dtc::collectiveTime(CollectiveKind::AllReduce, 4. * (12 << 20), mesh.groupOver({1})).seconds;
   EXPECT_LT(plan->seconds, .7 * simple);
 }
 
 TEST(ReshardSteps, TimeIsOnlySliced) {
-  EXPECT_EQ(kinds(kVector, {{{0}}}, {{{0, 3}}}), Kinds({ReshardStep::Slice}));
+  EXPECT_EQ(kinds(kVector, {{{0}}}, {{{0, 3}}}), Kinds({kSlice}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{0, 3}}}, {{{0}}}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{}}, {3}}, {{{}}}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{}}, {3}}, {{{3}}}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{0, 3}}}, {{{3}}}));
   // What one microbatch has can still change hands.
-  EXPECT_EQ(kinds(kVector, {{{0, 3}}}, {{{2, 3}}}), Kinds({ReshardStep::Permute}));
+  EXPECT_EQ(kinds(kVector, {{{0, 3}}}, {{{2, 3}}}), Kinds({CollectiveKind::Permute}));
 }
 
 TEST(ReshardSteps, AxesOfSizeOneNeedNoStep) {

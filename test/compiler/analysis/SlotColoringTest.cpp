@@ -106,7 +106,7 @@ static std::vector<std::vector<SlotInterval>> keptOn(const PipelineSchedule &sch
   for (size_t place = 0; place < schedule.orders[device].size(); ++place) {
     const PipelineUnit &unit = schedule.orders[device][place];
     SlotInterval &interval = kept[unit.stage][unit.microbatch];
-    interval.first = unit.kind == UnitKind::Forward ? int(place) : interval.first;
+    interval.first = unit.kind == StagePass::Forward ? int(place) : interval.first;
     interval.last = int(place);
   }
   return kept;

@@ -103,18 +103,18 @@ static std::vector<int> findMostEven(const StagePartitionProblem &problem,
     // Up to here all are alike, so any tells what is left.
     const Candidate &any = best[0];
     int end = stage + 1 < problem.stages ? any.firstOps[stage + 1] : int(problem.seconds.size());
-    std::vector<double> pieces;
+    std::vector<double> indivisible;
     for (int op = 0; op < end; ++op) {
       if (op == 0 || problem.mayCut[op])
-        pieces.push_back(0);
-      pieces.back() += problem.seconds[op];
+        indivisible.push_back(0);
+      indivisible.back() += problem.seconds[op];
     }
-    std::sort(pieces.rbegin(), pieces.rend());
+    std::sort(indivisible.rbegin(), indivisible.rend());
     double left = std::accumulate(any.seconds.begin(), any.seconds.begin() + stage + 1, 0.);
     int parts = stage + 1;
-    for (double piece : pieces)
-      if (piece * parts > left) {
-        left -= piece;
+    for (double seconds : indivisible)
+      if (seconds * parts > left) {
+        left -= seconds;
         --parts;
       }
     auto key = [&](const Candidate &c) {

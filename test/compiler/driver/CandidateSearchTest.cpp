@@ -1,4 +1,4 @@
-//===- CandidateSearchTest.cpp - Tests of the search for a candidate -----------===//
+//===- CandidateSearchTest.cpp - Tests of the search for a candidate ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -108,13 +108,13 @@ void Sweep::run(int steps) {
 namespace {
 struct SweepCase {
   SearchedModel model;
-  const char *layout;
+  const char *strategy;
   bool roofline = false; ///< bytes count as well as floating point operations
   int firstLimit = 0;    ///< the first of the limits at which a plan is demanded
 };
 
 void PrintTo(const SweepCase &each, std::ostream *os) {
-  *os << each.model.name << " " << each.layout << (each.roofline ? " roofline" : "");
+  *os << each.model.name << " " << each.strategy << (each.roofline ? " roofline" : "");
 }
 
 class RecomputeAuto : public testing::TestWithParam<SweepCase> {};
@@ -125,7 +125,7 @@ class RecomputeAuto : public testing::TestWithParam<SweepCase> {};
 TEST_P(RecomputeAuto, UsesTheMemoryThatThereIs) {
   constexpr int kLimits = 7, kBounds = 160;
   constexpr double kTolerance = 0.03;
-  CompileOptions options = searchedLayout(GetParam().layout);
+  CompileOptions options = searchedStrategy(GetParam().strategy);
   if (!GetParam().roofline) {
     // So slow that nothing else takes time.
     options.deviceFlops = 1e6;
@@ -175,14 +175,14 @@ TEST_P(RecomputeAuto, UsesTheMemoryThatThereIs) {
 
 static std::string sweepName(const testing::TestParamInfo<SweepCase> &info) {
   std::string name = info.param.model.name;
-  for (char c : std::string("_") + info.param.layout)
+  for (char c : std::string("_") + info.param.strategy)
     if (c != '=')
       name += isalnum(c) ? c : '_';
   return name + (info.param.roofline ? "_roofline" : "");
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Layouts, RecomputeAuto,
+    Strategies, RecomputeAuto,
     testing::Values(SweepCase{kGpt2, ""}, SweepCase{kGpt2, "", true}, SweepCase{kLlama, ""},
                     // One layer for each device: its recomputation is what makes the peak.
                     SweepCase{kGpt2, "pp=2 m=4"}, SweepCase{kGpt2, "pp=2 m=4", true},
@@ -199,10 +199,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 // What selective or full fits, auto fits too.
 TEST(RecomputeAutoLimits, MeetsWhatOtherModesMeet) {
-  for (const char *layout : {"", "pp=2", "pp=2 m=4", "dp=2 m=2 zero=3"})
+  for (const char *strategy : {"", "pp=2", "pp=2 m=4", "dp=2 m=2 zero=3"})
     for (Recompute mode : {Recompute::Selective, Recompute::Full}) {
-      SCOPED_TRACE(std::string(layout) + " " + wordOf(mode));
-      CompileOptions options = searchedLayout(layout);
+      SCOPED_TRACE(std::string(strategy) + " " + wordOf(mode));
+      CompileOptions options = searchedStrategy(strategy);
       options.recompute = mode;
       auto fixed = compileModel(kGpt2, options);
       ASSERT_TRUE(fixed);
@@ -216,8 +216,8 @@ TEST(RecomputeAutoLimits, MeetsWhatOtherModesMeet) {
 
 // With room for everything nothing is recomputed.
 TEST(RecomputeAutoLimits, KeepsAllThatFits) {
-  for (const char *layout : {"", "pp=2 m=4 schedule=zb-v"}) {
-    CompileOptions options = searchedLayout(layout);
+  for (const char *strategy : {"", "pp=2 m=4 schedule=zb-v"}) {
+    CompileOptions options = searchedStrategy(strategy);
     auto all = lowerModel(kLlama, options);
     ASSERT_TRUE(all);
     options.recompute = Recompute::Auto;
@@ -243,9 +243,9 @@ TEST(ScheduleAuto, IsTheFastestThatFits) {
     int64_t arena;
     double seconds;
   };
-  for (const char *layout : {"pp=2 m=4", "pp=3 m=6", "pp=2,dp=2 m=4 zero=1"}) {
-    SCOPED_TRACE(layout);
-    CompileOptions options = searchedLayout(layout);
+  for (const char *strategy : {"pp=2 m=4", "pp=3 m=6", "pp=2,dp=2 m=4 zero=1"}) {
+    SCOPED_TRACE(strategy);
+    CompileOptions options = searchedStrategy(strategy);
     std::vector<Tried> all;
     for (const char *schedule : {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}) {
       options.schedule = schedule;
@@ -282,12 +282,12 @@ TEST(ScheduleAuto, IsTheFastestThatFits) {
 }
 
 TEST(CandidateSearch, HasTheSameBytesTwice) {
-  for (const char *layout :
+  for (const char *strategy :
        {"pp=2 m=4 schedule=auto", "dp=2 m=2 zero=3 recompute=auto limit=1300000",
         "pp=2 m=4 schedule=auto recompute=auto limit=1600000"}) {
-    SCOPED_TRACE(layout);
-    auto first = compileModel(kDeepLlama, searchedLayout(layout));
-    auto second = compileModel(kDeepLlama, searchedLayout(layout));
+    SCOPED_TRACE(strategy);
+    auto first = compileModel(kDeepLlama, searchedStrategy(strategy));
+    auto second = compileModel(kDeepLlama, searchedStrategy(strategy));
     ASSERT_TRUE(first && second);
     EXPECT_EQ(serializePlan(*first), serializePlan(*second));
   }
@@ -310,10 +310,10 @@ static std::vector<std::string> linesAfter(const std::string &text, llvm::String
 
 // The numbers of the message are those of the plan, and of the plan with the change.
 TEST(MemoryLimit, SaysWhatIsTrue) {
-  for (const char *layout : {"", "dp=2", "dp=2 m=2", "pp=2 m=4", "dp=2 zero=2"})
+  for (const char *strategy : {"", "dp=2", "dp=2 m=2", "pp=2 m=4", "dp=2 zero=2"})
     for (double share : {0.7, 0.05}) {
-      SCOPED_TRACE(std::string(layout) + ", limit " + std::to_string(share) + " of the need");
-      CompileOptions options = searchedLayout(layout);
+      SCOPED_TRACE(std::string(strategy) + ", limit " + std::to_string(share) + " of the need");
+      CompileOptions options = searchedStrategy(strategy);
       auto plan = compileModel(kDeepLlama, options);
       ASSERT_TRUE(plan);
       options.memoryLimit = int64_t(share * double(arenaOf(*plan)));

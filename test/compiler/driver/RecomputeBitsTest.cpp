@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Trains small models with nothing recomputed and with each way to recompute, on the same
-// layout and the same path through the compiler, and compares losses, norms and parameters bit by
+// strategy and the same path through the compiler, and compares losses, norms and parameters bit by
 // bit.
 //
 //===----------------------------------------------------------------------===//
@@ -77,7 +77,7 @@ static void expectSameBits(const Trained &expected, const Trained &actual) {
 
 TEST_P(RecomputeBits, EqualNothingRecomputed) {
   auto [model, text] = GetParam();
-  CompileOptions options = searchedLayout(text);
+  CompileOptions options = searchedStrategy(text);
   auto none = lowerModel(model, options);
   ASSERT_TRUE(none);
   Trained expected = train(*none);
@@ -121,7 +121,7 @@ static std::string nameOf(const testing::TestParamInfo<RecomputeBits::ParamType>
   return name;
 }
 
-static const char *kLayouts[] = {
+static const char *kStrategies[] = {
     "",
     "m=2",
     "dp=2",
@@ -144,5 +144,5 @@ static const char *kLayouts[] = {
 
 INSTANTIATE_TEST_SUITE_P(Models, RecomputeBits,
                          testing::Combine(testing::Values(kGpt2, kLlama),
-                                          testing::ValuesIn(kLayouts)),
+                                          testing::ValuesIn(kStrategies)),
                          nameOf);

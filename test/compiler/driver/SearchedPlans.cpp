@@ -107,7 +107,7 @@ double dtc::test::secondsOf(const plan::Plan &plan) {
 
 double dtc::test::flopsOf(const plan::Plan &plan) { return summarizePlan(plan).flops; }
 
-CompileOptions dtc::test::searchedLayout(const std::string &text) {
+CompileOptions dtc::test::searchedStrategy(const std::string &text) {
   std::string rest;
   int64_t limit = 0;
   llvm::SmallVector<llvm::StringRef> parts;
@@ -117,7 +117,7 @@ CompileOptions dtc::test::searchedLayout(const std::string &text) {
       EXPECT_FALSE(part.getAsInteger(10, limit)) << text;
     else
       rest += part.str() + " ";
-  CompileOptions options = layout(rest);
+  CompileOptions options = strategy(rest);
   options.memoryLimit = limit;
   return options;
 }

@@ -44,8 +44,8 @@ double secondsOf(const plan::Plan &plan);
 /// Floating point operations in a step, summed over the programs.
 double flopsOf(const plan::Plan &plan);
 
-/// As layout(), with "limit=65536" (bytes) among the parts.
-CompileOptions searchedLayout(const std::string &text);
+/// As strategy(), with "limit=65536" (bytes) among the parts.
+CompileOptions searchedStrategy(const std::string &text);
 
 /// Two decoder layers each.
 extern const SearchedModel kGpt2, kLlama;

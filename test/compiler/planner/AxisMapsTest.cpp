@@ -147,7 +147,7 @@ TEST_F(AxisDecisions, TheBatchIsTheFirstDimensionOfInputs) {
 }
 
 /// A dimension that a parameter has as well is no batch, nor is one of two sizes, or one that a
-/// value has twice, one without elements, one of another name, or one that a map cannot name.
+/// value has twice, one without elements, one of another name, or one that an axis map cannot name.
 TEST_F(AxisDecisions, WhatIsNoBatch) {
   for (
       const char *text : {
@@ -228,7 +228,7 @@ TEST_F(AxisMapSearch, LeavesTheDefaultForAHundredth) {
   EXPECT_EQ(choose(gaining(-0.05)), Strings{});
 }
 
-/// Devices of tp that all do the same are no map, though they need not talk.
+/// Devices of tp that all do the same are no axis map, though they need not talk.
 TEST_F(AxisMapSearch, SplitsSomething) {
   decisions = {named("heads"), named("vocab")};
   auto cost = [](const std::set<std::string> &entries) { return 3.0 - double(entries.size()); };

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // What the planner estimates that a device needs, against the arenas of compiled plans: for models
-// whose memory is mostly weights, activations, logits or data, and for layouts of all kinds.
+// whose memory is mostly weights, activations, logits or data, and for strategies of all kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ struct MemoryCase {
   ComputeType dtype = ComputeType::F32;
   std::vector<std::string> freeze = {};
   std::map<std::string, int64_t> axes = {};
-  size_t layouts = 24; ///< that are compiled
+  size_t strategies = 24; ///< that are compiled
 
   friend void PrintTo(const MemoryCase &c, std::ostream *os) { *os << c.name; }
 };
@@ -123,19 +123,19 @@ TEST_P(MemoryEstimates, AreNearThePlans) {
   mlir::ScopedDiagnosticHandler quiet(&compiler.context(),
                                       [](mlir::Diagnostic &) { return mlir::success(); });
 
-  std::vector<ParallelStrategy> layouts = enumerateStrategies(options, traits);
-  const size_t stride = std::max<size_t>(layouts.size() / c.layouts, 1) | 1;
+  std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
+  const size_t stride = std::max<size_t>(strategies.size() / c.strategies, 1) | 1;
   size_t compared = 0;
   double least = 1e9, most = 0;
-  for (size_t number = 0; number < layouts.size(); number += stride) {
-    const ParallelStrategy &layout = layouts[number];
-    llvm::ArrayRef<ModelCosts> costs = probe.find(layout.key(traits.batch));
+  for (size_t number = 0; number < strategies.size(); number += stride) {
+    const ParallelStrategy &strategy = strategies[number];
+    llvm::ArrayRef<ModelCosts> costs = probe.find(strategy.key(traits.batch));
     if (costs.empty())
       continue;
-    StepEstimate estimate = estimator.estimate(layout, costs);
-    estimator.refine(layout, costs, estimate);
+    StepEstimate estimate = estimator.estimate(strategy, costs);
+    estimator.refine(strategy, costs, estimate);
     std::optional<Candidate> candidate =
-        CandidateSearch(*model, "test").run(optionsOf(layout, options));
+        CandidateSearch(*model, "test").run(optionsOf(strategy, options));
     if (!candidate)
       continue;
     ++compared;
@@ -144,15 +144,15 @@ TEST_P(MemoryEstimates, AreNearThePlans) {
     most = std::max(most, ratio);
     if (std::getenv("DTC_PRINT"))
       fmt::print("{:>8.3f} estimated {:>12.0f} compiled {:>12} {}\n", ratio, estimate.bytes,
-                 candidate->peak(), describeStrategy(layout.toOptions(options.base)));
+                 candidate->peak(), describeStrategy(strategy.toOptions(options.base)));
     // Where no layers repeat, what a stage of a pipeline has is a guess.
     const double factor = c.text.empty() ? 2 : 3;
-    EXPECT_GT(ratio, 1 / factor) << describeStrategy(layout.toOptions(options.base));
-    EXPECT_LT(ratio, factor) << describeStrategy(layout.toOptions(options.base));
+    EXPECT_GT(ratio, 1 / factor) << describeStrategy(strategy.toOptions(options.base));
+    EXPECT_LT(ratio, factor) << describeStrategy(strategy.toOptions(options.base));
   }
   fmt::print("{}: estimates are {:.2f} to {:.2f} times the memory of {} plans\n", c.name, least,
              most, compared);
-  EXPECT_GE(compared, c.layouts / 2);
+  EXPECT_GE(compared, c.strategies / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, MemoryEstimates, testing::ValuesIn(memoryCases()),

@@ -1,4 +1,4 @@
-//===- PlannerTest.cpp - Searches of small models on small clusters --------===//
+//===- PlannerTest.cpp - Searches of small models on small clusters -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -60,14 +60,14 @@ TEST_F(PlannerSearch, IsTheSameEveryTime) {
 
 TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
   PlannerResult choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  const RankedStrategy &best = choice.ranked.front();
+  ASSERT_FALSE(choice.best.empty());
+  const EstimatedStrategy &best = choice.best.front();
   ASSERT_TRUE(best.simulation);
-  EXPECT_EQ(describeStrategy(choice.options), describeStrategy(best.layout.toOptions({})));
+  EXPECT_EQ(describeStrategy(choice.options), describeStrategy(best.strategy.toOptions({})));
   EXPECT_LE(double(best.arenaBytes), choice.memoryBytes);
   EXPECT_GT(choice.lowerBound, 0);
   EXPECT_LT(choice.lowerBound, best.seconds());
-  for (const RankedStrategy &entry : choice.ranked) {
+  for (const EstimatedStrategy &entry : choice.best) {
     EXPECT_TRUE(entry.fits);
     if (entry.simulation)
       EXPECT_GE(entry.seconds(), best.seconds());
@@ -75,7 +75,7 @@ TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
   auto simulation = simulateOnCluster(choice.plan, machines);
   ASSERT_TRUE(simulation);
   EXPECT_EQ(simulation->stepSeconds, best.seconds());
-  EXPECT_GE(choice.progress.layouts, choice.progress.estimated);
+  EXPECT_GE(choice.progress.strategies, choice.progress.estimated);
   EXPECT_GE(choice.progress.estimated, choice.progress.simulated);
 }
 
@@ -87,37 +87,37 @@ TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
         std::string("no plan can take less than "), std::string("the gap is ")})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   EXPECT_EQ(formatChoice(choice, options, 0).find("next best"), std::string::npos);
-  EXPECT_EQ(explainSlower(choice.ranked.front(), choice.ranked.front()), "about the same");
+  EXPECT_EQ(explainSlower(choice.best.front(), choice.best.front()), "about the same");
 }
 
-/// Of a model of many ops few layouts are simulated. What is listed beside the choice is known to
-/// be what it says, or is much slower by its estimate; the rest is counted.
+/// Of a model of many ops few strategies are simulated. What is listed beside the choice is known
+/// to be what it says, or is much slower by its estimate; the rest is counted.
 TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
   model.layers = 40;
   options.axes = {{"pp", 1}};
   PlannerResult choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedStrategy &entry : choice.ranked)
+  ASSERT_FALSE(choice.best.empty());
+  for (const EstimatedStrategy &entry : choice.best)
     if (!entry.simulation)
-      EXPECT_GE(entry.seconds(), 1.1 * choice.ranked.front().seconds())
-          << describeStrategy(entry.layout.toOptions({}));
+      EXPECT_GE(entry.seconds(), 1.1 * choice.best.front().seconds())
+          << describeStrategy(entry.strategy.toOptions({}));
   EXPECT_LE(choice.progress.simulated, 20) << "the model is no large one";
   EXPECT_EQ(formatChoice(choice, options).find("not listed: ") != std::string::npos,
             choice.unknown > 0);
   // With little memory most of what is fast does not fit: nothing of that is listed.
   double memory = 0;
-  for (const RankedStrategy &entry : choice.ranked)
+  for (const EstimatedStrategy &entry : choice.best)
     memory = std::max(memory, double(entry.arenaBytes));
   machines.mutable_devices(0)->set_memory_bytes(0.5 * memory);
   choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedStrategy &entry : llvm::ArrayRef(choice.ranked).take_front(8)) {
+  ASSERT_FALSE(choice.best.empty());
+  for (const EstimatedStrategy &entry : llvm::ArrayRef(choice.best).take_front(8)) {
     PlannerContext compiler;
     auto module = importCase(compiler, model);
-    auto candidate = CandidateSearch(*module, "test").run(optionsOf(entry.layout, options));
-    ASSERT_TRUE(candidate) << describeStrategy(entry.layout.toOptions({}));
+    auto candidate = CandidateSearch(*module, "test").run(optionsOf(entry.strategy, options));
+    ASSERT_TRUE(candidate) << describeStrategy(entry.strategy.toOptions({}));
     EXPECT_LE(double(candidate->peak()), 0.5 * memory)
-        << describeStrategy(entry.layout.toOptions({}));
+        << describeStrategy(entry.strategy.toOptions({}));
   }
 }
 
@@ -127,11 +127,11 @@ TEST_F(PlannerSearch, FewDevices) {
     machines = smallCluster(1, devices);
     machines.mutable_node_kinds(0)->clear_device_network_bandwidth();
     PlannerResult choice = choose();
-    EXPECT_FALSE(choice.ranked.empty()) << devices;
+    EXPECT_FALSE(choice.best.empty()) << devices;
     EXPECT_GT(choice.progress.estimated, 0) << devices;
   }
   options.axes = {{"tp", 2}};
-  EXPECT_FALSE(choose().ranked.empty());
+  EXPECT_FALSE(choose().best.empty());
 }
 
 /// Half of the devices are three times as fast: a pipeline gives them more to do, and what it gives
@@ -141,13 +141,13 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   model.layers = 8;
   options.axes = {{"pp", 2}};
   PlannerResult choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  const RankedStrategy &best = choice.ranked.front();
-  ASSERT_EQ(best.layout.stageLayers.size() % 2, 0u);
-  ASSERT_FALSE(best.layout.stageLayers.empty()) << formatChoice(choice, options);
-  EXPECT_GT(best.layout.stageLayers[1], best.layout.stageLayers[0]);
+  ASSERT_FALSE(choice.best.empty());
+  const EstimatedStrategy &best = choice.best.front();
+  ASSERT_EQ(best.strategy.stageLayers.size() % 2, 0u);
+  ASSERT_FALSE(best.strategy.stageLayers.empty()) << formatChoice(choice, options);
+  EXPECT_GT(best.strategy.stageLayers[1], best.strategy.stageLayers[0]);
   EXPECT_NE(formatStrategy(choice.options).find("stages: \"h.0"), std::string::npos);
-  // Faster than the same layout with the compiler's own stages, which are equal.
+  // Faster than the same strategy with the compiler's own stages, which are equal.
   PlannerContext compiler;
   auto module = importCase(compiler, model);
   CompileOptions equal = choice.options;
@@ -166,38 +166,39 @@ TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   options.fixed = {"microbatches"};
   options.base.recompute = Recompute::None;
   PlannerResult free = choose();
-  ASSERT_FALSE(free.ranked.empty());
-  const int64_t whole = free.ranked.front().arenaBytes;
+  ASSERT_FALSE(free.best.empty());
+  const int64_t whole = free.best.front().arenaBytes;
   machines.mutable_devices(0)->set_memory_bytes(0.9 * double(whole));
   PlannerResult choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  const RankedStrategy &best = choice.ranked.front();
-  EXPECT_EQ(best.layout.recompute, Recompute::Auto) << formatChoice(choice, options);
+  ASSERT_FALSE(choice.best.empty());
+  const EstimatedStrategy &best = choice.best.front();
+  EXPECT_EQ(best.strategy.recompute, Recompute::Auto) << formatChoice(choice, options);
   EXPECT_LE(best.memoryShare(), 1);
   // Its strategy has the limit that decides what is recomputed.
   EXPECT_EQ(choice.options.memoryLimit, int64_t(0.9 * double(whole)));
   EXPECT_NE(formatStrategy(choice.options).find("recompute: \"auto\""), std::string::npos);
-  for (const RankedStrategy &entry : choice.ranked)
+  for (const EstimatedStrategy &entry : choice.best)
     if (entry.simulation)
       EXPECT_GE(entry.seconds(), best.seconds());
 }
 
-TEST_F(PlannerSearch, FixedKnobsHold) {
+TEST_F(PlannerSearch, FixedOptionsHold) {
   options.axes = {{"pp", 2}};
   options.fixed = {"schedule", "zero"};
   options.base.schedule = "gpipe";
   options.base.zero = 1;
   PlannerResult choice = choose();
-  ASSERT_FALSE(choice.ranked.empty());
-  for (const RankedStrategy &entry : choice.ranked)
-    EXPECT_TRUE(entry.layout.pp == 2 && entry.layout.schedule == "gpipe" && entry.layout.zero == 1)
-        << describeStrategy(entry.layout.toOptions({}));
+  ASSERT_FALSE(choice.best.empty());
+  for (const EstimatedStrategy &entry : choice.best)
+    EXPECT_TRUE(entry.strategy.pp == 2 && entry.strategy.schedule == "gpipe" &&
+                entry.strategy.zero == 1)
+        << describeStrategy(entry.strategy.toOptions({}));
 }
 
 TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
   machines.mutable_devices(0)->set_memory_bytes(1e5);
   PlannerResult choice = choose();
-  EXPECT_TRUE(choice.ranked.empty());
+  EXPECT_TRUE(choice.best.empty());
   ASSERT_TRUE(choice.closest);
   std::string text = formatChoice(choice, options);
   EXPECT_EQ(text.find("no strategy fits: "), 0u) << text;
@@ -207,7 +208,7 @@ TEST_F(PlannerSearch, WhereNothingFitsSaysWhatIsMissing) {
   EXPECT_EQ(explainSlower(*choice.closest, *choice.closest).find("does not fit: needs "), 0u);
 }
 
-TEST_F(PlannerSearch, WhatNoLayoutDividesIsSaid) {
+TEST_F(PlannerSearch, WhatNoStrategyDividesIsSaid) {
   options.axes = {{"pp", 3}};
   EXPECT_EQ(errorOf(),
             "no strategy with pp=3 divides 4 devices and a batch of 8 samples; leave out "
@@ -254,8 +255,8 @@ TEST_F(PlannerSearch, ModelsWithoutNames) {
     auto module = compiler.parse(wideMlp(batch, width));
     EXPECT_TRUE(module) << compiler.diagnostics();
     auto choice = Planner(*module, "test", options).run();
-    EXPECT_TRUE(choice && !choice->ranked.empty()) << (choice ? "" : choice.error().message);
-    return choice && !choice->ranked.empty() ? choice->ranked.front().layout : ParallelStrategy();
+    EXPECT_TRUE(choice && !choice->best.empty()) << (choice ? "" : choice.error().message);
+    return choice && !choice->best.empty() ? choice->best.front().strategy : ParallelStrategy();
   };
   ParallelStrategy wide = chosen(/*batch=*/4, /*width=*/16384);
   EXPECT_EQ(wide.tp, 4) << describeStrategy(wide.toOptions({}));
@@ -276,8 +277,8 @@ TEST_F(PlannerSearch, ModelsWithoutNames) {
                                     "'up.wieght'; did you mean \"up.weight\"?");
 }
 
-/// The choice is the best of all layouts, where few enough are left to compile all of them. With
-/// these seeds estimates are bad: of a kind of layouts by more than three times, and of memory.
+/// The choice is the best of all strategies, where few enough are left to compile all of them. With
+/// these seeds estimates are bad: of a kind of strategies by more than three times, and of memory.
 TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
   uint64_t fitting = 0;
   uint64_t count = forEachSeedOf({2, 4, 7, 22, 34, 48}, [&](uint64_t seed) {
@@ -286,9 +287,9 @@ TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
     auto regret = findRegret(planned);
     ASSERT_TRUE(regret) << regret.error().message;
     EXPECT_EQ(regret->chosen > 0, regret->fitting > 0);
-    // All layouts have the default map; another one may make the choice better than any.
+    // All strategies have the default axis map; another one may make the choice better than any.
     EXPECT_LE(regret->share(), 1e-9)
-        << "chosen " << regret->chosenLayout << ", best " << regret->bestLayout;
+        << "chosen " << regret->chosenStrategy << ", best " << regret->bestStrategy;
     fitting += regret->fitting > 0;
   });
   if (count > 0) {

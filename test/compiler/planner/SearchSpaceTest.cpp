@@ -27,10 +27,10 @@ protected:
     traits = {.batch = 24, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
     options.cluster = &cluster;
   }
-  std::vector<ParallelStrategy> layouts() const { return enumerateStrategies(options, traits); }
+  std::vector<ParallelStrategy> strategies() const { return enumerateStrategies(options, traits); }
   /// All fields, as the compiler is asked for them.
-  static std::string textOf(const ParallelStrategy &layout) {
-    return formatStrategy(layout.toOptions({})) + std::to_string(layout.pipelineInside);
+  static std::string textOf(const ParallelStrategy &strategy) {
+    return formatStrategy(strategy.toOptions({})) + std::to_string(strategy.pipelineInside);
   }
   void fix(const char *option) { options.fixed.insert(option); }
 
@@ -39,42 +39,42 @@ protected:
   ModelProperties traits;
 };
 
-TEST_F(SearchSpace, EveryLayoutUsesAllDevicesAndDividesTheBatch) {
-  ASSERT_GT(layouts().size(), 100u);
-  for (const ParallelStrategy &layout : layouts()) {
-    EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, 12);
-    EXPECT_EQ(traits.batch % (layout.data() * layout.microbatches), 0);
-    EXPECT_GE(layout.key(traits.batch).samples, 1);
-    EXPECT_LE(layout.tp, 4) << "tensor parallelism stays in a node";
+TEST_F(SearchSpace, EveryStrategyUsesAllDevicesAndDividesTheBatch) {
+  ASSERT_GT(strategies().size(), 100u);
+  for (const ParallelStrategy &strategy : strategies()) {
+    EXPECT_EQ(strategy.dp * strategy.fsdp * strategy.tp * strategy.pp, 12);
+    EXPECT_EQ(traits.batch % (strategy.data() * strategy.microbatches), 0);
+    EXPECT_GE(strategy.key(traits.batch).samples, 1);
+    EXPECT_LE(strategy.tp, 4) << "tensor parallelism stays in a node";
   }
 }
 
 TEST_F(SearchSpace, FewerDevicesThanTheClusterHas) {
   for (int64_t devices : {1, 2, 4, 6, 8}) {
     options.devices = devices;
-    ASSERT_FALSE(layouts().empty()) << devices;
-    for (const ParallelStrategy &layout : layouts())
-      EXPECT_EQ(layout.dp * layout.fsdp * layout.tp * layout.pp, devices);
+    ASSERT_FALSE(strategies().empty()) << devices;
+    for (const ParallelStrategy &strategy : strategies())
+      EXPECT_EQ(strategy.dp * strategy.fsdp * strategy.tp * strategy.pp, devices);
   }
 }
 
-TEST_F(SearchSpace, NoLayoutIsThereTwiceAndTheOrderIsFixed) {
+TEST_F(SearchSpace, NoStrategyIsThereTwiceAndTheOrderIsFixed) {
   std::set<std::string> seen;
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_TRUE(seen.insert(textOf(layout)).second) << textOf(layout);
-  std::vector<ParallelStrategy> once = layouts(), again = layouts();
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_TRUE(seen.insert(textOf(strategy)).second) << textOf(strategy);
+  std::vector<ParallelStrategy> once = strategies(), again = strategies();
   ASSERT_EQ(once.size(), again.size());
   for (size_t i = 0; i < once.size(); ++i)
     EXPECT_EQ(textOf(once[i]), textOf(again[i])) << i;
 }
 
 /// What a search writes, a person can give back.
-TEST_F(SearchSpace, EveryLayoutIsAStrategy) {
+TEST_F(SearchSpace, EveryStrategyIsAStrategy) {
   auto check = [&] {
-    ASSERT_FALSE(layouts().empty());
-    for (const ParallelStrategy &layout : layouts()) {
+    ASSERT_FALSE(strategies().empty());
+    for (const ParallelStrategy &strategy : strategies()) {
       CompileOptions read;
-      std::string text = formatStrategy(layout.toOptions(options.base));
+      std::string text = formatStrategy(strategy.toOptions(options.base));
       auto error = parseStrategy(text, read);
       ASSERT_FALSE(error) << error->message << "\n" << text;
       ASSERT_EQ(formatStrategy(read), text);
@@ -93,14 +93,14 @@ TEST_F(SearchSpace, EveryLayoutIsAStrategy) {
 
 TEST_F(SearchSpace, EveryScheduleSupportsItsShape) {
   std::set<std::string> seen;
-  for (const ParallelStrategy &layout : layouts()) {
-    if (layout.pp == 1)
+  for (const ParallelStrategy &strategy : strategies()) {
+    if (strategy.pp == 1)
       continue;
-    auto rule = findScheduleRule(layout.schedule);
-    ASSERT_TRUE(rule) << layout.schedule;
-    seen.insert(layout.schedule);
-    PipelineShape shape{int(layout.pp), int(layout.chunks), int(layout.microbatches)};
-    EXPECT_FALSE(checkShape(shape, *rule)) << textOf(layout);
+    auto rule = findScheduleRule(strategy.schedule);
+    ASSERT_TRUE(rule) << strategy.schedule;
+    seen.insert(strategy.schedule);
+    PipelineShape shape{int(strategy.pp), int(strategy.chunks), int(strategy.microbatches)};
+    EXPECT_FALSE(checkShape(shape, *rule)) << textOf(strategy);
   }
   EXPECT_EQ(seen, (std::set<std::string>{"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"}));
 }
@@ -112,9 +112,9 @@ TEST_F(SearchSpace, StagesMayHaveRoomForALayerMore) {
   auto mostStages = [&](int64_t layers) {
     traits.layers = layers;
     int64_t most = 0;
-    for (const ParallelStrategy &layout : layouts())
-      if (layout.schedule == "interleaved" && layout.pp == 16)
-        most = std::max(most, layout.pp * layout.chunks);
+    for (const ParallelStrategy &strategy : strategies())
+      if (strategy.schedule == "interleaved" && strategy.pp == 16)
+        most = std::max(most, strategy.pp * strategy.chunks);
     return most;
   };
   EXPECT_EQ(mostStages(126), 128);
@@ -125,13 +125,13 @@ TEST_F(SearchSpace, StagesMayHaveRoomForALayerMore) {
 /// A model without repeated layers is cut into few stages: parts of its few ops make no more.
 TEST_F(SearchSpace, WithoutLayersThereAreFewStages) {
   traits.layers = 0;
-  ASSERT_FALSE(layouts().empty());
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_LE(layout.chunks == 1 ? 1 : layout.pp * layout.chunks, 4) << textOf(layout);
+  ASSERT_FALSE(strategies().empty());
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_LE(strategy.chunks == 1 ? 1 : strategy.pp * strategy.chunks, 4) << textOf(strategy);
 }
 
-TEST_F(SearchSpace, FixedKnobsHold) {
-  size_t all = layouts().size();
+TEST_F(SearchSpace, FixedOptionsHold) {
+  size_t all = strategies().size();
   struct SearchedOption {
     const char *name;
     void (*set)(CompileOptions &);
@@ -159,37 +159,37 @@ TEST_F(SearchSpace, FixedKnobsHold) {
     options.base = {};
     options.fixed = {option.name};
     option.set(options.base);
-    std::vector<ParallelStrategy> left = layouts();
+    std::vector<ParallelStrategy> left = strategies();
     EXPECT_FALSE(left.empty()) << option.name;
     EXPECT_LE(left.size(), all) << option.name;
-    for (const ParallelStrategy &layout : left)
-      EXPECT_TRUE(option.holds(layout)) << option.name << "\n" << textOf(layout);
+    for (const ParallelStrategy &strategy : left)
+      EXPECT_TRUE(option.holds(strategy)) << option.name << "\n" << textOf(strategy);
   }
 }
 
 TEST_F(SearchSpace, FixedAxesHold) {
   options.axes = {{"pp", 3}, {"tp", 2}};
-  ASSERT_FALSE(layouts().empty());
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_TRUE(layout.pp == 3 && layout.tp == 2 && layout.data() == 2) << textOf(layout);
+  ASSERT_FALSE(strategies().empty());
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_TRUE(strategy.pp == 3 && strategy.tp == 2 && strategy.data() == 2) << textOf(strategy);
   options.axes = {{"fsdp", 4}};
-  ASSERT_FALSE(layouts().empty());
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_EQ(layout.fsdp, 4) << textOf(layout);
+  ASSERT_FALSE(strategies().empty());
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_EQ(strategy.fsdp, 4) << textOf(strategy);
   options.axes = {{"dp", 5}};
-  EXPECT_TRUE(layouts().empty());
+  EXPECT_TRUE(strategies().empty());
   options.axes = {{"dp", 1}, {"fsdp", 1}, {"tp", 1}, {"pp", 1}};
-  EXPECT_TRUE(layouts().empty()) << "12 devices";
+  EXPECT_TRUE(strategies().empty()) << "12 devices";
 }
 
 TEST_F(SearchSpace, WhatTheModelDoesNotAllowIsNotThere) {
   traits.hasTensorAxes = false;
   traits.hasSequenceAxis = false;
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_EQ(layout.tp, 1);
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_EQ(strategy.tp, 1);
   traits.batch = 1;
-  for (const ParallelStrategy &layout : layouts())
-    EXPECT_EQ(layout.data(), 1);
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_EQ(strategy.data(), 1);
 }
 
 TEST_F(SearchSpace, ReadsWhatAModelAllows) {

@@ -1,4 +1,4 @@
-//===- StepEstimateTest.cpp - Time and memory of layouts in closed form ----===//
+//===- StepEstimateTest.cpp - Time and memory of strategies, estimated ----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -40,8 +40,8 @@ protected:
     options.cluster = &cluster;
     traits = {.batch = 64, .layers = 8, .hasTensorAxes = true, .hasSequenceAxis = true};
   }
-  StepEstimate estimate(const ParallelStrategy &layout) {
-    return StepEstimator(options, traits).estimate(layout, costs);
+  StepEstimate estimate(const ParallelStrategy &strategy) {
+    return StepEstimator(options, traits).estimate(strategy, costs);
   }
 
   cluster::Cluster cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/8);
@@ -72,12 +72,13 @@ TEST_F(StepEstimates, BubblesAreThoseOfTheSchedules) {
           {"zb-v", 2, p1 * forward / 2},
       };
       for (auto [schedule, chunks, bubble] : cases) {
-        ParallelStrategy layout;
-        layout.pp = p;
-        layout.microbatches = m;
-        layout.schedule = schedule;
-        layout.chunks = chunks;
-        EXPECT_NEAR(estimate(layout).bubble, bubble, 1e-12) << schedule << " p=" << p << " m=" << m;
+        ParallelStrategy strategy;
+        strategy.pp = p;
+        strategy.microbatches = m;
+        strategy.schedule = schedule;
+        strategy.chunks = chunks;
+        EXPECT_NEAR(estimate(strategy).bubble, bubble, 1e-12)
+            << schedule << " p=" << p << " m=" << m;
       }
     }
 }
@@ -88,18 +89,18 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
   for (const ScheduleRule &rule : getScheduleRules())
     for (int64_t p : {2, 4})
       for (int64_t m : {4, 8, 12}) {
-        ParallelStrategy layout;
-        layout.pp = p;
-        layout.microbatches = m;
-        layout.schedule = rule.name.str();
-        layout.chunks = rule.minChunks;
-        StepEstimate closed = estimate(layout), refined = closed;
+        ParallelStrategy strategy;
+        strategy.pp = p;
+        strategy.microbatches = m;
+        strategy.schedule = rule.name.str();
+        strategy.chunks = rule.minChunks;
+        StepEstimate closed = estimate(strategy), refined = closed;
         closed.transfers = 0;
-        StepEstimator(options, traits).refine(layout, costs, refined);
-        EXPECT_GT(StepEstimator::numUnits(layout), 0);
+        StepEstimator(options, traits).refine(strategy, costs, refined);
+        EXPECT_GT(StepEstimator::numUnits(strategy), 0);
         EXPECT_NEAR(refined.seconds() / closed.seconds(), 1, 0.05)
             << rule.name.str() << " p=" << p << " m=" << m;
-        EXPECT_LE(refined.inFlight, double(m * layout.chunks)) << rule.name.str();
+        EXPECT_LE(refined.inFlight, double(m * strategy.chunks)) << rule.name.str();
         EXPECT_GE(refined.inFlight, 1);
         EXPECT_NEAR(refined.bytes / closed.bytes, 1, 0.1) << rule.name.str();
       }
@@ -114,92 +115,92 @@ TEST_F(StepEstimates, RefinedEstimatesAreNearTheFormulas) {
 TEST_F(StepEstimates, NoMoreMicrobatchesAreInFlightThanThereAre) {
   for (const ScheduleRule &rule : getScheduleRules())
     for (int64_t m : {1, 2, 16}) {
-      ParallelStrategy layout;
-      layout.pp = 4;
-      layout.microbatches = m;
-      layout.schedule = rule.name.str();
-      layout.chunks = rule.minChunks;
-      StepEstimate found = estimate(layout);
+      ParallelStrategy strategy;
+      strategy.pp = 4;
+      strategy.microbatches = m;
+      strategy.schedule = rule.name.str();
+      strategy.chunks = rule.minChunks;
+      StepEstimate found = estimate(strategy);
       EXPECT_GE(found.inFlight, 1);
-      EXPECT_LE(found.inFlight, double(m * layout.chunks)) << rule.name.str() << " m=" << m;
+      EXPECT_LE(found.inFlight, double(m * strategy.chunks)) << rule.name.str() << " m=" << m;
       // All layers' parameters, states and gradients, and what 16 microbatches keep.
       EXPECT_LT(found.bytes, 8 * 16e6 + 16 * 8e6 * 1.5 + 1e6) << rule.name.str();
     }
 }
 
 TEST_F(StepEstimates, MemoryFallsWithZero) {
-  ParallelStrategy layout;
-  layout.dp = 8;
-  layout.bucketBytes = 0;
-  double before = estimate(layout).bytes;
+  ParallelStrategy strategy;
+  strategy.dp = 8;
+  strategy.bucketBytes = 0;
+  double before = estimate(strategy).bytes;
   for (int64_t zero : {1, 2, 3}) {
-    layout.zero = zero;
-    double bytes = estimate(layout).bytes;
+    strategy.zero = zero;
+    double bytes = estimate(strategy).bytes;
     EXPECT_LT(bytes, before) << zero;
     before = bytes;
   }
 }
 
 TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
-  ParallelStrategy layout;
+  ParallelStrategy strategy;
   // Of one microbatch, gradients take the place of what was kept.
-  double single = estimate(layout).bytes;
+  double single = estimate(strategy).bytes;
   costs.layer.keptBytes *= 2;
-  EXPECT_DOUBLE_EQ(estimate(layout).bytes, single);
+  EXPECT_DOUBLE_EQ(estimate(strategy).bytes, single);
   costs = roundCosts();
-  layout.microbatches = 8;
-  double one = estimate(layout).bytes;
+  strategy.microbatches = 8;
+  double one = estimate(strategy).bytes;
   EXPECT_DOUBLE_EQ(one, single + 8e6);
   costs.layer.keptBytes *= 2;
-  EXPECT_DOUBLE_EQ(estimate(layout).bytes, one + 8e6);
+  EXPECT_DOUBLE_EQ(estimate(strategy).bytes, one + 8e6);
   costs = roundCosts();
-  double before = estimate(layout).bytes;
+  double before = estimate(strategy).bytes;
   for (int64_t pp : {2, 4, 8}) {
-    layout.pp = pp;
-    double bytes = estimate(layout).bytes;
+    strategy.pp = pp;
+    double bytes = estimate(strategy).bytes;
     EXPECT_LT(bytes, before) << pp;
     before = bytes;
   }
 }
 
 TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
-  ParallelStrategy layout;
-  layout.dp = 16;
-  layout.bucketBytes = int64_t(1) << 40; // nothing hides
+  ParallelStrategy strategy;
+  strategy.dp = 16;
+  strategy.bucketBytes = int64_t(1) << 40; // nothing hides
   for (int64_t zero : {0, 1, 2, 3}) {
-    layout.zero = zero;
+    strategy.zero = zero;
     costs = roundCosts();
-    double base = estimate(layout).seconds();
+    double base = estimate(strategy).seconds();
     EXPECT_GT(base, estimate({}).computing) << zero;
     for (double SectionCost::*field : {&SectionCost::forward, &SectionCost::backward,
                                        &SectionCost::once, &SectionCost::gradientBytes}) {
       costs = roundCosts();
       costs.layer.*field *= 4;
-      EXPECT_GT(estimate(layout).seconds(), base) << zero;
+      EXPECT_GT(estimate(strategy).seconds(), base) << zero;
     }
     costs = roundCosts();
     cluster::Cluster fast = cluster;
-    for (cluster::Node &node : *fast.mutable_node_kinds()) {
+    for (cluster::NodeKind &node : *fast.mutable_node_kinds()) {
       node.mutable_link()->set_bandwidth(node.link().bandwidth() * 100);
       node.set_device_network_bandwidth(node.device_network_bandwidth() * 100);
     }
     options.cluster = &fast;
-    EXPECT_LT(estimate(layout).seconds(), base) << zero;
+    EXPECT_LT(estimate(strategy).seconds(), base) << zero;
     options.cluster = &cluster;
   }
 }
 
 TEST_F(StepEstimates, LongerMessagesTakeLonger) {
-  ParallelStrategy layout;
-  layout.pp = 4;
-  layout.microbatches = 8;
-  double base = estimate(layout).transfers;
+  ParallelStrategy strategy;
+  strategy.pp = 4;
+  strategy.microbatches = 8;
+  double base = estimate(strategy).transfers;
   EXPECT_GT(base, 0);
   costs.boundaryBytes *= 1000;
-  StepEstimate slower = estimate(layout);
+  StepEstimate slower = estimate(strategy);
   EXPECT_GT(slower.transfers, base);
   StepEstimate refined = slower;
-  StepEstimator(options, traits).refine(layout, costs, refined);
+  StepEstimator(options, traits).refine(strategy, costs, refined);
   EXPECT_GT(refined.seconds(), refined.computing);
 }
 
@@ -209,54 +210,54 @@ class MixedEstimates : public testing::Test {
 protected:
   MixedEstimates() {
     options.cluster = &cluster;
-    for (cluster::Device &device : *cluster.mutable_devices())
+    for (cluster::DeviceKind &device : *cluster.mutable_devices())
       device.set_memory_bytes(1e9);
     traits = {.batch = 64, .layers = 8, .layerPrefix = "h."};
     costs[1].layer.forward /= 3;
     costs[1].layer.backward /= 3;
-    layout.pp = 2;
-    layout.dp = 2;
-    layout.microbatches = 8;
+    strategy.pp = 2;
+    strategy.dp = 2;
+    strategy.microbatches = 8;
   }
-  void balance() { StepEstimator(options, traits).balance(layout, costs); }
-  StepEstimate estimate() { return StepEstimator(options, traits).estimate(layout, costs); }
+  void balance() { StepEstimator(options, traits).balance(strategy, costs); }
+  StepEstimate estimate() { return StepEstimator(options, traits).estimate(strategy, costs); }
 
   cluster::Cluster cluster = mixedCluster(/*devicesOfNode=*/2, /*times=*/3);
   PlannerOptions options;
   ModelProperties traits;
-  ParallelStrategy layout;
+  ParallelStrategy strategy;
   std::vector<ModelCosts> costs = {roundCosts(), roundCosts()};
 };
 
 TEST_F(MixedEstimates, StagesAreInProportionToSpeed) {
   EXPECT_DOUBLE_EQ(estimate().computing, 8 * 4 * 3e-3); // of equal stages
   balance();
-  EXPECT_EQ(layout.stageLayers, (std::vector<int64_t>{2, 6}));
-  EXPECT_EQ(layout.stages, "h.0-h.1|h.2-h.7");
-  EXPECT_EQ(layout.toOptions({}).stages, layout.stages);
+  EXPECT_EQ(strategy.stageLayers, (std::vector<int64_t>{2, 6}));
+  EXPECT_EQ(strategy.stages, "h.0-h.1|h.2-h.7");
+  EXPECT_EQ(strategy.toOptions({}).stages, strategy.stages);
   StepEstimate balanced = estimate();
   EXPECT_DOUBLE_EQ(balanced.computing, 8 * 2 * 3e-3);
   StepEstimate refined = balanced;
-  StepEstimator(options, traits).refine(layout, costs, refined);
+  StepEstimator(options, traits).refine(strategy, costs, refined);
   EXPECT_NEAR(refined.seconds() / balanced.seconds(), 1, 0.05);
   // What comes after the layers counts for the kind of node that it is on.
   costs[1].after.forward = 2e-3;
-  layout = {.dp = 2, .pp = 2, .microbatches = 8};
+  strategy = {.dp = 2, .pp = 2, .microbatches = 8};
   balance();
-  EXPECT_EQ(layout.stages, "h.0-h.1|h.2-h.7");
+  EXPECT_EQ(strategy.stages, "h.0-h.1|h.2-h.7");
   costs[1].after.forward = 4e-3;
   balance();
-  EXPECT_EQ(layout.stages, "h.0-h.2|h.3-h.7");
+  EXPECT_EQ(strategy.stages, "h.0-h.2|h.3-h.7");
 }
 
 TEST_F(MixedEstimates, ChunksAreInTheOrderOfTheSchedule) {
-  layout.chunks = 2;
-  layout.schedule = "interleaved";
+  strategy.chunks = 2;
+  strategy.schedule = "interleaved";
   balance();
-  EXPECT_EQ(layout.stages, "h.0|h.1-h.3|h.4|h.5-h.7");
-  layout.schedule = "zb-v"; // the last stage is on the first device
+  EXPECT_EQ(strategy.stages, "h.0|h.1-h.3|h.4|h.5-h.7");
+  strategy.schedule = "zb-v"; // the last stage is on the first device
   balance();
-  EXPECT_EQ(layout.stages, "h.0|h.1-h.3|h.4-h.6|h.7");
+  EXPECT_EQ(strategy.stages, "h.0|h.1-h.3|h.4-h.6|h.7");
   EXPECT_DOUBLE_EQ(estimate().computing, 8 * 2 * 3e-3);
 }
 
@@ -265,29 +266,29 @@ TEST_F(MixedEstimates, StagesFitTheMemoryOfTheirDevices) {
   cluster.mutable_devices(0)->set_memory_bytes(400e6);
   cluster.mutable_devices(1)->set_memory_bytes(70e6);
   balance();
-  EXPECT_EQ(layout.stageLayers.size(), 2u);
-  EXPECT_LT(layout.stageLayers[1], 5);
+  EXPECT_EQ(strategy.stageLayers.size(), 2u);
+  EXPECT_LT(strategy.stageLayers[1], 5);
   EXPECT_LE(estimate().memoryShare(), 1);
   EXPECT_DOUBLE_EQ(estimate().memoryBytes, 70e6); // of the device that is fullest
 }
 
 TEST_F(MixedEstimates, OneKindAndOtherModelsAreLeftToTheCompiler) {
-  layout.pp = 1;
-  layout.dp = 4;
+  strategy.pp = 1;
+  strategy.dp = 4;
   balance();
-  EXPECT_EQ(layout.stages, "");
+  EXPECT_EQ(strategy.stages, "");
   // The slower kind sets the pace.
   EXPECT_DOUBLE_EQ(estimate().computing, 8 * 8 * 3e-3);
-  layout.pp = 2;
-  layout.dp = 2;
+  strategy.pp = 2;
+  strategy.dp = 2;
   traits.layers = 0;
   balance();
-  EXPECT_EQ(layout.stages, "");
+  EXPECT_EQ(strategy.stages, "");
   traits.layers = 8;
   options.devices = 2;
-  layout.dp = 1;
+  strategy.dp = 1;
   balance();
-  EXPECT_EQ(layout.stages, "");
+  EXPECT_EQ(strategy.stages, "");
 }
 
 /// Where no layers repeat, each stage has a part of the whole.
@@ -300,9 +301,9 @@ TEST_F(MixedEstimates, ModelsWithoutLayersAreSharedOut) {
 
 /// With the pipeline inside of dp, each stage has devices of both kinds.
 TEST_F(MixedEstimates, TheSlowestKindOfAStageCounts) {
-  layout.pipelineInside = true;
+  strategy.pipelineInside = true;
   balance();
-  EXPECT_EQ(layout.stages, "h.0-h.3|h.4-h.7");
+  EXPECT_EQ(strategy.stages, "h.0-h.3|h.4-h.7");
   EXPECT_DOUBLE_EQ(estimate().computing, 8 * 4 * 3e-3);
 }
 

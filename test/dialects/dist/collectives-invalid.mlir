@@ -204,7 +204,7 @@ func.func @mask_mesh(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
 func.func @mask_value(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
-  // expected-error@+2 {{expected ::dtc::dist::PaddingValue to be one of: zero, lowest, highest}}
+  // expected-error@+2 {{found "one", expected one of zero, lowest, highest}}
   // expected-error@+1 {{failed to parse Dist_PaddingValueAttr parameter}}
   %0 = dist.mask_padding one %x dim 0 of 9 over @mesh ["dp"] : tensor<5x3xf32>
   return

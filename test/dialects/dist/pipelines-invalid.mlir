@@ -27,7 +27,7 @@ module attributes {note = #dist.stage<-1 forward>} {
 // -----
 
 // expected-error@+2 {{failed to parse Dist_StageAttr parameter 'pass'}}
-// expected-error@+1 {{expected ::dtc::dist::Pass to be one of: forward, backward, weight}}
+// expected-error@+1 {{found "sideways", expected one of forward, backward, weight}}
 module attributes {note = #dist.stage<0 sideways>} {
 }
 
@@ -100,8 +100,8 @@ dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 
 func.func @fragment_pass(%x: tensor<4xf32>) {
   dist.microbatch_loop @mesh "micro" {
-    // expected-error@+2 {{failed to parse Dist_PassAttr}}
-    // expected-error@+1 {{expected ::dtc::dist::Pass to be one of: forward, backward, weight}}
+    // expected-error@+2 {{failed to parse Dist_StagePassAttr}}
+    // expected-error@+1 {{found "sideways", expected one of forward, backward, weight}}
     dist.fragment sideways 0 {
     }
   }

@@ -16,12 +16,12 @@ dist.mesh @noted <> {axis = #dist.axis<"tp.0"=2 of "tp" link 1.0e9 2.0e-6>}
 
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
-// CHECK-LABEL: func.func @wishes(
+// CHECK-LABEL: func.func @requests(
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", ?}, {?}]>}
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}p1, {"tp", ?}p20]>}
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{?}p3, {}p1]>}
 // CHECK-SAME: tensor<f32> {dist.sharding = #dist.sharding<@mesh, []>}
-func.func @wishes(%a: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", ?}, {?}]>},
+func.func @requests(%a: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", ?}, {?}]>},
                   %b: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}p1, {"tp", ?}p20]>},
                   %c: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{?}p3, {}p1]>},
                   %s: tensor<f32> {dist.sharding = #dist.sharding<@mesh, []>}) {

@@ -7,8 +7,6 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/dtc/DtcOps.h"
 #include "plan/KernelTable.h"
-#include "plan/PlanTypes.h"
-#include "support/Collective.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -30,16 +28,4 @@ TEST(KernelNames, AreThoseOfTheTable) {
   for (const dtc::KernelInfo &kernel : dtc::allKernels())
     known.emplace(kernel.name);
   EXPECT_EQ(called, known);
-}
-
-/// The numbers of a collective's kinds are the same in the dialect, in plans and in the runtime.
-TEST(CollectiveKinds, AreThoseOfPlans) {
-  EXPECT_EQ(dtc::dist::getMaxEnumValForCollectiveKind(), dtc::kAllCollectiveKinds.size());
-  for (dtc::CollectiveKind kind : dtc::kAllCollectiveKinds) {
-    auto number = static_cast<int>(kind);
-    auto inDialect = dtc::dist::symbolizeCollectiveKind(static_cast<uint32_t>(number));
-    ASSERT_TRUE(inDialect) << number;
-    EXPECT_EQ(dtc::dist::stringifyCollectiveKind(*inDialect),
-              dtc::name(static_cast<dtc::plan::Collective::Kind>(number)));
-  }
 }

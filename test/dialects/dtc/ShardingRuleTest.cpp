@@ -169,12 +169,12 @@ TEST_F(CheckShardingRule, Product) {
 }
 
 TEST_F(CheckShardingRule, MissingReduction) {
-  rule.factors[v].reduction = FactorReduction::None;
+  rule.factors[v].reduction = std::nullopt;
   expectError("a result lacks factor");
 }
 
 TEST_F(CheckShardingRule, NeedlessReduction) {
-  rule.factors[s].reduction = FactorReduction::Sum;
+  rule.factors[s].reduction = ReductionKind::Sum;
   expectError("has a reduction, expected an operand with it and a result without");
 }
 

@@ -177,7 +177,7 @@ func.func @einsum_without_equation(%x: tensor<4x8xf32>, %y: tensor<8x3xf32>) {
 // -----
 
 func.func @reduce_kind(%x: tensor<4x8xf32>) {
-  // expected-error@+2 {{expected ::dtc::ReduceKind to be one of: sum, max, min}}
+  // expected-error@+2 {{found "mean", expected one of sum, max, min}}
   // expected-error@+1 {{failed to parse Dtc_ReduceKindAttr parameter 'value'}}
   %0 = dtc.reduce mean %x dims [0] : (tensor<4x8xf32>) -> tensor<8xf32>
   return

@@ -59,7 +59,7 @@ func.func @attention_scores(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) 
   return
 }
 
-// Documents in a row; with a key as well, and where attention is not causal.
+// Packed documents; with a key as well, and where attention is not causal.
 // CHECK-LABEL: func.func @attention_segments
 func.func @attention_segments(%q: tensor<2x8x4x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>) {
   // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} {causal = false, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)

@@ -35,7 +35,7 @@ dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   // expected-error@+2 {{failed to parse Exec_TransferKindAttr}}
-  // expected-error@+1 {{expected ::dtc::exec::TransferKind to be one of: send_to, receive_from}}
+  // expected-error@+1 {{found "hands_to", expected one of send_to, receive_from}}
   exec.transfer @t hands_to 1 channel 0 (%a) : memref<4x8xf32>
 }
 
@@ -191,7 +191,7 @@ dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   // expected-error@+2 {{failed to parse}}
-  // expected-error@+1 {{expected ::dtc::dist::Pass to be one of: forward, backward, weight}}
+  // expected-error@+1 {{found "sideways", expected one of forward, backward, weight}}
   exec.task @t pass sideways 0 {
   }
 }

@@ -150,12 +150,12 @@ static bool setField(llvm::StringRef part, CompileOptions &options) {
   if (!option)
     return false;
   if (setOption(*option, value, options))
-    llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + part +
+    llvm::report_fatal_error(llvm::Twine("a strategy of a test has '") + part +
                              "', which is no value of the option");
   return true;
 }
 
-CompileOptions dtc::test::layout(const std::string &text) {
+CompileOptions dtc::test::strategy(const std::string &text) {
   CompileOptions options;
   llvm::SmallVector<llvm::StringRef> parts;
   llvm::StringRef(text).split(parts, ' ', -1, /*KeepEmpty=*/false);
@@ -180,7 +180,7 @@ CompileOptions dtc::test::layout(const std::string &text) {
       auto [name, size] = axis.split('=');
       int64_t value = 0;
       if (size.getAsInteger(10, value))
-        llvm::report_fatal_error(llvm::Twine("a layout of a test has '") + axis +
+        llvm::report_fatal_error(llvm::Twine("a strategy of a test has '") + axis +
                                  "', expected an axis and its size");
       options.mesh.push_back({name.str(), value});
     }

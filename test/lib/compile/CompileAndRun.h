@@ -63,8 +63,8 @@ void toDouble(mlir::ModuleOp module);
 /// any order, "zero=3", "sp" (sequence-parallel), "accumulate", "shard:batch=dp+tp", "bucket=4096"
 /// (bytes), "recompute=full", "dtype=bf16", "grads=bf16" (their type while they are summed),
 /// "optimizer=lion" and, of a pipeline, "schedule=zb-v", "chunks=2" and "stages=h.0|h.1-h.3"
-/// (without spaces). A layout that does not parse ends the program.
-CompileOptions layout(const std::string &text);
+/// (without spaces). A strategy that does not parse ends the program.
+CompileOptions strategy(const std::string &text);
 
 /// The product of the mesh's axes, and the size of one, 1 if it is not there.
 int64_t devicesOf(const CompileOptions &options);

@@ -76,7 +76,7 @@ void dtc::test::removeNames(mlir::ModuleOp model) {
 cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
   cluster::Cluster cluster;
   cluster.set_name("small");
-  cluster::Device *device = cluster.add_devices();
+  cluster::DeviceKind *device = cluster.add_devices();
   device->set_name("chip");
   device->set_memory_bytes(64e6);
   device->set_memory_bandwidth(20e9);
@@ -85,7 +85,7 @@ cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
   rate->set_dtype("f32");
   rate->set_flops(200e9);
   rate->set_sustained(0.8);
-  cluster::Node *node = cluster.add_node_kinds();
+  cluster::NodeKind *node = cluster.add_node_kinds();
   node->set_name("board");
   node->set_device("chip");
   node->set_devices(devicesOfNode);
@@ -101,13 +101,13 @@ cluster::Cluster dtc::test::smallCluster(int64_t nodes, int64_t devicesOfNode) {
 
 cluster::Cluster dtc::test::mixedCluster(int64_t devicesOfNode, double times) {
   cluster::Cluster cluster = smallCluster(1, devicesOfNode);
-  cluster::Device &fast = *cluster.add_devices();
+  cluster::DeviceKind &fast = *cluster.add_devices();
   fast = cluster.devices(0);
   fast.set_name("fast");
   fast.set_memory_bandwidth(times * fast.memory_bandwidth());
   fast.set_launch_seconds(fast.launch_seconds() / times);
   fast.mutable_matrix(0)->set_flops(times * fast.matrix(0).flops());
-  cluster::Node &node = *cluster.add_node_kinds();
+  cluster::NodeKind &node = *cluster.add_node_kinds();
   node = cluster.node_kinds(0);
   node.set_name("fast board");
   node.set_device("fast");
@@ -123,7 +123,7 @@ std::string PlannedCase::str() const {
     fixed += fmt::format(" {}={}", axis, size);
   for (const std::string &option : options.fixed)
     fixed += " " + option;
-  const cluster::Node &node = cluster.node_kinds(0);
+  const cluster::NodeKind &node = cluster.node_kinds(0);
   return fmt::format("seed {}: {}, {} x {} devices of {:.1f} MB, link {:.2g} GB/s, network {:.2g} "
                      "GB/s, fixed:{}",
                      seed, model.str(), cluster.nodes(0).count(), node.devices(),
@@ -131,9 +131,9 @@ std::string PlannedCase::str() const {
                      node.device_network_bandwidth() / 1e9, fixed);
 }
 
-/// Fixes options, in an order that the seed says, until few layouts remain.
-static void fixKnobs(PlannerOptions &options, const ModelProperties &traits,
-                     const std::function<int64_t(uint64_t)> &below) {
+/// Fixes options, in an order that the seed says, until few strategies remain.
+static void fixOptions(PlannerOptions &options, const ModelProperties &traits,
+                       const std::function<int64_t(uint64_t)> &below) {
   auto fix = [&](const char *option, auto set) {
     PlannerOptions tried = options;
     tried.fixed.insert(option);
@@ -193,13 +193,13 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   while (inNode > 1 && below(3) == 0)
     inNode /= 2;
   result.cluster = smallCluster(devices / inNode, inNode);
-  cluster::Device &device = *result.cluster.mutable_devices(0);
+  cluster::DeviceKind &device = *result.cluster.mutable_devices(0);
   device.mutable_matrix(0)->set_flops(between(2e10, 2e12));
   device.set_memory_bandwidth(between(5e9, 2e11));
   device.set_launch_seconds(between(5e-7, 1e-5));
   // From little less than the smallest plans need.
   device.set_memory_bytes(between(1e6, 64e6));
-  cluster::Node &node = *result.cluster.mutable_node_kinds(0);
+  cluster::NodeKind &node = *result.cluster.mutable_node_kinds(0);
   node.mutable_link()->set_bandwidth(between(2e8, 2e10));
   node.mutable_link()->set_latency(between(1e-6, 2e-5));
   node.set_device_network_bandwidth(node.link().bandwidth() / between(1, 20));
@@ -213,7 +213,7 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
                          .layers = model.layers,
                          .hasTensorAxes = true,
                          .hasSequenceAxis = true};
-  fixKnobs(options, traits, below);
+  fixOptions(options, traits, below);
   options.cluster = nullptr;
   return result;
 }
@@ -230,22 +230,22 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     return choice.error();
   Regret regret;
   regret.simulated = choice->progress.simulated;
-  auto nameOf = [&](const ParallelStrategy &layout) {
-    return describeStrategy(layout.toOptions(options.base));
+  auto nameOf = [&](const ParallelStrategy &strategy) {
+    return describeStrategy(strategy.toOptions(options.base));
   };
-  if (!choice->ranked.empty()) {
-    regret.chosen = choice->ranked.front().seconds();
-    regret.chosenLayout = nameOf(choice->ranked.front().layout);
+  if (!choice->best.empty()) {
+    regret.chosen = choice->best.front().seconds();
+    regret.chosenStrategy = nameOf(choice->best.front().strategy);
   }
   double memory = planned.cluster.devices(0).memory_bytes();
   CostProbe probe(*model, options.base, planned.cluster, planned.model.batch);
   ModelProperties traits = findProperties(*model, probe.numLayers());
   mlir::ScopedDiagnosticHandler quiet(&compiler.context(),
                                       [](mlir::Diagnostic &) { return mlir::success(); });
-  for (const ParallelStrategy &layout : enumerateStrategies(options, traits)) {
-    ++regret.layouts;
+  for (const ParallelStrategy &strategy : enumerateStrategies(options, traits)) {
+    ++regret.strategies;
     CandidateSearch search(*model, "test");
-    std::optional<Candidate> candidate = search.run(optionsOf(layout, options));
+    std::optional<Candidate> candidate = search.run(optionsOf(strategy, options));
     if (!candidate)
       continue;
     auto simulation = simulateOnCluster(candidate->plan, planned.cluster);
@@ -257,7 +257,7 @@ Expected<Regret> dtc::test::findRegret(const PlannedCase &planned) {
     ++regret.fitting;
     if (regret.best == 0 || simulation->stepSeconds < regret.best) {
       regret.best = simulation->stepSeconds;
-      regret.bestLayout = nameOf(layout);
+      regret.bestStrategy = nameOf(strategy);
     }
   }
   return regret;

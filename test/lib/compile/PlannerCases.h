@@ -55,7 +55,7 @@ cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 /// order.
 cluster::Cluster mixedCluster(int64_t devicesOfNode, double times);
 
-/// A model, machines and options that leave few layouts.
+/// A model, a cluster and options that leave few strategies.
 struct PlannedCase {
   uint64_t seed = 0;
   PlannedModel model;
@@ -66,20 +66,20 @@ struct PlannedCase {
 };
 
 /// From the seed alone: bandwidths, latencies, rates, memory and the number of devices, at most
-/// `mostDevices`, and fixed options with which about 20 to 60 layouts remain.
+/// `mostDevices`, and fixed options with which about 20 to 60 strategies remain.
 PlannedCase randomCase(uint64_t seed, int64_t mostDevices);
 
 /// What a search finds and what is best.
 struct Regret {
-  int64_t layouts = 0, compiled = 0, fitting = 0; ///< of all; that compile; and fit
-  int64_t simulated = 0;                          ///< by the planner
-  double chosen = 0, best = 0;                    ///< seconds of a step; 0: nothing fits
-  std::string chosenLayout, bestLayout;
+  int64_t strategies = 0, compiled = 0, fitting = 0; ///< of all; that compile; and fit
+  int64_t simulated = 0;                             ///< by the planner
+  double chosen = 0, best = 0;                       ///< seconds of a step; 0: nothing fits
+  std::string chosenStrategy, bestStrategy;
 
   double share() const { return best > 0 && chosen > 0 ? chosen / best - 1 : 0; }
 };
 
-/// Plans a case, and compiles and simulates every layout.
+/// Plans a case, and compiles and simulates every strategy.
 Expected<Regret> findRegret(const PlannedCase &planned);
 
 } // namespace dtc::test

@@ -285,7 +285,7 @@ public:
   Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &) override {
     return std::unique_ptr<Transfers>(std::make_unique<TestTransfers>(messages, device));
   }
-  Expected<int64_t> agree(Reduction reduction, int64_t value) override {
+  Expected<int64_t> agree(ReductionKind reduction, int64_t value) override {
     return local->agree(reduction, value);
   }
   Expected<std::string> broadcast(int64_t from, std::string bytes) override {

@@ -1,4 +1,4 @@
-//===- ThreadMessages.cpp - Processes that are threads ---------------------===//
+//===- ThreadMessages.cpp - Processes that are threads --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -57,7 +57,7 @@ void copy(const Message &from, const Message &to) {
 struct Hub {
   explicit Hub(const ThreadMessagesOptions &options) : options(options), random(options.seed) {}
 
-  struct Channel {
+  struct ChannelState {
     std::deque<std::shared_ptr<Message>> sends, receives;
   };
 
@@ -65,12 +65,12 @@ struct Hub {
   void move() {
     if (std::bernoulli_distribution(options.delayed)(random))
       return;
-    std::vector<Channel *> order;
+    std::vector<ChannelState *> order;
     for (auto &[key, channel] : channels)
       if (!channel.sends.empty() && !channel.receives.empty())
         order.push_back(&channel);
     std::ranges::shuffle(order, random);
-    for (Channel *channel : order) {
+    for (ChannelState *channel : order) {
       std::shared_ptr<Message> from = channel->sends.front(), to = channel->receives.front();
       channel->sends.pop_front();
       channel->receives.pop_front();
@@ -86,7 +86,7 @@ struct Hub {
   ThreadMessagesOptions options;
   std::mutex mutex;
   std::mt19937_64 random;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels; // from, to, tag
+  std::map<std::tuple<int64_t, int64_t, int64_t>, ChannelState> channels; // from, to, tag
   MaybeError aborted;
   std::map<int64_t, std::function<void(const Error &)>> listeners; // by process
 };
@@ -97,10 +97,10 @@ public:
   ~ThreadBatch() override { cancel(); }
 
   MaybeError send(int64_t to, int64_t tag, std::span<const MessagePart> parts) override {
-    return start({process, to, tag}, &Hub::Channel::sends, parts);
+    return start({process, to, tag}, &Hub::ChannelState::sends, parts);
   }
   MaybeError receive(int64_t from, int64_t tag, std::span<const MessagePart> parts) override {
-    return start({from, process, tag}, &Hub::Channel::receives, parts);
+    return start({from, process, tag}, &Hub::ChannelState::receives, parts);
   }
 
   Expected<bool> isDone() override {
@@ -131,7 +131,7 @@ protected:
 
 private:
   MaybeError start(std::tuple<int64_t, int64_t, int64_t> key,
-                   std::deque<std::shared_ptr<Message>> Hub::Channel::*ends,
+                   std::deque<std::shared_ptr<Message>> Hub::ChannelState::*ends,
                    std::span<const MessagePart> parts) {
     std::lock_guard lock(hub->mutex);
     auto message = std::make_shared<Message>();
@@ -223,9 +223,9 @@ public:
     });
     return done ? MaybeError() : done.error();
   }
-  Expected<int64_t> agree(Reduction reduction, int64_t value) override {
+  Expected<int64_t> agree(ReductionKind reduction, int64_t value) override {
     return together<int64_t>([&](size_t process) {
-      bool adds = reduction == Reduction::Sum && process > 0;
+      bool adds = reduction == ReductionKind::Sum && process > 0;
       return fabrics[process]->agree(reduction, adds ? 0 : value);
     });
   }

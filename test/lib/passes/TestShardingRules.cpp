@@ -41,12 +41,8 @@ std::string formatRule(const dtc::ShardingRule &rule) {
     text += " " + getFactorName(index) + "=" + std::to_string(factor.size);
     if (factor.whole)
       text += " whole";
-    if (factor.reduction == dtc::FactorReduction::Sum)
-      text += " sum";
-    if (factor.reduction == dtc::FactorReduction::Max)
-      text += " max";
-    if (factor.reduction == dtc::FactorReduction::Min)
-      text += " min";
+    if (factor.reduction)
+      text += std::string(" ") + name(*factor.reduction);
   }
   if (!rule.linearOperands.empty())
     text += " linear";

@@ -22,16 +22,16 @@ namespace {
 
 class ChainPlanBuilder : public PlanBuilder {
 public:
-  explicit ChainPlanBuilder(const ChainLayout &layout)
-      : layout(layout), stages(static_cast<uint32_t>(layout.stages)),
-        microbatches(static_cast<uint32_t>(layout.microbatches)) {
-    pipelineAxis("pp", layout.stages);
-    axis("dp", layout.dp);
-    axis("micro", layout.microbatches, /*temporal=*/true);
+  explicit ChainPlanBuilder(const ChainStrategy &strategy)
+      : strategy(strategy), stages(static_cast<uint32_t>(strategy.stages)),
+        microbatches(static_cast<uint32_t>(strategy.microbatches)) {
+    pipelineAxis("pp", strategy.stages);
+    axis("dp", strategy.dp);
+    axis("micro", strategy.microbatches, /*temporal=*/true);
     plan.set_model("a chain");
     plan.mutable_pipeline()->set_schedule("1f1b");
     plan.mutable_pipeline()->set_stages(stages);
-    plan.add_sources("chain.forward (chain.mlir:1:1)");
+    plan.add_locations("chain.forward (chain.mlir:1:1)");
     for (uint32_t stage = 0; stage < stages; ++stage) {
       inProgram(static_cast<int>(stage));
       addStage(stage);
@@ -99,14 +99,14 @@ private:
       uint32_t position = buffer(DType::I32, {3});
       kernel("test_position", {}, {position});
       kernel("convert", {position}, {h});
-      setSource();
+      setLocation();
     } else {
       finishTransfer(receive.transfer);
       kernel("add", {in, in}, {h});
-      setSource();
+      setLocation();
     }
-    if (isLast && !layout.extraKernel.empty())
-      kernel(layout.extraKernel, {}, {});
+    if (isLast && !strategy.extraKernel.empty())
+      kernel(strategy.extraKernel, {}, {});
     if (!isLast)
       startTransfer(send.transfer);
 
@@ -121,7 +121,7 @@ private:
       uint32_t sum = buffer(DType::F32, {3}, plan::Buffer::OUTPUT);
       (*kernel("accumulate", {gradient}, {sum}).mutable_attributes())["axis"] =
           stringAttribute("micro");
-      output("sum", DType::F32, {3 * layout.dp}, {{"dp"}}, sum);
+      output("sum", DType::F32, {3 * strategy.dp}, {{"dp"}}, sum);
     } else {
       startTransfer(sendBack.transfer);
     }
@@ -153,12 +153,12 @@ private:
       finishSends(sendBack, microbatches);
   }
 
-  void setSource() {
+  void setLocation() {
     plan::Task *last = program().mutable_tasks(program().tasks_size() - 1);
-    last->mutable_instructions(last->instructions_size() - 1)->set_source(1);
+    last->mutable_instructions(last->instructions_size() - 1)->set_location(1);
   }
 
-  ChainLayout layout;
+  ChainStrategy strategy;
   uint32_t stages, microbatches;
 };
 
@@ -204,16 +204,16 @@ private:
 
 } // namespace
 
-std::shared_ptr<plan::Plan> chainPlan(const ChainLayout &layout) {
-  return ChainPlanBuilder(layout).build();
+std::shared_ptr<plan::Plan> chainPlan(const ChainStrategy &strategy) {
+  return ChainPlanBuilder(strategy).build();
 }
 
-std::vector<float> chainSum(const ChainLayout &layout) {
+std::vector<float> chainSum(const ChainStrategy &strategy) {
   // x of (0, d, m), doubled and doubled again: (2^stages - 1) x comes back.
-  double factor = static_cast<double>((int64_t{1} << layout.stages) - 1);
-  auto count = static_cast<double>(layout.microbatches);
+  double factor = static_cast<double>((int64_t{1} << strategy.stages) - 1);
+  auto count = static_cast<double>(strategy.microbatches);
   std::vector<float> sum;
-  for (int64_t d = 0; d < layout.dp; ++d) {
+  for (int64_t d = 0; d < strategy.dp; ++d) {
     sum.push_back(0);
     sum.push_back(static_cast<float>(factor * count * static_cast<double>(d)));
     sum.push_back(static_cast<float>(factor * count * (count - 1) / 2));

@@ -16,7 +16,7 @@
 
 namespace dtc::runtime::testing {
 
-struct ChainLayout {
+struct ChainStrategy {
   int64_t stages = 2; // at least 2
   int64_t dp = 1;
   int64_t microbatches = 4;
@@ -29,10 +29,10 @@ struct ChainLayout {
 /// (pp, dp, micro) as f32[3]; each later stage doubles what it gets, with what comes out of it is
 /// h. The last one sends its h back; every other adds its own h to what comes back. The first stage
 /// adds up what it then has over the microbatches: output "sum", f32[3 * dp].
-std::shared_ptr<plan::Plan> chainPlan(const ChainLayout &layout);
+std::shared_ptr<plan::Plan> chainPlan(const ChainStrategy &strategy);
 
 /// What the output "sum" of that plan must be.
-std::vector<float> chainSum(const ChainLayout &layout);
+std::vector<float> chainSum(const ChainStrategy &strategy);
 
 /// The kernels of a backend, many of which sleep for a random part of a millisecond first.
 std::shared_ptr<const Backend> createJitterBackend(std::shared_ptr<const Backend> backend);

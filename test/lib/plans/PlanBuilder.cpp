@@ -30,7 +30,7 @@ PlanBuilder::PlanBuilder() {
   std::call_once(added, addTestKernels);
   plan.set_version(kPlanVersion);
   plan.set_producer("a test");
-  plan.add_sources("unknown");
+  plan.add_locations("unknown");
   plan.add_programs();
 }
 
@@ -59,7 +59,7 @@ uint32_t PlanBuilder::buffer(DType dtype, const Shape &shape, plan::Buffer::Kind
 uint32_t PlanBuilder::slotted(DType dtype, const Shape &shape, uint32_t slots,
                               plan::Buffer::Kind kind) {
   plan::Buffer *buffer = program().add_buffers();
-  buffer->set_dtype(toPlanDType(dtype));
+  buffer->set_dtype(toPlan(dtype));
   setShape(buffer->mutable_shape(), shape);
   buffer->set_kind(kind);
   buffer->set_offset(program().arena_bytes());
@@ -72,7 +72,7 @@ uint32_t PlanBuilder::slotted(DType dtype, const Shape &shape, uint32_t slots,
 uint32_t PlanBuilder::view(uint32_t of, DType dtype, const Shape &shape) {
   plan::Buffer whole = program().buffers(static_cast<int>(of));
   plan::Buffer *buffer = program().add_buffers();
-  buffer->set_dtype(toPlanDType(dtype));
+  buffer->set_dtype(toPlan(dtype));
   setShape(buffer->mutable_shape(), shape);
   buffer->set_kind(plan::Buffer::ACTIVATION);
   buffer->set_offset(whole.offset());
@@ -210,7 +210,7 @@ template <typename T>
 void PlanBuilder::bind(T &binding, const std::string &name, DType dtype, const Shape &shape,
                        const DimAxes &sharding, uint32_t buffer) {
   binding.set_name(name);
-  binding.set_dtype(toPlanDType(dtype));
+  binding.set_dtype(toPlan(dtype));
   setShape(binding.mutable_shape(), shape);
   for (const Axes &axes : sharding)
     binding.mutable_sharding()->add_dims()->mutable_axes()->Assign(axes.begin(), axes.end());

@@ -17,17 +17,17 @@ namespace {
 
 class TrainingPlanBuilder : public PlanBuilder {
 public:
-  explicit TrainingPlanBuilder(const TrainingLayout &layout) : layout(layout) {
-    axis("dp", layout.dp);
-    axis("tp", layout.tp);
-    if (layout.microbatches > 1)
-      axis("micro", layout.microbatches, /*temporal=*/true);
+  explicit TrainingPlanBuilder(const TrainingStrategy &strategy) : strategy(strategy) {
+    axis("dp", strategy.dp);
+    axis("tp", strategy.tp);
+    if (strategy.microbatches > 1)
+      axis("micro", strategy.microbatches, /*temporal=*/true);
     addBindings();
     task("forward");
     addTokenSum();
     task("update");
     addUpdate();
-    for (int64_t m = 0; m < layout.microbatches; ++m)
+    for (int64_t m = 0; m < strategy.microbatches; ++m)
       schedule(0, static_cast<uint32_t>(m));
     schedule(1);
   }
@@ -58,9 +58,9 @@ private:
   }
 
   void addTokenSum() {
-    int64_t rows = 8 / layout.dp / layout.microbatches;
+    int64_t rows = 8 / strategy.dp / strategy.microbatches;
     uint32_t slice = tokens;
-    if (layout.microbatches > 1) {
+    if (strategy.microbatches > 1) {
       slice = buffer(DType::I32, {rows, 6});
       plan::KernelCall &call = kernel("shard_slice", {tokens}, {slice});
       (*call.mutable_attributes())["dim"] = intAttribute(0);
@@ -68,7 +68,7 @@ private:
     }
     uint32_t values = buffer(DType::F32, {rows, 6});
     kernel("convert", {slice}, {values});
-    if (layout.microbatches == 1)
+    if (strategy.microbatches == 1)
       return addSum(values, tokenSum, {0, 1});
     uint32_t partial = buffer(DType::F32, {});
     addSum(values, partial, {0, 1});
@@ -78,8 +78,8 @@ private:
 
   void addUpdate() {
     collective(plan::Collective::ALL_REDUCE, {"dp"}, tokenSum, tokenSum);
-    uint32_t square = buffer(DType::F32, {16 / layout.tp, 4});
-    uint32_t gradient = buffer(DType::F32, {16 / layout.tp, 4}, plan::Buffer::GRADIENT);
+    uint32_t square = buffer(DType::F32, {16 / strategy.tp, 4});
+    uint32_t gradient = buffer(DType::F32, {16 / strategy.tp, 4}, plan::Buffer::GRADIENT);
     uint32_t partial = buffer(DType::F32, {});
     uint32_t one = buffer(DType::F32, {}, plan::Buffer::CONSTANT);
     uint32_t largest = buffer(DType::F32, {}, plan::Buffer::CONSTANT);
@@ -111,15 +111,15 @@ private:
     (*call.mutable_attributes())["dims"] = intsAttribute(dims);
   }
 
-  TrainingLayout layout;
+  TrainingStrategy strategy;
   std::optional<StepStatePlan> stepState;
   uint32_t w = 0, momentum = 0, tokens = 0, tokenSum = 0, loss = 0, gradNorm = 0;
 };
 
 } // namespace
 
-std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout) {
-  return TrainingPlanBuilder(layout).build();
+std::shared_ptr<plan::Plan> trainingPlan(const TrainingStrategy &strategy) {
+  return TrainingPlanBuilder(strategy).build();
 }
 
 std::shared_ptr<plan::Plan> forwardPlan() {

@@ -14,7 +14,7 @@
 namespace dtc::runtime::testing {
 
 /// How the training plan is spread.
-struct TrainingLayout {
+struct TrainingStrategy {
   int64_t dp = 1;           // devices that share the batch
   int64_t tp = 1;           // devices that share the parameter
   int64_t microbatches = 1; // more than 1 adds a temporal axis
@@ -25,7 +25,7 @@ struct TrainingLayout {
 /// except in steps whose "grad_norm" is not finite.
 /// Inputs: i32 "tokens" [8, 6] below 256 and the learning rate. Outputs: "loss" and "grad_norm"
 /// before the update, and "token_sum", the sum of all tokens.
-std::shared_ptr<plan::Plan> trainingPlan(const TrainingLayout &layout = {});
+std::shared_ptr<plan::Plan> trainingPlan(const TrainingStrategy &strategy = {});
 
 /// A plan without a learning rate: "token_sum" and "values" (the tokens as f32) from "tokens".
 std::shared_ptr<plan::Plan> forwardPlan();

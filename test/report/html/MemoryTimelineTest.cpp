@@ -17,7 +17,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-uint64_t of(const MemoryUse &use, MemoryKind kind) { return use[static_cast<size_t>(kind)]; }
+uint64_t of(const MemoryUse &use, BufferKind kind) { return use[memoryBandOf(kind)]; }
 
 /// A timeline in which every execution of a task of the first program takes a second.
 Timeline secondsEach(const plan::Plan &plan) {
@@ -61,7 +61,7 @@ TEST(MemoryTimeline, FollowsValuesFromTheirWriteToTheirLastRead) {
   // A part that ends when another begins has what is there at that moment.
   EXPECT_EQ(totals, (std::vector<uint64_t>{128 + 256, 128 + 256 + 64, 128 + 256 + 64, 256 + 256}));
   EXPECT_EQ(memory.peak.total(), 512u);
-  EXPECT_EQ(of(memory.peak, MemoryKind::Activation), 512u);
+  EXPECT_EQ(of(memory.peak, BufferKind::Activation), 512u);
   EXPECT_EQ(memory.peakSeconds, 3);
   EXPECT_EQ(memory.peakTask, "t3");
 }
@@ -84,8 +84,8 @@ TEST(MemoryTimeline, KeepsStatesAndWhatWorksBesideCompute) {
 
   MemoryTimeline memory = followMemory(*plan, 0, secondsEach(*plan), 1, 5);
   for (const MemoryUse &use : memory.parts)
-    EXPECT_EQ(of(use, MemoryKind::Parameter), 256u);
-  EXPECT_EQ(of(memory.parts[3], MemoryKind::Gradient), 256u);
+    EXPECT_EQ(of(use, BufferKind::Parameter), 256u);
+  EXPECT_EQ(of(memory.parts[3], BufferKind::Gradient), 256u);
   EXPECT_EQ(memory.peak.total(), 256u + 256 + 64);
 }
 

@@ -120,8 +120,8 @@ TEST(SimulationPage, EscapesNamesOfFiles) {
   plan->set_model(hostile);
   plan->set_producer(hostile);
   plan->mutable_pipeline()->set_schedule(hostile);
-  for (std::string &source : *plan->mutable_sources())
-    source = hostile;
+  for (std::string &location : *plan->mutable_locations())
+    location = hostile;
   for (plan::Program &program : *plan->mutable_programs())
     for (plan::Task &task : *program.mutable_tasks())
       task.set_name(task.name() + hostile);

@@ -164,7 +164,7 @@ TEST(Calibration, IsAClusterWithAllKernels) {
   ASSERT_OK(read);
   EXPECT_EQ(formatCluster(*read), formatCluster(*cluster));
 
-  const cluster::Device &device = cluster->devices(0);
+  const cluster::DeviceKind &device = cluster->devices(0);
   std::map<std::string, std::set<std::string>> kernels;
   for (const cluster::KernelRate &rate : device.kernels()) {
     EXPECT_TRUE(kernels[rate.dtype()].insert(rate.kernel()).second) << rate.kernel();
@@ -181,7 +181,7 @@ TEST(Calibration, IsAClusterWithAllKernels) {
   EXPECT_GT(device.memory_bandwidth(), 0);
   EXPECT_GT(device.launch_seconds(), 0);
 
-  const cluster::Node &node = cluster->node_kinds(0);
+  const cluster::NodeKind &node = cluster->node_kinds(0);
   EXPECT_EQ(node.devices(), 3);
   EXPECT_EQ(node.shared_cores(), usableCores());
   std::vector<std::string> tables;
@@ -251,7 +251,7 @@ TEST(Calibration, LinkIsALineThroughTheTimes) {
 TEST(Calibration, RoundsAreOneCluster) {
   auto round = [](double factor, double message) {
     cluster::Cluster cluster;
-    cluster::Device &device = *cluster.add_devices();
+    cluster::DeviceKind &device = *cluster.add_devices();
     device.set_memory_bandwidth(10 * factor);
     device.set_launch_seconds(20 / factor);
     cluster::MatrixRate &rate = *device.add_matrix();
@@ -269,7 +269,7 @@ TEST(Calibration, RoundsAreOneCluster) {
     return cluster;
   };
   cluster::Cluster result = combineRounds({round(2, 9), round(4, 5), round(1, 6)});
-  const cluster::Device &device = result.devices(0);
+  const cluster::DeviceKind &device = result.devices(0);
   EXPECT_EQ(device.memory_bandwidth(), 40);
   EXPECT_EQ(device.launch_seconds(), 5);
   EXPECT_EQ(device.matrix(0).flops(), 120);

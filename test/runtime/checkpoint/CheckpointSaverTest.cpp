@@ -29,7 +29,7 @@ protected:
     folder.emplace(std::move(*opened));
   }
 
-  static std::unique_ptr<Session> open(const TrainingLayout &layout) {
+  static std::unique_ptr<Session> open(const TrainingStrategy &layout) {
     auto session = Session::create(trainingPlan(layout), createFakeBackend());
     EXPECT_OK(session);
     EXPECT_OK((*session)->initializeStates(7));
@@ -54,8 +54,8 @@ protected:
 TEST_F(Saver, WritesTheStatesOfAnyLayoutToTheSameFiles) {
   std::map<std::string, std::string> first;
   int64_t step = 0;
-  for (const TrainingLayout &layout :
-       {TrainingLayout{1, 1, 1}, {2, 1, 1}, {1, 2, 2}, {2, 4, 2}, {4, 2, 1}}) {
+  for (const TrainingStrategy &layout :
+       {TrainingStrategy{1, 1, 1}, {2, 1, 1}, {1, 2, 2}, {2, 4, 2}, {4, 2, 1}}) {
     auto session = open(layout);
     auto saver = CheckpointSaver::create(*session, *folder, 0);
     ASSERT_OK(saver);

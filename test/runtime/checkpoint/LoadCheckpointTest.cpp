@@ -83,8 +83,8 @@ protected:
 } // namespace
 
 TEST_F(Load, AnyLayoutFromAnyOther) {
-  const TrainingLayout layouts[] = {{1, 1, 1}, {2, 1, 2}, {1, 4, 1}, {2, 4, 2}, {4, 2, 1}};
-  for (const TrainingLayout &from : layouts) {
+  const TrainingStrategy layouts[] = {{1, 1, 1}, {2, 1, 2}, {1, 4, 1}, {2, 4, 2}, {4, 2, 1}};
+  for (const TrainingStrategy &from : layouts) {
     auto source = open(trainingPlan(from), 7);
     HostTensor momentum = *source->getState("w.momentum");
     for (int64_t i = 0; i < 64; ++i)
@@ -93,7 +93,7 @@ TEST_F(Load, AnyLayoutFromAnyOther) {
     ASSERT_OK(setStepState(*source, plan::State::APPLIED_STEPS, {16777217}));
     ASSERT_OK(setStepState(*source, plan::State::SKIPPED_STEPS, {3}));
     Checkpoint checkpoint = save(*source);
-    for (const TrainingLayout &to : layouts) {
+    for (const TrainingStrategy &to : layouts) {
       auto session = open(trainingPlan(to), 8);
       auto notes = loadCheckpoint(*session, checkpoint, false);
       ASSERT_OK(notes);

@@ -40,13 +40,13 @@ std::shared_ptr<plan::Plan> twoLayerPlan() {
   b.schedule(0, 0);
   b.schedule(0, 1);
   b.output("sum", DType::F32, {6}, {{"dp"}}, sum);
-  b.plan.clear_sources();
-  for (const char *source : {"unknown", "h.0.mlp (model.mlir:1:1)", "loss (model.mlir:2:1)"})
-    b.plan.add_sources(source);
+  b.plan.clear_locations();
+  for (const char *location : {"unknown", "h.0.mlp (model.mlir:1:1)", "loss (model.mlir:2:1)"})
+    b.plan.add_locations(location);
   plan::Task &task = *b.program().mutable_tasks(0);
-  task.mutable_instructions(0)->set_source(1);
-  task.mutable_instructions(1)->set_source(1);
-  task.mutable_instructions(2)->set_source(2);
+  task.mutable_instructions(0)->set_location(1);
+  task.mutable_instructions(1)->set_location(1);
+  task.mutable_instructions(2)->set_location(2);
   return b.build();
 }
 

@@ -103,33 +103,33 @@ TEST(Pipeline, TrainsAsOneDeviceWould) {
 }
 
 TEST(Pipeline, ManyStagesAndMicrobatches) {
-  for (ChainLayout layout :
-       {ChainLayout{2, 1, 1, ""}, {2, 2, 5, ""}, {3, 1, 2, ""}, {3, 2, 8, ""}, {8, 2, 20, ""}}) {
-    auto session = makeSession(chainPlan(layout));
+  for (ChainStrategy strategy :
+       {ChainStrategy{2, 1, 1, ""}, {2, 2, 5, ""}, {3, 1, 2, ""}, {3, 2, 8, ""}, {8, 2, 20, ""}}) {
+    auto session = makeSession(chainPlan(strategy));
     for (int step = 1; step <= 20; ++step) {
       ASSERT_OK(trainStep(*session, 0));
-      ASSERT_EQ(values(session->getOutput("sum")), chainSum(layout))
-          << layout.stages << " x " << layout.dp << ", step " << step;
+      ASSERT_EQ(values(session->getOutput("sum")), chainSum(strategy))
+          << strategy.stages << " x " << strategy.dp << ", step " << step;
     }
   }
 }
 
 TEST(Pipeline, StressWithKernelsOfRandomLength) {
-  ChainLayout layout{3, 2, 1000, ""};
-  auto session = makeSession(chainPlan(layout), {}, createJitterBackend(createFakeBackend()));
+  ChainStrategy strategy{3, 2, 1000, ""};
+  auto session = makeSession(chainPlan(strategy), {}, createJitterBackend(createFakeBackend()));
   for (int step = 1; step <= 2; ++step) {
     ASSERT_OK(trainStep(*session, 0));
-    EXPECT_EQ(values(session->getOutput("sum")), chainSum(layout));
+    EXPECT_EQ(values(session->getOutput("sum")), chainSum(strategy));
   }
 }
 
 TEST(Pipeline, SessionsComeAndGo) {
-  ChainLayout layout{3, 2, 3, ""};
+  ChainStrategy strategy{3, 2, 3, ""};
   auto backend = createJitterBackend(createFakeBackend());
   for (int repeat = 0; repeat < 50; ++repeat) {
-    auto session = makeSession(chainPlan(layout), {}, backend);
+    auto session = makeSession(chainPlan(strategy), {}, backend);
     ASSERT_OK(trainStep(*session, 0));
-    ASSERT_EQ(values(session->getOutput("sum")), chainSum(layout));
+    ASSERT_EQ(values(session->getOutput("sum")), chainSum(strategy));
   }
 }
 
@@ -307,8 +307,8 @@ TEST(Pipeline, MemoryIsThatOfEachProgram) {
 }
 
 TEST(Pipeline, CountsBytesAndTime) {
-  ChainLayout layout{3, 2, 4, ""};
-  auto session = makeSession(chainPlan(layout), {.threadsPerDevice = 1, .profile = true});
+  ChainStrategy strategy{3, 2, 4, ""};
+  auto session = makeSession(chainPlan(strategy), {.threadsPerDevice = 1, .profile = true});
   ASSERT_OK(trainStep(*session, 0));
   ASSERT_OK(trainStep(*session, 0));
   // Three floats, both ways between three stages, twice.
@@ -327,7 +327,7 @@ TEST(Pipeline, CountsBytesAndTime) {
   EXPECT_GE(time.waitedSeconds, time.exposedSeconds);
   EXPECT_LE(time.exposedSeconds, time.seconds);
   EXPECT_EQ(session->measuredCollectives().seconds, 0);
-  EXPECT_EQ(makeSession(chainPlan(layout))->transferTime().calls, 0u);
+  EXPECT_EQ(makeSession(chainPlan(strategy))->transferTime().calls, 0u);
 }
 
 TEST(Pipeline, ATransferThatEndsBeforeItsFinishIsHidden) {

@@ -49,17 +49,17 @@ static float scalar(const Session &session, const std::string &name) {
   return value ? *value->as<float>() : NAN;
 }
 
-TEST(Session, TrainsAndMatchesOneDeviceOnEveryLayout) {
+TEST(Session, TrainsAndMatchesOneDeviceOnEveryStrategy) {
   std::vector<std::byte> reference;
   std::vector<float> losses;
-  for (TrainingLayout layout : {TrainingLayout{1, 1, 1},
-                                {2, 1, 1},
-                                {1, 4, 1},
-                                {2, 2, 2},
-                                {4, 4, 1},
-                                {2, 1, 4},
-                                {1, 1, 8}}) {
-    auto session = makeSession(trainingPlan(layout));
+  for (TrainingStrategy strategy : {TrainingStrategy{1, 1, 1},
+                                    {2, 1, 1},
+                                    {1, 4, 1},
+                                    {2, 2, 2},
+                                    {4, 4, 1},
+                                    {2, 1, 4},
+                                    {1, 1, 8}}) {
+    auto session = makeSession(trainingPlan(strategy));
     ASSERT_OK(session->initializeStates(5));
     ASSERT_OK(session->setInput("tokens", someTokens()));
     std::vector<float> seen;
@@ -194,10 +194,10 @@ TEST(Session, AFailingKernelEndsTheStepOnAllDevices) {
 
 TEST(Session, RefusesKernelsThatTheBackendDoesNotTake) {
   auto plan = trainingPlan();
-  plan->add_sources("loss (model.mlir:3:1)");
+  plan->add_locations("loss (model.mlir:3:1)");
   plan::Instruction *instruction =
       plan->mutable_programs(0)->mutable_tasks(1)->mutable_instructions(1);
-  instruction->set_source(1);
+  instruction->set_location(1);
   plan::KernelCall &call = *instruction->mutable_kernel();
   call.set_kernel("div"); // with the operands of mul
   EXPECT_ERROR(Session::create(plan, createFakeBackend()),

@@ -76,7 +76,7 @@ TEST(Stall, AReceiveThatNobodySends) {
   plan::Program *second = plan->mutable_programs(1);
   for (plan::Task &task : *second->mutable_tasks())
     if (task.name() == "forward.1")
-      task.mutable_instructions(0)->set_source(1);
+      task.mutable_instructions(0)->set_location(1);
   MaybeError error = stepOf(plan, {.stallTimeout = 0.1});
   EXPECT_ERROR(error, "no device has come to another instruction for 0.1 s; ");
   EXPECT_ERROR(error, "(--stall-timeout)");
@@ -161,9 +161,9 @@ TEST(Stall, AnErrorIsReportedThoughAKernelDoesNotReturn) {
 
 TEST(Stall, SlowStepsAreNoStalls) {
   // Longer than the limit in all, but one device or the other goes on all the time.
-  ChainLayout layout{2, 1, 24, "test_sleep"};
-  auto session =
-      Session::create(chainPlan(layout), createFakeBackend(), SessionOptions{.stallTimeout = 0.8});
+  ChainStrategy strategy{2, 1, 24, "test_sleep"};
+  auto session = Session::create(chainPlan(strategy), createFakeBackend(),
+                                 SessionOptions{.stallTimeout = 0.8});
   ASSERT_OK(session);
   auto start = std::chrono::steady_clock::now();
   EXPECT_OK(trainStep(**session, 0));
@@ -171,9 +171,9 @@ TEST(Stall, SlowStepsAreNoStalls) {
 }
 
 TEST(Stall, WithoutALimitASessionWaits) {
-  ChainLayout layout{2, 1, 3, "test_sleep"};
+  ChainStrategy strategy{2, 1, 3, "test_sleep"};
   auto session =
-      Session::create(chainPlan(layout), createFakeBackend(), SessionOptions{.stallTimeout = 0});
+      Session::create(chainPlan(strategy), createFakeBackend(), SessionOptions{.stallTimeout = 0});
   ASSERT_OK(session);
   EXPECT_OK(trainStep(**session, 0));
 }

@@ -67,8 +67,8 @@ float scalar(const Session &session, const std::string &name) {
 /// for each device.
 class StepsInFlight : public ::testing::Test {
 protected:
-  void start(const TrainingLayout &layout = {}, SessionOptions options = {}) {
-    session = open(trainingPlan(layout), createAsyncBackend(gate), std::move(options));
+  void start(const TrainingStrategy &strategy = {}, SessionOptions options = {}) {
+    session = open(trainingPlan(strategy), createAsyncBackend(gate), std::move(options));
     ASSERT_OK(session->initializeStates(5));
     const double rates[] = {0.1, 0.05, 0.02, 0.01};
     ASSERT_OK(session->setLearningRates(0, rates));
@@ -252,12 +252,12 @@ void give(Session &session, int32_t step, int64_t batches) {
 } // namespace
 
 TEST_F(StepsInFlight, HaveTheBitsOfStepsOneByOne) {
-  for (TrainingLayout layout : {TrainingLayout{1, 1, 1}, {2, 2, 1}, {2, 1, 4}})
+  for (TrainingStrategy strategy : {TrainingStrategy{1, 1, 1}, {2, 2, 1}, {2, 1, 4}})
     for (int64_t batches : {1, 2}) {
-      if (batches > 1 && layout.microbatches == 1)
+      if (batches > 1 && strategy.microbatches == 1)
         continue;
       SessionOptions options{.batches = batches};
-      auto host = open(trainingPlan(layout), createFakeBackend(), options);
+      auto host = open(trainingPlan(strategy), createFakeBackend(), options);
       std::vector<std::byte> expected = numbersOf(*host, [&](const auto &read) {
         for (int32_t step = 1; step <= 4; ++step) {
           give(*host, step, batches);
@@ -265,7 +265,7 @@ TEST_F(StepsInFlight, HaveTheBitsOfStepsOneByOne) {
           read();
         }
       });
-      auto async = open(trainingPlan(layout), createAsyncBackend(), options);
+      auto async = open(trainingPlan(strategy), createAsyncBackend(), options);
       EXPECT_EQ(numbersOf(*async,
                           [&](const auto &read) {
                             for (int32_t step = 1; step <= 4; ++step) {
@@ -284,8 +284,8 @@ TEST_F(StepsInFlight, HaveTheBitsOfStepsOneByOne) {
 }
 
 TEST_F(StepsInFlight, MessagesAndAsyncCollectivesKeepTheirOrder) {
-  ChainLayout layout{3, 2, 4, ""};
-  auto chain = open(chainPlan(layout), createAsyncBackend());
+  ChainStrategy strategy{3, 2, 4, ""};
+  auto chain = open(chainPlan(strategy), createAsyncBackend());
   ASSERT_OK(chain->startStep());
   for (int step = 0; step < 5; ++step) {
     ASSERT_OK(chain->startStep());
@@ -295,7 +295,7 @@ TEST_F(StepsInFlight, MessagesAndAsyncCollectivesKeepTheirOrder) {
   auto sum = chain->getOutput("sum");
   ASSERT_OK(sum);
   EXPECT_EQ(std::vector<float>(sum->as<float>(), sum->as<float>() + sum->type.numElements()),
-            chainSum(layout));
+            chainSum(strategy));
 
   // Its state changes in each step.
   std::vector<std::byte> states[2];

@@ -48,14 +48,14 @@ T naiveElement(const CollectiveSpec &spec, const std::vector<const HostTensor *>
     W result = static_cast<W>(members[0]->as<T>()[flat(shape, index)]);
     for (int64_t m = 1; m < n; ++m) {
       W value = static_cast<W>(members[static_cast<size_t>(m)]->as<T>()[flat(shape, index)]);
-      if (spec.reduction == Reduction::Sum) {
+      if (spec.reduction == ReductionKind::Sum) {
         if constexpr (std::is_integral_v<W>)
           result = static_cast<W>(static_cast<uint32_t>(result) + static_cast<uint32_t>(value));
         else
           result += value;
       } else {
-        result =
-            spec.reduction == Reduction::Max ? std::max(result, value) : std::min(result, value);
+        result = spec.reduction == ReductionKind::Max ? std::max(result, value)
+                                                      : std::min(result, value);
       }
     }
     return static_cast<T>(result);
@@ -131,7 +131,7 @@ TEST_P(CommunicatorConformance, AllReduceOnEveryGroup) {
 
 TEST_P(CommunicatorConformance, EveryReductionAndType) {
   Mesh mesh({{"a", 4, false}});
-  for (Reduction reduction : {Reduction::Sum, Reduction::Max, Reduction::Min})
+  for (ReductionKind reduction : {ReductionKind::Sum, ReductionKind::Max, ReductionKind::Min})
     for (int64_t size : {12, 4000}) {
       for (CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter}) {
         CollectiveSpec spec = makeSpec(kind, {DType::F32, {size}});
@@ -179,7 +179,7 @@ TEST_P(CommunicatorConformance, MaximumAndMinimumKeepNaN) {
   Mesh mesh({{"a", 3, false}});
   for (DType dtype : {DType::F32, DType::F64, DType::BF16, DType::F16})
     for (size_t nanAt : {0, 1, 2})
-      for (Reduction reduction : {Reduction::Max, Reduction::Min}) {
+      for (ReductionKind reduction : {ReductionKind::Max, ReductionKind::Min}) {
         CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {dtype, {1}});
         spec.reduction = reduction;
         std::vector<HostTensor> inputs(3, HostTensor(spec.input));
@@ -278,7 +278,7 @@ TEST_P(CommunicatorConformance, ManyCollectivesInARowDoNotMixUp) {
       bool overA = i % 2 == 0;
       CollectiveSpec mine = spec;
       mine.members = overA ? 4 : 2;
-      mine.reduction = Reduction::Max;
+      mine.reduction = ReductionKind::Max;
       values[device] += i % 3;
       if (MaybeError failed =
               network.run(device, overA ? 0 : 1, mine, &values[device], &values[device]))

@@ -29,7 +29,7 @@ TEST_P(FabricConformance, EachDeviceLivesInOneProcess) {
     EXPECT_GE(devices.front(), 0);
     EXPECT_LT(devices.back(), numDevices);
     EXPECT_EQ(opened->holdsAllDevices(), std::ssize(devices) == numDevices);
-    int64_t held = *opened->agree(Reduction::Sum, std::ssize(devices));
+    int64_t held = *opened->agree(ReductionKind::Sum, std::ssize(devices));
     EXPECT_EQ(held, numDevices);
   }
 }
@@ -40,10 +40,10 @@ TEST_P(FabricConformance, ProcessesAgree) {
   ASSERT_GE(process, 0);
   ASSERT_LT(process, processes);
   for (int64_t offset : {int64_t{-3}, int64_t{0}, int64_t{1} << 60}) {
-    EXPECT_EQ(*opened->agree(Reduction::Max, offset + process), offset + processes - 1);
-    EXPECT_EQ(*opened->agree(Reduction::Min, offset + process), offset);
+    EXPECT_EQ(*opened->agree(ReductionKind::Max, offset + process), offset + processes - 1);
+    EXPECT_EQ(*opened->agree(ReductionKind::Min, offset + process), offset);
   }
-  EXPECT_EQ(*opened->agree(Reduction::Sum, process + 1), processes * (processes + 1) / 2);
+  EXPECT_EQ(*opened->agree(ReductionKind::Sum, process + 1), processes * (processes + 1) / 2);
   for (int64_t from : {int64_t{0}, processes - 1}) {
     std::string bytes = "of process " + std::to_string(process) + std::string(1, '\0');
     std::string expected = "of process " + std::to_string(from) + std::string(1, '\0');
@@ -56,7 +56,7 @@ TEST_P(FabricConformance, AnAbortEndsAllThatComesLater) {
   Network network(Mesh({{"a", 2, false}}), fabric());
   network.fabric->abort(Error{"the disk is full"});
   network.fabric->abort(Error{"another reason, which came later"});
-  EXPECT_ERROR(network.fabric->agree(Reduction::Max, 1), "the disk is full");
+  EXPECT_ERROR(network.fabric->agree(ReductionKind::Max, 1), "the disk is full");
   EXPECT_ERROR(network.fabric->broadcast(0, "bytes"), "the disk is full");
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;

@@ -77,7 +77,7 @@ void expectNested(const std::vector<Json> &events) {
 
 TEST(ChromeTrace, APipeline) {
   auto plan = chainPlan({3, 2, 4, ""});
-  plan->set_sources(1, "a \"quoted\\ name\n\xff");
+  plan->set_locations(1, "a \"quoted\\ name\n\xff");
   std::vector<Json> events = trace(plan, 5, 2);
   expectNested(events);
   // Four microbatches on two devices of each stage in two steps.
@@ -90,7 +90,7 @@ TEST(ChromeTrace, APipeline) {
   std::vector<Json> converts = select(events, "name", "convert");
   EXPECT_EQ(converts.size(), 16u);
   EXPECT_EQ(converts[3]["args"]["microbatch"], 3);
-  EXPECT_EQ(converts.front()["args"]["source"], "a \"quoted\\ name\n\ufffd");
+  EXPECT_EQ(converts.front()["args"]["location"], "a \"quoted\\ name\n\ufffd");
   EXPECT_EQ(select(events, "name", "send").size(), 4u * 16);
   EXPECT_EQ(select(events, "name", "wait for receive").size(), 4u * 16);
 

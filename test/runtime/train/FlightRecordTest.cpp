@@ -43,7 +43,7 @@ TEST(FlightRecord, WritesWhatThereIs) {
   EXPECT_EQ(found["last"][0]["devices"], (std::vector<int>{0, 2}));
   EXPECT_EQ(found["last"][0]["bytes"], 512);
   EXPECT_EQ(found["last"][0]["state"], "done");
-  EXPECT_EQ(found["last"][0]["source"], "m.mlir:7");
+  EXPECT_EQ(found["last"][0]["location"], "m.mlir:7");
   double begin = found["last"][0]["begun_seconds_ago"], end = found["last"][0]["ended_seconds_ago"];
   EXPECT_NEAR(begin - end, 1, 1e-3);
   EXPECT_EQ(found["last"][1]["state"], "begun");

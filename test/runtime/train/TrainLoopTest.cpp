@@ -202,20 +202,22 @@ TEST_F(TrainLoop, WeightsThatAreNotFiniteAreNotSaved) {
   options.warmupSteps = 0;
   options.decay = LearningRateDecay::Constant;
   options.learningRate = 1e308;
-  EXPECT_ERROR(run(), "the weights after step 1 are not finite, and have not been since the update "
-                      "of step 1, as far as the losses tell: tensor \"w\" has ");
+  EXPECT_ERROR(run(),
+               "the parameters after step 1 are not finite, and have not been since the update "
+               "of step 1, as far as the losses tell: tensor \"w\" has ");
   options.savePath = dir.write("w.safetensors", "good");
   EXPECT_ERROR(run(), " at element 0; lower the learning rate (--lr 1e+308); nothing is saved, " +
                           options.savePath + " is as before");
   EXPECT_EQ(dir.read("w.safetensors"), "good");
   // Steps after it are skipped.
   options.steps = 4;
-  EXPECT_ERROR(run(), "the weights after step 4 are not finite, and have not been since the update "
-                      "of step 1,");
+  EXPECT_ERROR(run(),
+               "the parameters after step 4 are not finite, and have not been since the update "
+               "of step 1,");
   EXPECT_EQ(dir.read("w.safetensors"), "good");
   // Whoever goes on all the same does not save them.
   options.allowNonfinite = true;
-  EXPECT_ERROR(run(), "the weights after step 4 are not finite");
+  EXPECT_ERROR(run(), "the parameters after step 4 are not finite");
   EXPECT_EQ(dir.read("w.safetensors"), "good");
   options.savePath.clear();
   EXPECT_OK(run());
@@ -232,7 +234,8 @@ TEST_F(TrainLoop, InitialWeightsMustBeFinite) {
   EXPECT_ERROR(run(), "--init " + path +
                           ": tensor \"w\" has nan at element 63, expected finite numbers only");
   options.allowNonfinite = true;
-  EXPECT_ERROR(run(), "the weights after step 0 are not finite, and have not been since the start");
+  EXPECT_ERROR(run(),
+               "the parameters after step 0 are not finite, and have not been since the start");
   EXPECT_FALSE(std::filesystem::exists(options.savePath));
 }
 

@@ -55,11 +55,11 @@ static void expectCases(const std::vector<CheckCase> &cases) {
 
 using C = cluster::Cluster;
 
-static cluster::Device *device(C &c) { return c.mutable_devices(0); }
+static cluster::DeviceKind *device(C &c) { return c.mutable_devices(0); }
 static cluster::MatrixRate *rate(C &c) { return device(c)->mutable_matrix(0); }
 static cluster::MatrixTable *table(C &c) { return device(c)->mutable_matrix(1)->mutable_table(); }
 static cluster::KernelRate *kernel(C &c) { return device(c)->mutable_kernels(1); }
-static cluster::Node *node(C &c) { return c.mutable_node_kinds(0); }
+static cluster::NodeKind *node(C &c) { return c.mutable_node_kinds(0); }
 static cluster::Link *link(C &c) { return node(c)->mutable_link(); }
 static cluster::CollectiveTable *collective(C &c) { return link(c)->mutable_collectives(1); }
 
@@ -76,7 +76,7 @@ TEST(ClusterChecks, AsksForWhatMustBeThere) {
        [](C &) {}},
       {[](C &c) { c.clear_node_kinds(); },
        "node_kinds is empty, expected at least one kind of node", [](C &) {}},
-      {[](C &c) { c.clear_nodes(); }, "nodes is empty, expected at least one group of nodes",
+      {[](C &c) { c.clear_nodes(); }, "nodes is empty, expected at least one node group",
        [](C &c) { c.mutable_nodes()->RemoveLast(); }},
       {[](C &c) { device(c)->clear_matrix(); },
        "devices[0].matrix is empty, expected the rate of at least one dtype",

@@ -109,11 +109,11 @@ TEST(ClusterReader, NamesLineAndColumnInText) {
                                          "fields are \"name\", \"devices\", "},
            // The place is that of the name, wherever the next word is.
            Case{"devices {\n  memory_byte\n\n : 3\n}",
-                "line 2, column 3: a Device has no field \"memory_byte\"; did you mean "
+                "line 2, column 3: a DeviceKind has no field \"memory_byte\"; did you mean "
                 "\"memory_bytes\"? Its fields are "},
            Case{"speed", "line 1, column 1: a Cluster has no field \"speed\""},
            Case{"devices {\n  memory_bytes: 80 GB\n}",
-                "line 2, column 20: a Device has no field \"GB\""},
+                "line 2, column 20: a DeviceKind has no field \"GB\""},
            Case{"devices {\n  memory_bytes: \"80\"\n}",
                 "line 2, column 17: Expected double, got: \"80\""},
            Case{"devices { compute_units: 1.5 }", "line 1, column 26: Expected integer, got: 1.5"},
@@ -135,7 +135,7 @@ TEST(ClusterReader, NamesLineAndFieldInJson) {
            Case{"{\"name\": \"a\",\n\"speed\": 3}", "line 2: a Cluster has no field \"speed\"; its "
                                                     "fields are "},
            Case{"{\"devices\": [{\"name\": \"a\"},\n{\"memoryByte\":\n3}]}",
-                "line 2: a Device has no field \"memoryByte\"; did you mean \"memory_bytes\"?"},
+                "line 2: a DeviceKind has no field \"memoryByte\"; did you mean \"memory_bytes\"?"},
            Case{"{\"name\": \"a\",\n \"name\": \"b\"}", "line 2: name is given twice"},
            Case{"{\"nodeKinds\": [],\n \"node_kinds\": []}", "line 2: node_kinds is given twice"},
            Case{"{\n\"devices\": {}}", "line 2: devices is an object, expected a list"},
@@ -192,7 +192,7 @@ TEST(ClusterReader, ReadsAllExamples) {
     ASSERT_OK(cluster);
     EXPECT_EQ(cluster->name() + ".textproto", entry.path().filename());
     names.insert(cluster->name());
-    for (const cluster::Device &device : cluster->devices()) {
+    for (const cluster::DeviceKind &device : cluster->devices()) {
       // What was measured has none.
       if (device.busy_watts() > 0) {
         EXPECT_GT(device.busy_watts(), device.idle_watts());
@@ -213,7 +213,7 @@ TEST(ClusterReader, ExampleOfTwoKindsHasTheirDevices) {
     auto alone = readCluster(presetPath(name));
     ASSERT_OK(alone);
     EXPECT_EQ(mixed->devices(i).DebugString(), alone->devices(0).DebugString());
-    const cluster::Node &node = mixed->node_kinds(i++), &whole = alone->node_kinds(0);
+    const cluster::NodeKind &node = mixed->node_kinds(i++), &whole = alone->node_kinds(0);
     EXPECT_EQ(node.link().DebugString(), whole.link().DebugString());
     EXPECT_EQ(node.device_network_bandwidth(), whole.device_network_bandwidth());
   }

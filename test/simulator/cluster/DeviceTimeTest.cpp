@@ -14,8 +14,8 @@ namespace cluster = dtc::cluster;
 namespace {
 
 /// 108 units of 1000 FLOP/s each; 10 bytes a second.
-cluster::Device device() {
-  cluster::Device device;
+cluster::DeviceKind device() {
+  cluster::DeviceKind device;
   device.set_memory_bandwidth(10);
   device.set_compute_units(108);
   cluster::MatrixRate &rate = *device.add_matrix();
@@ -24,8 +24,8 @@ cluster::Device device() {
   return device;
 }
 
-cluster::Device tiled(int64_t rows, int64_t columns, double efficiency = 0, double ramp = 0) {
-  cluster::Device result = device();
+cluster::DeviceKind tiled(int64_t rows, int64_t columns, double efficiency = 0, double ramp = 0) {
+  cluster::DeviceKind result = device();
   cluster::Tile &tile = *result.mutable_matrix(0)->add_tiles();
   tile.set_rows(rows);
   tile.set_columns(columns);
@@ -34,7 +34,8 @@ cluster::Device tiled(int64_t rows, int64_t columns, double efficiency = 0, doub
   return result;
 }
 
-double seconds(const cluster::Device &device, const MatrixShape &shape, DType dtype = DType::F32) {
+double seconds(const cluster::DeviceKind &device, const MatrixShape &shape,
+               DType dtype = DType::F32) {
   return productSeconds(device, dtype, shape);
 }
 
@@ -90,7 +91,7 @@ TEST(DeviceTime, EquationsThatAreNone) {
 }
 
 TEST(DeviceTime, ProductsWithoutTilesTakeTheirFlops) {
-  cluster::Device plain = device();
+  cluster::DeviceKind plain = device();
   EXPECT_DOUBLE_EQ(seconds(plain, {1, 100, 200, 300}), 2 * 100 * 200 * 300 / 108e3);
   plain.mutable_matrix(0)->set_sustained(0.5);
   EXPECT_DOUBLE_EQ(seconds(plain, {3, 100, 200, 300}), 3 * 2 * 100 * 200 * 300 / 54e3);
@@ -99,7 +100,7 @@ TEST(DeviceTime, ProductsWithoutTilesTakeTheirFlops) {
 
 /// 108 tiles are one wave, 109 are two.
 TEST(DeviceTime, Waves) {
-  cluster::Device tiles = tiled(8, 4);
+  cluster::DeviceKind tiles = tiled(8, 4);
   double wave = 2 * 8 * 4 * 100 / 1e3;
   EXPECT_DOUBLE_EQ(seconds(tiles, {1, 8 * 108, 4, 100}), wave);
   EXPECT_DOUBLE_EQ(seconds(tiles, {1, 8 * 108 - 7, 3, 100}), wave);
@@ -113,7 +114,7 @@ TEST(DeviceTime, Waves) {
 }
 
 TEST(DeviceTime, TheBestTileIsTaken) {
-  cluster::Device both = tiled(8, 4);
+  cluster::DeviceKind both = tiled(8, 4);
   cluster::Tile &small = *both.mutable_matrix(0)->add_tiles();
   small.set_rows(4);
   small.set_columns(4);
@@ -125,7 +126,7 @@ TEST(DeviceTime, TheBestTileIsTaken) {
 
 /// Where few tiles leave units idle, the sum is cut into parts of 512 and more.
 TEST(DeviceTime, SumsInParts) {
-  cluster::Device tiles = tiled(8, 4);
+  cluster::DeviceKind tiles = tiled(8, 4);
   auto ofSum = [&](double batch, double depth) { return seconds(tiles, {batch, 8, 4, depth}); };
   double step = 2 * 8 * 4 / 1e3;
   EXPECT_DOUBLE_EQ(ofSum(1, 1023), 1023 * step);
@@ -144,7 +145,7 @@ TEST(DeviceTime, ProductsWithVectorsAreBoundByMemory) {
 }
 
 TEST(DeviceTime, ElementTypesWithoutARateAreThoseOfF32) {
-  cluster::Device two = device();
+  cluster::DeviceKind two = device();
   cluster::MatrixRate &half = *two.add_matrix();
   half.set_dtype("bf16");
   half.set_flops(216e3);
@@ -157,7 +158,7 @@ TEST(DeviceTime, ElementTypesWithoutARateAreThoseOfF32) {
 }
 
 TEST(DeviceTime, MeasuredProducts) {
-  cluster::Device measured = tiled(8, 4);
+  cluster::DeviceKind measured = tiled(8, 4);
   cluster::MatrixTable &table = *measured.mutable_matrix(0)->mutable_table();
   table.add_rows(8);
   table.add_columns(8);
@@ -169,7 +170,7 @@ TEST(DeviceTime, MeasuredProducts) {
   EXPECT_EQ(peakFlops(measured, "f32"), 4e3);
   // Transposed ones have a table of their own, where there is one.
   EXPECT_DOUBLE_EQ(seconds(measured, {1, 10, 20, 30, true}), 2 * 10 * 20 * 30 / 4e3);
-  cluster::Device both = measured;
+  cluster::DeviceKind both = measured;
   *both.mutable_matrix(0)->mutable_transposed_table() = table;
   both.mutable_matrix(0)->mutable_transposed_table()->set_flops(0, 5e3);
   EXPECT_DOUBLE_EQ(seconds(both, {1, 10, 20, 30, true}), 2 * 10 * 20 * 30 / 5e3);
@@ -180,7 +181,7 @@ TEST(DeviceTime, MeasuredProducts) {
 }
 
 TEST(DeviceTime, Kernels) {
-  cluster::Device plain = device();
+  cluster::DeviceKind plain = device();
   EXPECT_DOUBLE_EQ(kernelSeconds(plain, {"softmax", DType::F32, 1e9, 50}), 5);
   // Attention has products inside: bytes or FLOPs, what takes longer.
   EXPECT_DOUBLE_EQ(kernelSeconds(plain, {"attention", DType::F32, 0.6 * 108e3 * 7, 50}), 7);

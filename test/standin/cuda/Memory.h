@@ -1,10 +1,10 @@
-//===- Memory.h - Memory of the devices and pinned memory ----------------===//
+//===- Memory.h - Memory of the devices and pinned memory -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// An allocation lies between pages that cannot be accessed; what remains of its own first and last
+// An allocation is between pages that cannot be accessed; what remains of its own first and last
 // page is a red zone with a pattern. Memory of a device can be accessed only while work of that
 // device is executed: the host, and kernels of other devices, end the process with a report. Fresh
 // memory is full of bytes 0xFF, which are a NaN in every floating-point type and -1 as an integer.

@@ -9,7 +9,7 @@ assert collectives
 for collective in collectives:
     assert collective["sent_bytes"] == collective["calls"] * collective["call_sent_bytes"], collective
     assert collective["call_sent_bytes"] == sum(t["call_sent_bytes"] for t in collective["tensors"]), collective
-    assert collective["source"] and collective["axes"] and collective["members"] > 1, collective
+    assert collective["location"] and collective["axes"] and collective["members"] > 1, collective
     for tensor in collective["tensors"]:
         assert tensor["value"] and tensor["from"] and tensor["to"] and tensor["from"] != tensor["to"], tensor
 for total in ("by_axes", "by_kind"):

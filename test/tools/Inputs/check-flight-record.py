@@ -23,9 +23,9 @@ for process in processes:
             assert not device["next"] and device["last"][-1]["state"] == "done", device
             continue
         at, following = device["last"][-1], device["next"][0]
-        for field in ("operation", "wait", "devices", "bytes", "task", "microbatch", "instruction", "source"):
+        for field in ("operation", "wait", "devices", "bytes", "task", "microbatch", "instruction", "location"):
             assert at[field] == following[field], (at, following)
-        assert at["state"] == "begun" and at["bytes"] > 0 and at["source"], at
+        assert at["state"] == "begun" and at["bytes"] > 0 and at["location"], at
         assert all(0 < each["predicted_seconds"] < 1 for each in device["last"] + device["next"]), device
         assert all(each["state"] == "done" for each in device["last"][:-1]), device
         assert at["begun_seconds_ago"] <= device["last"][-2]["ended_seconds_ago"], device["last"][-2:]

@@ -17,7 +17,7 @@ func.func @alone(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// Nor does it undo what dtc-gather-parameters-per-use did: a gather stands a visit ahead of its use.
+// Nor does it undo what dtc-gather-parameters-per-use did: a gather is a visit ahead of its use.
 // CHECK-LABEL: func.func @ahead
 // CHECK-NEXT: dist.all_gather
 // CHECK-NEXT: dtc.exp

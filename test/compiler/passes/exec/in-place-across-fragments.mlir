@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --dtc-lower-to-exec | FileCheck %s
 
 // The schedule decides what runs last, not the order of the body: the weight fragment still reads %v after the backward
-// fragment after it in the body, which must not work in its place. Tasks stand in the order in which they run.
+// fragment after it in the body, which must not work in its place. Tasks are in the order in which they run.
 // CHECK: %[[V:.*]] = exec.buffer activation slots 0 : memref<4xf32>
 // CHECK-NOT: exec.reuse %[[V]]
 // CHECK: %[[OTHER:.*]] = exec.buffer activation : memref<4xf32>

@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-overlap-collectives | FileCheck %s
 
-// The wait stands before the first instruction that reads what the collective writes.
+// The wait is before the first instruction that reads what the collective writes.
 // CHECK-LABEL: exec.program @reader
 // CHECK: exec.task @t {
 // CHECK-NEXT: %[[T:.*]] = exec.collective all_gather over ["dp"]({{.*}}) to({{.*}}) dims [0] split_dims [0] {reasons = [{op = "x"}]} : {{.*}} async !exec.token

@@ -22,7 +22,7 @@ exec.program @running on @mesh {
 
 // -----
 
-// The same program with a collective that is done where it stands: %c takes %a's place.
+// The same program with a collective that is not asynchronous: %c takes %a's place.
 // CHECK-LABEL: exec.program @done
 // CHECK-SAME: {arena_bytes = 128 : i64, arena_lower_bound = 128 : i64
 dist.mesh @mesh <"dp"=2>

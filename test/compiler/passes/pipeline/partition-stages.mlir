@@ -164,14 +164,14 @@ func.func @towers(%x: tensor<64x64xf32> {dtc.input = "x", dtc.axes = ["batch", "
 // -----
 
 // What does not work on a microbatch has no stage: neither what is made of parameters only, nor what is made of the sum.
-// CHECK-LABEL: func.func @once_a_step(
+// CHECK-LABEL: func.func @outside_the_loop(
 // CHECK: dtc.exp %{{[^{]*}} {dist.factors = {{[^@]*}}, dist.sharding = #dist.sharding<@mesh, [{}, {}]>} :
 // CHECK: dtc.einsum{{.*}}dist.stage = #dist.stage<0 forward>
 // CHECK: dtc.einsum{{.*}}dist.stage = #dist.stage<1 forward>
 // CHECK: dtc.reduce{{.*}}dist.stage = #dist.stage<1 forward>
 // CHECK: dtc.sqrt %{{[^{]*}} {dist.factors = [], dist.sharding = #dist.sharding<@mesh, []>} :
 dist.mesh @mesh <"pp"=2 pipeline link 1.0e12 0.0, "micro"=4 temporal> {device_flops = 1.0e9, device_bandwidth = 1.0e12}
-func.func @once_a_step(%x: tensor<64x64xf32> {dtc.input = "x", dtc.axes = ["batch", ""]}, %w: tensor<64x64xf32> {dtc.param = "w"}) -> tensor<f32> {
+func.func @outside_the_loop(%x: tensor<64x64xf32> {dtc.input = "x", dtc.axes = ["batch", ""]}, %w: tensor<64x64xf32> {dtc.param = "w"}) -> tensor<f32> {
   %0 = dtc.exp %w : tensor<64x64xf32>
   %1 = dtc.einsum "bi,io->bo" %x, %0 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   %2 = dtc.einsum "bi,io->bo" %1, %0 : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>

@@ -93,7 +93,7 @@ func.func @microbatches(%p: tensor<4xf32>, %g: tensor<4xf32>, %l: tensor<f32>, %
 
 // -----
 
-// A gradient that each microbatch scatters, as ZeRO's stage 2 has it, is rounded for its sum and added up wide. The other
+// A gradient that each microbatch scatters, as ZeRO stage 2 has it, is rounded for its sum and added up wide. The other
 // result of the loop leads to no optimizer.
 // CHECK-LABEL: func.func @scattered_by_microbatch(
 // CHECK-SAME: %{{[^:]*}}: tensor<4xf32>, %[[G:[^:]*]]: tensor<8xf32>

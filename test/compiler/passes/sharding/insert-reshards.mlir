@@ -279,8 +279,8 @@ func.func @constrained_sum(%x: tensor<8x4xf32> {dtc.input = "x", dist.sharding =
 
 // -----
 
-// All devices but those of other stages agree on a copied value: it is completed as a maximum of its copies, once for all of
-// its users. A sum is completed before the op whose result they agree on, although neg is linear.
+// A copied value is identical on all devices but those of other stages: it is completed as a maximum of its copies,
+// once for all of its users. A sum is completed before the op whose result is made identical, although neg is linear.
 // CHECK-LABEL: func.func @agreed(
 // CHECK: %[[V0:[^ :]*]] = dtc.reduce sum %{{.*}} partial = sum{"tp"}>
 // CHECK-NEXT: %[[V1:[^ :]*]] = dist.reshard %[[V0]] from <@mesh, [], partial = sum{"tp"}> to <@mesh, []>

@@ -35,7 +35,7 @@ std::unique_ptr<runtime::Session> openModel(const std::string &text) {
   Compiler compiler;
   auto module = compiler.parse(kModel);
   EXPECT_TRUE(module) << compiler.diagnostics();
-  CompileOptions options = layout(text);
+  CompileOptions options = strategy(text);
   options.optimizer = Optimizer::SGD;
   options.momentum = options.weightDecay = options.clip = 0;
   auto session = compiler.open(*module, options);
@@ -111,11 +111,11 @@ TEST_P(StepStates, FollowTheRules) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, StepStates,
+INSTANTIATE_TEST_SUITE_P(Strategies, StepStates,
                          testing::Values("", "dtype=f16", "dtype=bf16", "dp=2 dtype=f16",
                                          "dp=2 m=2 dtype=f16 zero=1", "dp=4 zero=3"),
                          [](const testing::TestParamInfo<const char *> &info) {
-                           return "Layout" + std::to_string(info.index);
+                           return "Strategy" + std::to_string(info.index);
                          });
 
 /// Each update is the schedule's rate, rounded to f32, times a gradient of 4, over more steps than

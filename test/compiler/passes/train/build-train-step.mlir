@@ -59,7 +59,7 @@
 // CHECK: %[[SC:.*]] = dtc.reshape %[[NC]] : (tensor<f32>) -> tensor<1xf32>
 // CHECK: %[[LIST:.*]] = dtc.concat %[[SW]], %[[SB]], %[[SC]] dim 0
 // CHECK: %[[SQUARES:.*]] = dtc.reduce sum %[[LIST]] dims [0] : (tensor<3xf32>) -> tensor<f32>
-// All devices agree on it.
+// It is identical on all devices.
 // CHECK: %[[NORM:.*]] = dtc.sqrt %[[SQUARES]] {dtc.agreed} : tensor<f32>
 // Nothing is updated where the norm is not finite.
 // CHECK: %[[INFINITY:.*]] = dtc.constant dense<0x7F800000> : tensor<f32>

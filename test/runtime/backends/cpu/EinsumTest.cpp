@@ -71,7 +71,7 @@ Values inDouble(KernelCall call, bool magnitudes) {
 
 /// Checks an einsum of bf16 and of f16, with results of that type and of f32. Products of two
 /// numbers of 16 bits are exact in f32, and each addition has an error of at most 2^-24 of the sum
-/// of all magnitudes. The sum is then rounded once: the result lies between the ends of that
+/// of all magnitudes. The sum is then rounded once: the result is between the ends of that
 /// interval, rounded.
 void checkHalves(const std::string &equation, const Sizes &sizes, uint64_t seed) {
   Terms terms = split(equation);

@@ -6,7 +6,7 @@
 //
 // A test states a kernel call with its inputs and gives the expected elements, computed by other
 // means in double. The call is then run with several numbers of threads, twice each, and in every
-// in-place form. All operands and the workspace lie between guard bytes and start with garbage.
+// in-place form. All operands and the workspace are between guard bytes and start with garbage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ namespace dtc::runtime::test {
 /// has threads. Each program links one definition.
 std::unique_ptr<Backend> createBackendUnderTest(int threads);
 /// Whether that backend computes the kernel on elements of 16 bits as on f32, and rounds the
-/// results once; otherwise it rounds what lies between too.
+/// results once; otherwise it rounds what is between too.
 bool backendUnderTestRoundsOnce(const std::string &kernel);
 
 using Values = std::vector<double>;

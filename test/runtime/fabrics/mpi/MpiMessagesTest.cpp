@@ -111,7 +111,7 @@ TEST(MpiMessages, AgreementAndBroadcast) {
   int64_t own = messages->process(), count = messages->numProcesses();
   EXPECT_GE(messages->largestTag(), 32767);
   EXPECT_EQ(messages->processesOnHost(), count);
-  EXPECT_EQ(*agree(*messages, Reduction::Sum, own), count * (count - 1) / 2);
+  EXPECT_EQ(*agree(*messages, ReductionKind::Sum, own), count * (count - 1) / 2);
   for (size_t size : {0, 600, 100000})
     EXPECT_EQ(*broadcast(*messages, count - 1, std::string(size, static_cast<char>('a' + own))),
               std::string(size, static_cast<char>('a' + count - 1)));
@@ -168,7 +168,7 @@ TEST(MpiMessages, SizesThatDisagree) {
                    expected < 8 ? "process 0: the message has more than the 4 bytes"
                                 : "process 0: the message has 8 bytes, its receiver expects 16");
     }
-    EXPECT_EQ(*agree(*messages, Reduction::Min, 1), 1); // and all go on together
+    EXPECT_EQ(*agree(*messages, ReductionKind::Min, 1), 1); // and all go on together
   }
 }
 
@@ -192,7 +192,7 @@ TEST(MpiAbort, IsHeardByAll) {
     EXPECT_ERROR(batch->wait(), "the disk is full");
     EXPECT_TRUE(batch->cancel());
   }
-  EXPECT_ERROR(agree(*messages, Reduction::Max, 1), "the disk is full");
+  EXPECT_ERROR(agree(*messages, ReductionKind::Max, 1), "the disk is full");
   for (int i = 0; i < 1000; ++i) {
     if (std::lock_guard lock(mutex); !heard.empty())
       break;

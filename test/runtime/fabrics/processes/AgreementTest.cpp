@@ -37,8 +37,8 @@ template <typename Call> auto inProcesses(int64_t processes, const Call &call) {
 TEST(Agreement, AllGetTheSame) {
   for (int64_t processes : {1, 2, 3, 4, 7, 8, 13})
     for (auto [reduction, expected] :
-         {std::pair(Reduction::Sum, processes * (processes - 1) / 2),
-          std::pair(Reduction::Max, processes - 1), std::pair(Reduction::Min, int64_t{0})})
+         {std::pair(ReductionKind::Sum, processes * (processes - 1) / 2),
+          std::pair(ReductionKind::Max, processes - 1), std::pair(ReductionKind::Min, int64_t{0})})
       for (const Expected<int64_t> &value :
            inProcesses(processes, [&, r = reduction](Messages &messages) {
              return agree(messages, r, messages.process());
@@ -84,7 +84,8 @@ TEST(Agreement, TheFirstHasWhatEachGives) {
 
 TEST(Agreement, AnAbortEndsIt) {
   auto ends = openThreadMessages(3);
-  auto waiting = std::async(std::launch::async, [&] { return agree(*ends[0], Reduction::Max, 1); });
+  auto waiting =
+      std::async(std::launch::async, [&] { return agree(*ends[0], ReductionKind::Max, 1); });
   ends[2]->abort(Error{"the disk is full"});
   EXPECT_ERROR(waiting.get(), "the disk is full");
   EXPECT_ERROR(broadcast(*ends[1], 0, "text"), "the disk is full");

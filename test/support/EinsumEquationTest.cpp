@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dtc/EinsumEquation.h"
+#include "support/EinsumEquation.h"
 
 #include "gtest/gtest.h"
 
@@ -13,19 +13,17 @@
 using namespace dtc;
 
 TEST(EinsumEquation, ReadsTerms) {
-  std::string error;
-  auto equation = EinsumEquation::parse("bsd,df->bsf", error);
-  ASSERT_TRUE(succeeded(equation));
-  EXPECT_EQ(equation->lhs, "bsd");
-  EXPECT_EQ(equation->rhs, "df");
-  EXPECT_EQ(equation->result, "bsf");
+  auto equation = EinsumEquation::parse("bsd,df->bsf");
+  ASSERT_TRUE(equation);
+  EXPECT_EQ(equation->lhs(), "bsd");
+  EXPECT_EQ(equation->rhs(), "df");
+  EXPECT_EQ(equation->result(), "bsf");
   EXPECT_EQ(equation->str(), "bsd,df->bsf");
 }
 
 TEST(EinsumEquation, ReadsScalars) {
-  std::string error;
-  auto equation = EinsumEquation::parse(",->", error);
-  ASSERT_TRUE(succeeded(equation));
+  auto equation = EinsumEquation::parse(",->");
+  ASSERT_TRUE(equation);
   EXPECT_EQ(equation->str(), ",->");
 }
 
@@ -41,18 +39,17 @@ TEST(EinsumEquation, RandomStrings) {
       text += alphabet[random() % alphabet.size()];
     if (random() % 2)
       text.insert(random() % (text.size() + 1), "->");
-    std::string error;
-    auto equation = EinsumEquation::parse(text, error);
-    if (failed(equation)) {
-      EXPECT_FALSE(error.empty()) << text;
+    EinsumEquation::Violation violation;
+    auto equation = EinsumEquation::parse(text, &violation);
+    if (!equation) {
+      EXPECT_FALSE(violation.text.empty()) << text;
       continue;
     }
     ++numRead;
     EXPECT_EQ(equation->str(), text);
-    EinsumEquation byLhs{equation->result, equation->rhs, equation->lhs};
-    EinsumEquation byRhs{equation->lhs, equation->result, equation->rhs};
-    EXPECT_TRUE(succeeded(EinsumEquation::parse(byLhs.str(), error))) << text << ": " << error;
-    EXPECT_TRUE(succeeded(EinsumEquation::parse(byRhs.str(), error))) << text << ": " << error;
+    auto [lhs, rhs, result] = equation->terms;
+    EXPECT_TRUE(EinsumEquation::parse(EinsumEquation{{result, rhs, lhs}}.str())) << text;
+    EXPECT_TRUE(EinsumEquation::parse(EinsumEquation{{lhs, result, rhs}}.str())) << text;
   }
   EXPECT_GT(numRead, 100u);
 }

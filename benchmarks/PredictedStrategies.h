@@ -1,11 +1,11 @@
-//===- PredictedLayouts.h - Predicted and measured strategies -------------===//
+//===- PredictedStrategies.h - Predicted and measured strategies ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_BENCHMARKS_PREDICTEDLAYOUTS_H
-#define DTC_BENCHMARKS_PREDICTEDLAYOUTS_H
+#ifndef DTC_BENCHMARKS_PREDICTEDSTRATEGIES_H
+#define DTC_BENCHMARKS_PREDICTEDSTRATEGIES_H
 
 #include "compiler/driver/PassPipeline.h"
 
@@ -23,11 +23,11 @@ struct PredictedModel {
 
 std::vector<PredictedModel> predictedModels();
 
-/// Layouts of these models on one to eight devices, as a search for the best one goes through them:
-/// each kind of parallelism on its own and with others, all stages of ZeRO, recomputation, the
-/// schedules of pipelines, and several numbers of microbatches.
-std::vector<CompileOptions> predictedLayouts();
+/// Strategies of these models on one to eight devices, as a search for the best one goes through
+/// them: each kind of parallelism on its own and with others, all ZeRO stages, recomputation,
+/// the schedules of pipelines, and several numbers of microbatches.
+std::vector<CompileOptions> predictedStrategies();
 
 } // namespace dtc::benchmarks
 
-#endif // DTC_BENCHMARKS_PREDICTEDLAYOUTS_H
+#endif // DTC_BENCHMARKS_PREDICTEDSTRATEGIES_H

@@ -1,11 +1,11 @@
-//===- GradientPasses.h - Megatron-LM's own passes over gradients ----------===//
+//===- GradientKernels.h - Megatron-LM's own kernels over gradients -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_BENCHMARKS_GRADIENTPASSES_H
-#define DTC_BENCHMARKS_GRADIENTPASSES_H
+#ifndef DTC_BENCHMARKS_GRADIENTKERNELS_H
+#define DTC_BENCHMARKS_GRADIENTKERNELS_H
 
 #include "plan/plan.pb.h"
 
@@ -31,11 +31,11 @@ namespace dtc::benchmarks {
 /// done for each microbatch is not among this: adding the gradients of embeddings, norms and biases
 /// to the buffer, and in f16 those of all parameters.
 ///
-/// Each pass is a kernel over a buffer with as many elements as the gradients that a task's
+/// Each line is a kernel over a buffer with as many elements as the gradients that a task's
 /// optimizer reads, before the first kernel of that optimizer. What is made is for simulating only:
 /// the buffers have no place in the arena and are not those that the gradients are in.
-void addGradientPasses(plan::Plan &plan);
+void addGradientKernels(plan::Plan &plan);
 
 } // namespace dtc::benchmarks
 
-#endif // DTC_BENCHMARKS_GRADIENTPASSES_H
+#endif // DTC_BENCHMARKS_GRADIENTKERNELS_H

@@ -1,10 +1,10 @@
-//===- GradientPassesTest.cpp - Tests of Megatron-LM's gradient passes ----===//
+//===- GradientKernelsTest.cpp - Tests of Megatron-LM's gradient kernels --===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "benchmarks/GradientPasses.h"
+#include "benchmarks/GradientKernels.h"
 
 #include "plan/PlanTypes.h"
 #include "simulator/TaskKernels.h"
@@ -21,7 +21,7 @@ namespace {
 
 /// The update of two parameters of 100 and 30 elements: a collective over their gradients, and for
 /// each the optimizer and the rounding of its result.
-class GradientPassesTest : public ::testing::Test {
+class GradientKernelsTest : public ::testing::Test {
 protected:
   void build(DType dtype) {
     builder.axis("tp", 2);
@@ -41,7 +41,7 @@ protected:
       builder.kernel("adamw", {p, gradient, m, v, rate, rate, rate, apply}, {p, m, v});
       builder.kernel("convert", {p}, {builder.buffer(dtype, type.shape, plan::Buffer::PARAMETER)});
     }
-    // After the passes, so that its number grows by theirs.
+    // After these kernels, so that its number grows by theirs.
     builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, gradients[0], gradients[0]);
     builder.wait(builder.async());
   }
@@ -59,7 +59,7 @@ protected:
   /// What each instruction takes on a device that fuses what can be fused and moves a byte a
   /// second.
   std::vector<double> bytes() {
-    cluster::Device device;
+    cluster::DeviceKind device;
     device.set_memory_bandwidth(1);
     std::vector<uint32_t> readers = countReaders(builder.program());
     TaskKernels kernels(builder.program(), task(), readers, /*fuses=*/true);
@@ -80,12 +80,12 @@ protected:
 
 } // namespace
 
-TEST_F(GradientPassesTest, OfBf16) {
+TEST_F(GradientKernelsTest, OfBf16) {
   build(DType::BF16);
   double before = sum();
   // 28 bytes of the optimizer, 6 of rounding; three scalars and a bool for each parameter.
   EXPECT_EQ(before, 130 * (28 + 6) + 2 * (4 + 1));
-  benchmarks::addGradientPasses(builder.plan);
+  benchmarks::addGradientKernels(builder.plan);
   EXPECT_EQ(kernels(), (std::vector<std::string>{"", "", "fill", "mul", "mul", "adamw", "convert",
                                                  "adamw", "convert", "", ""}));
   std::vector<double> each = bytes();
@@ -95,17 +95,17 @@ TEST_F(GradientPassesTest, OfBf16) {
   EXPECT_EQ(sum() - before, 130 * 20 + 2 * 4);
 }
 
-TEST_F(GradientPassesTest, OfF32AsOfBf16) {
+TEST_F(GradientKernelsTest, OfF32AsOfBf16) {
   build(DType::F32);
   double before = sum();
-  benchmarks::addGradientPasses(builder.plan);
+  benchmarks::addGradientKernels(builder.plan);
   EXPECT_EQ(sum() - before, 130 * 20 + 2 * 4);
 }
 
-TEST_F(GradientPassesTest, OfF16) {
+TEST_F(GradientKernelsTest, OfF16) {
   build(DType::F16);
   double before = sum();
-  benchmarks::addGradientPasses(builder.plan);
+  benchmarks::addGradientKernels(builder.plan);
   std::vector<double> each = bytes();
   EXPECT_EQ(kernels(), (std::vector<std::string>{"", "", "fill", "mul", "convert", "mul", "mul",
                                                  "adamw", "convert", "adamw", "convert", "", ""}));
@@ -114,19 +114,19 @@ TEST_F(GradientPassesTest, OfF16) {
   EXPECT_EQ(sum() - before, 130 * 28 + 2 + 2 * 4);
 }
 
-TEST_F(GradientPassesTest, WaitsAreForTheSameCollectives) {
+TEST_F(GradientKernelsTest, WaitsAreForTheSameCollectives) {
   build(DType::BF16);
-  benchmarks::addGradientPasses(builder.plan);
+  benchmarks::addGradientKernels(builder.plan);
   EXPECT_EQ(task().instructions(1).wait().instruction(), 0u);
   EXPECT_TRUE(task().instructions(9).has_collective());
   EXPECT_EQ(task().instructions(10).wait().instruction(), 9u);
 }
 
-TEST_F(GradientPassesTest, TasksWithoutAnOptimizerStay) {
+TEST_F(GradientKernelsTest, TasksWithoutAnOptimizerStay) {
   builder.task("forward", plan::Task::FORWARD);
   uint32_t x = builder.buffer(DType::F32, {4});
   builder.kernel("gelu", {x}, {x});
   std::string before = builder.plan.SerializeAsString();
-  benchmarks::addGradientPasses(builder.plan);
+  benchmarks::addGradientKernels(builder.plan);
   EXPECT_EQ(builder.plan.SerializeAsString(), before);
 }

@@ -1,11 +1,11 @@
-//===- RandomLayouts.h - Random models on random layouts ------------------===//
+//===- RandomStrategies.h - Random models with random strategies ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_CHECKPOINT_RANDOMLAYOUTS_H
-#define DTC_TEST_CHECKPOINT_RANDOMLAYOUTS_H
+#ifndef DTC_TEST_CHECKPOINT_RANDOMSTRATEGIES_H
+#define DTC_TEST_CHECKPOINT_RANDOMSTRATEGIES_H
 
 #include <cstdint>
 #include <random>
@@ -17,11 +17,11 @@ namespace dtc::test {
 /// sequences of up to 9 tokens. The vocabulary has kWords words or more. Nothing drops out.
 std::string randomConfig(std::mt19937_64 &random);
 
-/// A layout as of layout(), without a type of computation: up to 16 devices on up to four axes, any
-/// stage of ZeRO, any schedule, sequence parallelism, recomputation, buckets, and as many
+/// A strategy as of strategy(), without a type of computation: up to 16 devices on up to four axes,
+/// any ZeRO stage, any schedule, sequence parallelism, recomputation, buckets, and as many
 /// microbatches as a batch of so many samples, 16 or more, has for each device.
-std::string randomLayout(std::mt19937_64 &random, int64_t batch);
+std::string randomStrategy(std::mt19937_64 &random, int64_t batch);
 
 } // namespace dtc::test
 
-#endif // DTC_TEST_CHECKPOINT_RANDOMLAYOUTS_H
+#endif // DTC_TEST_CHECKPOINT_RANDOMSTRATEGIES_H

@@ -1,12 +1,12 @@
-//===- layouts.cpp - Speed of strategies against one device ---------------===//
+//===- strategies.cpp - Speed of strategies against one device ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
-// Trains one model in several layouts, all with the same number of threads in all, and compares
-// their steps with those of one device. The layouts take turns, step by step, so that what else the
-// machine does falls on all of them alike.
+// Trains one model in several strategies, all with the same number of threads in all, and compares
+// their steps with those of one device. The strategies take turns, step by step, so that what else
+// the machine does falls on all of them alike.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
-struct Layout {
+struct Strategy {
   const char *name;
   std::vector<std::pair<std::string, int64_t>> mesh;
   int64_t zero = 0;
@@ -37,9 +37,9 @@ struct Layout {
   int64_t microbatches = 1;
 };
 
-/// A layout at work.
+/// A strategy at work.
 struct Measurement {
-  Layout layout;
+  Strategy strategy;
   PlanSummary summary;
   std::unique_ptr<Session> session;
   std::vector<double> seconds; // of each step that counts
@@ -48,7 +48,7 @@ struct Measurement {
 };
 } // namespace
 
-static std::vector<Layout> layoutsOver(int64_t n) {
+static std::vector<Strategy> strategiesOver(int64_t n) {
   return {{"one device", {}},
           {"dp", {{"dp", n}}},
           {"dp, ZeRO-1", {{"dp", n}}, 1},
@@ -59,11 +59,11 @@ static std::vector<Layout> layoutsOver(int64_t n) {
 }
 
 /// Pipelines of `n` devices, for a machine on which each has a core.
-static std::vector<Layout> pipelinesOver(int64_t n, int64_t microbatches) {
-  std::vector<Layout> layouts{{"one device", {}}};
+static std::vector<Strategy> pipelinesOver(int64_t n, int64_t microbatches) {
+  std::vector<Strategy> strategies{{"one device", {}}};
   for (const char *schedule : {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", "naive"})
-    layouts.push_back({schedule, {{"pp", n}}, 0, false, schedule, microbatches});
-  return layouts;
+    strategies.push_back({schedule, {{"pp", n}}, 0, false, schedule, microbatches});
+  return strategies;
 }
 
 /// About what a core and the memory of a desktop machine do: predictions need only their
@@ -77,11 +77,11 @@ static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
   CompileOptions options;
-  options.mesh = entry.layout.mesh;
-  options.zero = entry.layout.zero;
-  options.sequenceParallel = entry.layout.sequenceParallel;
-  options.schedule = entry.layout.schedule;
-  options.microbatches = entry.layout.microbatches;
+  options.mesh = entry.strategy.mesh;
+  options.zero = entry.strategy.zero;
+  options.sequenceParallel = entry.strategy.sequenceParallel;
+  options.schedule = entry.strategy.schedule;
+  options.microbatches = entry.strategy.microbatches;
   options.deviceFlops = kCoreFlops;
   options.deviceBandwidth = kCoreBandwidth;
   options.links["pp"] = {kCoreBandwidth, 1e-5};
@@ -89,7 +89,7 @@ static MaybeError open(const benchmarks::TrainingArguments &args, bool pipelines
   if (!model)
     return model.error();
   entry.summary = summarizePlan(*model->plan);
-  if (auto timeline = simulatePlan(*model->plan); timeline && entry.layout.microbatches > 1)
+  if (auto timeline = simulatePlan(*model->plan); timeline && entry.strategy.microbatches > 1)
     entry.predictedBubble = timeline->bubbleShare();
   SessionOptions sessionOptions;
   // A pipeline is held against one of its devices alone.
@@ -116,7 +116,7 @@ static MaybeError step(Measurement &entry, int number, std::mt19937_64 random) {
 
 static void print(const benchmarks::TrainingArguments &args,
                   const std::vector<Measurement> &entries) {
-  fmt::print("\n{:<14}{:>10}{:>12}{:>8}{:>14}{:>12}{:>10}{:>14}\n", "layout", "ms a step",
+  fmt::print("\n{:<14}{:>10}{:>12}{:>8}{:>14}{:>12}{:>10}{:>14}\n", "strategy", "ms a step",
              "tokens/s", "ratio", "collectives", "hidden", "MiB sent", "MiB a device");
   for (const Measurement &entry : entries) {
     // Ratios of steps that ran next to each other.
@@ -131,9 +131,9 @@ static void print(const benchmarks::TrainingArguments &args,
     double perStep = time.seconds / devices / static_cast<double>(entry.seconds.size());
     bool moves = time.seconds > 0;
     fmt::print("{:<14}{:>10.1f}{:>12.0f}{:>8.2f}{:>11.1f} ms{:>12}{:>10.1f}{:>14.1f}\n",
-               entry.layout.name, median * 1e3, static_cast<double>(args.batch * args.seq) / median,
-               benchmarks::median(ratios), perStep * 1e3,
-               moves ? fmt::format("{:.0f}%", 100 * time.hiddenShare()) : "",
+               entry.strategy.name, median * 1e3,
+               static_cast<double>(args.batch * args.seq) / median, benchmarks::median(ratios),
+               perStep * 1e3, moves ? fmt::format("{:.0f}%", 100 * time.hiddenShare()) : "",
                static_cast<double>(entry.summary.sentBytes.total()) / (1 << 20),
                static_cast<double>(entry.summary.arenaBytes) / (1 << 20));
   }
@@ -143,7 +143,7 @@ static void printBubbles(const std::vector<Measurement> &entries) {
   fmt::print("\n{:<14}{:>18}{:>12}\n", "schedule", "bubble: measured", "predicted");
   for (const Measurement &entry : entries)
     if (entry.predictedBubble)
-      fmt::print("{:<14}{:>17.1f}%{:>11.1f}%\n", entry.layout.name,
+      fmt::print("{:<14}{:>17.1f}%{:>11.1f}%\n", entry.strategy.name,
                  100 * entry.session->pipelineTime().bubbleShare(), 100 * *entry.predictedBubble);
 }
 
@@ -151,11 +151,11 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
                       int64_t microbatches) {
   std::vector<Measurement> entries;
   bool pipelines = microbatches > 0;
-  for (const Layout &layout :
-       pipelines ? pipelinesOver(devices, microbatches) : layoutsOver(devices)) {
-    entries.emplace_back().layout = layout;
+  for (const Strategy &strategy :
+       pipelines ? pipelinesOver(devices, microbatches) : strategiesOver(devices)) {
+    entries.emplace_back().strategy = strategy;
     if (MaybeError error = open(args, pipelines, entries.back()))
-      return error->inContext(layout.name);
+      return error->inContext(strategy.name);
   }
   fmt::print("{:.1f} million parameters, batch {}, sequence {}, f32; {}\n",
              static_cast<double>(entries.front().summary.parameterElements) * 1e-6, args.batch,
@@ -165,7 +165,7 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
   for (int number = 0; number <= args.steps; ++number)
     for (Measurement &entry : entries)
       if (MaybeError error = step(entry, number, std::mt19937_64(static_cast<uint64_t>(number))))
-        return error->inContext(entry.layout.name);
+        return error->inContext(entry.strategy.name);
   print(args, entries);
   if (pipelines)
     printBubbles(entries);
@@ -173,13 +173,13 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Trains a model in several layouts and compares their speed with one device's.",
-               "dtc-benchmark-layouts");
+  CLI::App app("Trains a model in several strategies and compares their speed with one device's.",
+               "dtc-benchmark-strategies");
   benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-30m/config.json"), 8,
                                      256};
   int64_t devices = 2;
   args.addTo(app, "Threads of all devices together");
-  app.add_option("--devices", devices, "Devices of the layouts that have several")
+  app.add_option("--devices", devices, "Devices of the strategies that have several")
       ->check(CLI::Range(int64_t{2}, int64_t{64}))
       ->capture_default_str();
   int64_t microbatches = 0;

@@ -1,4 +1,4 @@
-//===- LayoutEquivalenceTest.cpp - Equivalence of strategies --------------===//
+//===- StrategyEquivalenceTest.cpp - Equivalence of strategies ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -61,17 +61,17 @@ const Model kVitOdd = {"VitOdd", R"({"model_type": "vit", "image_size": [6, 9], 
   "num_labels": 7, "num_channels": 1})",
                        14, /*seq=*/0};
 
-class LayoutEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
+class StrategyEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
 } // namespace
 
-TEST_P(LayoutEquivalence, EqualsOneDevice) {
+TEST_P(StrategyEquivalence, EqualsOneDevice) {
   auto [model, mesh] = GetParam();
   expectEqualsOneDevice(model, mesh);
 }
 
-/// Layouts of any model.
-static const char *kLayouts[] = {
+/// Strategies of any model.
+static const char *kStrategies[] = {
     // Data parallelism and microbatches.
     "m=2",
     "m=3",
@@ -112,7 +112,7 @@ static const char *kLayouts[] = {
 };
 
 /// ZeRO splits parameters as well: they are gathered for each layer, in buckets.
-static const char *kZero3Layouts[] = {
+static const char *kZero3Strategies[] = {
     "dp=4 zero=3",
     "fsdp=4 zero=3 m=3",
     "dp=2,fsdp=3 zero=3",
@@ -122,7 +122,7 @@ static const char *kZero3Layouts[] = {
 };
 
 /// What is recomputed has the same bits.
-static const char *kRecomputeLayouts[] = {
+static const char *kRecomputeStrategies[] = {
     "recompute=full",
     "m=3 recompute=selective",
     "dp=2 m=2 recompute=full",
@@ -133,42 +133,42 @@ static const char *kRecomputeLayouts[] = {
 };
 
 /// 16 samples divide; of 13 or 14 the last devices have fewer, and the eighth one has none.
-static const char *kEvenLayouts[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
-                                     "dp=2,tp=4", "dp=16 zero=1", "dp=16 zero=3"};
-static const char *kOddLayouts[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",
-                                    "dp=5,tp=3 sp"};
+static const char *kEvenStrategies[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
+                                        "dp=2,tp=4", "dp=16 zero=1", "dp=16 zero=3"};
+static const char *kOddStrategies[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",
+                                       "dp=5,tp=3 sp"};
 
-static std::string nameOf(const testing::TestParamInfo<LayoutEquivalence::ParamType> &info) {
-  return std::string(std::get<0>(info.param).name) + "_" + layoutName(std::get<1>(info.param));
+static std::string nameOf(const testing::TestParamInfo<StrategyEquivalence::ParamType> &info) {
+  return std::string(std::get<0>(info.param).name) + "_" + strategyName(std::get<1>(info.param));
 }
 
 using testing::Combine;
 using testing::Values;
 using testing::ValuesIn;
 
-INSTANTIATE_TEST_SUITE_P(Gpt2, LayoutEquivalence, Combine(Values(kGpt2), ValuesIn(kLayouts)),
+INSTANTIATE_TEST_SUITE_P(Gpt2, StrategyEquivalence, Combine(Values(kGpt2), ValuesIn(kStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Gpt2Odd, LayoutEquivalence, Combine(Values(kGpt2Odd), ValuesIn(kLayouts)),
+INSTANTIATE_TEST_SUITE_P(Gpt2Odd, StrategyEquivalence,
+                         Combine(Values(kGpt2Odd), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Llama, StrategyEquivalence, Combine(Values(kLlama), ValuesIn(kStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Llama, LayoutEquivalence, Combine(Values(kLlama), ValuesIn(kLayouts)),
-                         nameOf);
-INSTANTIATE_TEST_SUITE_P(LlamaOdd, LayoutEquivalence,
-                         Combine(Values(kLlamaOdd), ValuesIn(kLayouts)), nameOf);
-INSTANTIATE_TEST_SUITE_P(LlamaOneKv, LayoutEquivalence,
-                         Combine(Values(kLlamaOneKv), ValuesIn(kLayouts)), nameOf);
-INSTANTIATE_TEST_SUITE_P(EvenBatch, LayoutEquivalence,
-                         Combine(Values(kGpt2, kLlama), ValuesIn(kEvenLayouts)), nameOf);
-INSTANTIATE_TEST_SUITE_P(OddBatch, LayoutEquivalence,
+INSTANTIATE_TEST_SUITE_P(LlamaOdd, StrategyEquivalence,
+                         Combine(Values(kLlamaOdd), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(LlamaOneKv, StrategyEquivalence,
+                         Combine(Values(kLlamaOneKv), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(EvenBatch, StrategyEquivalence,
+                         Combine(Values(kGpt2, kLlama), ValuesIn(kEvenStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(OddBatch, StrategyEquivalence,
                          Combine(Values(kGpt2Odd, kLlamaOdd, kLlamaOneKv, kVitOdd),
-                                 ValuesIn(kOddLayouts)),
+                                 ValuesIn(kOddStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Vit, LayoutEquivalence, Combine(Values(kVit, kVitOdd), ValuesIn(kLayouts)),
-                         nameOf);
-INSTANTIATE_TEST_SUITE_P(Recompute, LayoutEquivalence,
+INSTANTIATE_TEST_SUITE_P(Vit, StrategyEquivalence,
+                         Combine(Values(kVit, kVitOdd), ValuesIn(kStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Recompute, StrategyEquivalence,
                          Combine(Values(kGpt2, kLlama, kLlamaOdd, kVitOdd),
-                                 ValuesIn(kRecomputeLayouts)),
+                                 ValuesIn(kRecomputeStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Zero3, LayoutEquivalence,
+INSTANTIATE_TEST_SUITE_P(Zero3, StrategyEquivalence,
                          Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv, kVitOdd),
-                                 ValuesIn(kZero3Layouts)),
+                                 ValuesIn(kZero3Strategies)),
                          nameOf);

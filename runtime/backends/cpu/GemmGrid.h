@@ -1,11 +1,11 @@
-//===- GemmTiles.h - Division of a matrix product among threads -----------===//
+//===- GemmGrid.h - Division of a matrix product among threads ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_BACKENDS_CPU_GEMMTILES_H
-#define DTC_RUNTIME_BACKENDS_CPU_GEMMTILES_H
+#ifndef DTC_RUNTIME_BACKENDS_CPU_GEMMGRID_H
+#define DTC_RUNTIME_BACKENDS_CPU_GEMMGRID_H
 
 #include "runtime/backends/cpu/Gemm.h"
 
@@ -92,4 +92,4 @@ struct LeadingDimension {
 
 } // namespace dtc::runtime::cpu
 
-#endif // DTC_RUNTIME_BACKENDS_CPU_GEMMTILES_H
+#endif // DTC_RUNTIME_BACKENDS_CPU_GEMMGRID_H

@@ -1,11 +1,11 @@
-//===- CollectiveStreams.h - The collectives of a simulated step ----------===//
+//===- CollectiveLanes.h - The collectives of a simulated step ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_SIMULATOR_COLLECTIVESTREAMS_H
-#define DTC_SIMULATOR_COLLECTIVESTREAMS_H
+#ifndef DTC_SIMULATOR_COLLECTIVELANES_H
+#define DTC_SIMULATOR_COLLECTIVELANES_H
 
 #include "simulator/StepProgress.h"
 
@@ -16,13 +16,13 @@
 
 namespace dtc {
 
-/// Each device runs its collectives in a stream, one after the other, beside what it computes. One
+/// Each device runs its collectives on a lane, one after the other, beside what it computes. One
 /// over the pipeline axis begins when all devices have come to it.
-class CollectiveStreams {
+class CollectiveLanes {
 public:
   /// With `keepIntervals` the result has the interval of each collective.
-  CollectiveStreams(StepProgress &progress, bool keepIntervals)
-      : progress(progress), keepIntervals(keepIntervals), streams(progress.devices.size()) {}
+  CollectiveLanes(StepProgress &progress, bool keepIntervals)
+      : progress(progress), keepIntervals(keepIntervals), lanes(progress.devices.size()) {}
 
   /// Whether a device gets past a collective, or past the wait for one, now. If not, it waits.
   bool passCollective(size_t p, const SimulatedOperation &step);
@@ -32,7 +32,7 @@ public:
   bool finish(size_t p);
 
   /// The device begins another execution of a task.
-  void forgetStarted(size_t p) { streams[p].started.clear(); }
+  void forgetStarted(size_t p) { lanes[p].started.clear(); }
 
 private:
   /// A collective that a device has come to.
@@ -44,7 +44,7 @@ private:
     bool isDone = false;
   };
 
-  struct Stream {
+  struct Lane {
     std::deque<Operation> operations;     // those that have ended are forgotten from the front
     uint64_t first = 0;                   // number of operations.front()
     uint64_t running = 0;                 // number of the one that is to run next, or runs
@@ -57,23 +57,23 @@ private:
 
   /// Whether the operation that the device waits for is over.
   bool leave(size_t p);
-  /// Counts how long a device has waited for its stream up to now, before that does something else:
+  /// Counts how long a device has waited for its lane up to now, before that does something else:
   /// the operation at work is what it waits for, be it one before that of the wait. Waiting for
   /// others to come to an operation is idle.
   void countWaiting(size_t p);
   /// Where it waits for others to come to an operation.
   void pauseIfIdle(size_t p);
   Operation &runningOperation(size_t p);
-  /// Starts the next operation of a device's stream, if there is one and all members have come.
+  /// Starts the next operation of a device's lane, if there is one and all members have come.
   void runNext(size_t p);
   void start(size_t p);
 
   StepProgress &progress;
   bool keepIntervals;
-  std::vector<Stream> streams;                      // by device
+  std::vector<Lane> lanes;                          // by device
   std::map<uint64_t, std::vector<size_t>> arrivals; // who has come
 };
 
 } // namespace dtc
 
-#endif // DTC_SIMULATOR_COLLECTIVESTREAMS_H
+#endif // DTC_SIMULATOR_COLLECTIVELANES_H

@@ -1,10 +1,10 @@
-//===- GradientPasses.cpp - Megatron-LM's own passes over gradients --------===//
+//===- GradientKernels.cpp - Megatron-LM's own kernels over gradients -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "benchmarks/GradientPasses.h"
+#include "benchmarks/GradientKernels.h"
 
 #include "plan/PlanTypes.h"
 #include "simulator/TaskKernels.h"
@@ -16,20 +16,20 @@ using namespace dtc;
 
 namespace {
 
-/// Makes the passes over so many elements.
-class Passes {
+/// Makes the calls of kernels over so many elements.
+class KernelCalls {
 public:
-  Passes(plan::Program &program, int64_t elements, uint32_t source)
-      : program(program), elements(elements), source(source) {}
+  KernelCalls(plan::Program &program, int64_t elements, uint32_t location)
+      : program(program), elements(elements), location(location) {}
 
-  void zero(plan::DType dtype) {
+  void zero(DType dtype) {
     plan::KernelCall &call = add("fill");
     (*call.mutable_attributes())["value"].set_f(0);
     call.add_outputs(buffer(dtype));
   }
 
   /// Multiplies by a scalar, in place.
-  void scale(plan::DType dtype) {
+  void scale(DType dtype) {
     plan::KernelCall &call = add("mul");
     (*call.mutable_attributes())["rhs_dims"].mutable_ints();
     uint32_t gradients = buffer(dtype);
@@ -38,7 +38,7 @@ public:
     call.add_outputs(gradients);
   }
 
-  void convert(plan::DType from, plan::DType to) {
+  void convert(DType from, DType to) {
     plan::KernelCall &call = add("convert");
     call.add_inputs(buffer(from));
     call.add_outputs(buffer(to));
@@ -51,18 +51,18 @@ public:
 private:
   plan::KernelCall &add(const char *kernel) {
     plan::Instruction &instruction = *task.add_instructions();
-    instruction.set_source(source);
+    instruction.set_location(location);
     instruction.mutable_kernel()->set_kernel(kernel);
     return *instruction.mutable_kernel();
   }
 
-  /// Each pass has its own: kernels that follow each other on one buffer would be simulated as one
+  /// Each call has its own: kernels that follow each other on one buffer would be simulated as one
   /// where the device fuses what works element by element. Calls of PyTorch and Apex were not
   /// fused.
-  uint32_t buffer(plan::DType dtype, bool isScalar = false) {
+  uint32_t buffer(DType dtype, bool isScalar = false) {
     plan::Buffer &buffer = *program.add_buffers();
-    buffer.set_dtype(dtype);
-    buffer.set_kind(plan::Buffer::GRADIENT);
+    buffer.set_dtype(toPlan(dtype));
+    buffer.set_kind(toPlan(BufferKind::Gradient));
     if (!isScalar)
       buffer.add_shape(elements);
     return static_cast<uint32_t>(program.buffers_size() - 1);
@@ -70,7 +70,7 @@ private:
 
   plan::Program &program;
   int64_t elements;
-  uint32_t source;
+  uint32_t location;
   plan::Task task; // its instructions
 };
 
@@ -84,7 +84,7 @@ static bool isOptimizer(const plan::Instruction &instruction) {
 static bool hasF16Parameters(const plan::Program &program) {
   return std::any_of(
       program.buffers().begin(), program.buffers().end(), [](const plan::Buffer &buffer) {
-        return buffer.kind() == plan::Buffer::PARAMETER && buffer.dtype() == plan::F16;
+        return kindOf(buffer) == BufferKind::Parameter && toDType(buffer.dtype()) == DType::F16;
       });
 }
 
@@ -119,23 +119,23 @@ static void addPasses(plan::Program &program, plan::Task &task) {
   }
   if (first < 0)
     return;
-  Passes passes(program, elements, task.instructions(first).source());
+  KernelCalls calls(program, elements, task.instructions(first).location());
   bool isF16 = hasF16Parameters(program);
-  plan::DType summedIn = isF16 ? plan::F16 : plan::F32;
+  DType summedIn = isF16 ? DType::F16 : DType::F32;
   // Megatron-LM begins the step with this. The step is as long if it is here: the device that
   // begins first is also the one that ends last, with nothing to wait for in which it could be
   // done.
-  passes.zero(summedIn);
-  passes.scale(summedIn); // by one over the number of replicas
+  calls.zero(summedIn);
+  calls.scale(summedIn); // by one over the number of replicas
   if (isF16) {
-    passes.convert(plan::F16, plan::F32);
-    passes.scale(plan::F32); // by one over the loss scale
+    calls.convert(DType::F16, DType::F32);
+    calls.scale(DType::F32); // by one over the loss scale
   }
-  passes.scale(plan::F32); // to the largest norm
-  insertBefore(task, first, passes.instructions());
+  calls.scale(DType::F32); // to the largest norm
+  insertBefore(task, first, calls.instructions());
 }
 
-void benchmarks::addGradientPasses(plan::Plan &plan) {
+void benchmarks::addGradientKernels(plan::Plan &plan) {
   for (plan::Program &program : *plan.mutable_programs())
     for (plan::Task &task : *program.mutable_tasks())
       addPasses(program, task);

@@ -1,10 +1,10 @@
-//===- PredictedLayouts.cpp - Predicted and measured strategies -----------===//
+//===- PredictedStrategies.cpp - Predicted and measured strategies --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "benchmarks/PredictedLayouts.h"
+#include "benchmarks/PredictedStrategies.h"
 
 #include <utility>
 
@@ -15,7 +15,7 @@ namespace {
 
 using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
-/// What a layout has beside its mesh.
+/// What a strategy has beside its mesh.
 struct SearchedOptions {
   int64_t microbatches = 1, zero = 0;
   bool sequence = false;
@@ -29,7 +29,7 @@ std::vector<PredictedModel> benchmarks::predictedModels() {
   return {{"gpt2", "gpt2-tiny", 16, 128}, {"llama", "llama-tiny", 16, 128}};
 }
 
-std::vector<CompileOptions> benchmarks::predictedLayouts() {
+std::vector<CompileOptions> benchmarks::predictedStrategies() {
   std::vector<CompileOptions> all;
   auto add = [&](MeshAxes mesh, const SearchedOptions &searched) {
     CompileOptions &options = all.emplace_back();

@@ -1,10 +1,10 @@
-//===- RandomLayouts.cpp - Random models on random layouts ----------------===//
+//===- RandomStrategies.cpp - Random models with random strategies --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/checkpoint/RandomLayouts.h"
+#include "test/checkpoint/RandomStrategies.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "test/checkpoint/SavedTraining.h"
@@ -41,7 +41,7 @@ std::string dtc::test::randomConfig(std::mt19937_64 &random) {
       words, heads * 4, width, layers, heads, groups, tied);
 }
 
-std::string dtc::test::randomLayout(std::mt19937_64 &random, int64_t batch) {
+std::string dtc::test::randomStrategy(std::mt19937_64 &random, int64_t batch) {
   struct Axis {
     const char *name;
     int64_t most, size = 1;
@@ -51,7 +51,7 @@ std::string dtc::test::randomLayout(std::mt19937_64 &random, int64_t batch) {
   int64_t devices = 1, data = 1, tensor = 1, pipeline = 1;
   std::string mesh, options;
   for (Axis &axis : axes) {
-    // Each axis is there in half of the layouts.
+    // Each axis is there in half of the strategies.
     if (int64_t most = std::min(axis.most, 16 / devices); most > 1 && number(random, 0, 1))
       axis.size = number(random, 2, most);
     devices *= axis.size;
