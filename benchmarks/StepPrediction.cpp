@@ -11,7 +11,7 @@
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ClusterSpeeds.h"
-#include "compiler/planner/ModelCosts.h"
+#include "compiler/planner/CostProbe.h"
 #include "plan/PlanTypes.h"
 #include "simulator/Simulation.h"
 #include "simulator/cluster/ClusterReader.h"

@@ -8,20 +8,13 @@
 #define DTC_COMPILER_PLANNER_MODELCOSTS_H
 
 #include "compiler/driver/PassPipeline.h"
-#include "compiler/planner/RepeatedLayers.h"
 #include "simulator/cluster/Topology.h"
-#include "support/Error.h"
 
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 namespace dtc {
-
-namespace plan {
-class Program;
-} // namespace plan
 
 /// A parameter as far as it decides how ZeRO splits it, and what it takes on a device before that.
 struct ParameterKind {
@@ -94,52 +87,6 @@ int64_t usedDevices(const cluster::Cluster &cluster, int64_t asked);
 /// once, in the cluster's order.
 std::vector<const cluster::NodeKind *> kindsOfNodes(const cluster::Cluster &cluster,
                                                     int64_t devices);
-
-/// The bytes of a program's activations that forward tasks write and others of the same microbatch
-/// read, views counted as what they are views of: of one microbatch, or of as many as the program
-/// keeps at a time.
-double keptBytes(const plan::Program &program, bool ofAllMicrobatches = false);
-
-/// Finds costs by compiling a model that has all but three of its layers taken out, one layer on
-/// each stage of a pipeline, and timing its instructions on nodes of each kind. Each is found once.
-class CostProbe {
-public:
-  /// `model` is whole; `batch` is its number of samples, which the first dimensions `batchDims` are
-  /// (see findBatchDims()) where these have no name. The first `devices` devices of the cluster are
-  /// used, all for 0.
-  CostProbe(mlir::ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
-            int64_t batch, int64_t devices = 0, std::vector<std::string> batchDims = {});
-
-  /// The costs on each kind of node, or nothing where such a model does not compile.
-  llvm::ArrayRef<ModelCosts> find(const CostKey &key);
-  /// Why find() has found nothing: the first error of compiling such a model, or of timing it.
-  const std::string &problemOf(const CostKey &key) const { return known.at(key).error().message; }
-
-  int64_t numProbes() const { return int64_t(known.size()); }
-  /// Of the model; 0 where its layers do not repeat.
-  int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
-  /// Of the names of layers that repeat: "h.".
-  const std::string &layerPrefix() const { return shortened.prefix; }
-  /// The model that is probed.
-  ReducedModel &shortModel() { return shortened; }
-
-private:
-  /// All of CostKey but what is recomputed.
-  using PartitionKey = std::tuple<int64_t, int64_t, bool, std::vector<std::string>>;
-  using Partition = Expected<mlir::OwningOpRef<mlir::ModuleOp>>;
-  Expected<std::vector<ModelCosts>> probe(const CostKey &key);
-  Expected<ModelCosts> timeOn(const cluster::Cluster &cluster, const plan::Plan &plan) const;
-  const Partition &partition(const PartitionKey &key, const CompileOptions &probed);
-
-  ReducedModel shortened;
-  CompileOptions options;
-  /// One of each kind of node, with at least a device for each of a probe's.
-  std::vector<cluster::Cluster> clusters;
-  int64_t batch;
-  std::vector<std::string> batchDims;
-  std::map<CostKey, Expected<std::vector<ModelCosts>>> known;
-  std::map<PartitionKey, Partition> partitions;
-};
 
 } // namespace dtc
 

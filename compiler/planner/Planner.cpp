@@ -21,6 +21,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <limits>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -40,6 +41,10 @@ static constexpr double kListedMargin = 1.1;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
 /// For how many sizes of tp other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
+/// How many probes are made without a word of it to the user, and how many at a time where the
+/// result of one may make the others needless. Not as many as there are threads, on which no result
+/// depends.
+static constexpr size_t kProbesBetweenReports = 16, kProbesAhead = 4;
 /// How many units of schedules are looked at one by one, in all strategies together.
 static constexpr int64_t kMostUnits = 1'000'000;
 /// How far the estimate of a strategy's memory may be off.
@@ -134,8 +139,7 @@ static int64_t mostMaps(ModuleOp probed) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 8, 60);
 }
 
-std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &strategy,
-                                                               size_t number) {
+CostKey Planner::lowerKeyOf(const ParallelStrategy &strategy) const {
   CostKey key = strategy.key(traits.batch);
   key.recompute = Recompute::None;
   key.sequenceParallel = strategy.tp > 1 && traits.hasSequenceAxis;
@@ -144,6 +148,12 @@ std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStr
     key.tp = 1;
     key.sequenceParallel = false;
   }
+  return key;
+}
+
+std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &strategy,
+                                                               size_t number) {
+  CostKey key = lowerKeyOf(strategy);
   ArrayRef<ModelCosts> costs = probe.find(key);
   if (costs.empty()) {
     recordFailure(strategy, probe.problemOf(key));
@@ -154,6 +164,22 @@ std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStr
   StepEstimate estimate = estimator.estimate(balanced, costs);
   return LowerEstimate{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes),
                        number};
+}
+
+void Planner::probeLower(ArrayRef<ParallelStrategy> strategies, PlannerResult &choice,
+                         llvm::function_ref<void(const PlannerProgress &)> report) {
+  std::vector<CostKey> keys;
+  std::set<CostKey> isListed;
+  for (const ParallelStrategy &strategy : strategies)
+    if (CostKey key = lowerKeyOf(strategy); isListed.insert(key).second)
+      keys.push_back(std::move(key));
+  for (ArrayRef<CostKey> left = keys; !left.empty();) {
+    size_t count = std::min(left.size(), kProbesBetweenReports);
+    probe.findAll(left.take_front(count));
+    left = left.drop_front(count);
+    choice.progress.probes = probe.numProbes();
+    report(choice.progress);
+  }
 }
 
 std::vector<std::string> Planner::axisMapFor(const ParallelStrategy &example) {
@@ -184,6 +210,7 @@ Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult
       return std::tie(a.seconds, a.strategy) < std::tie(b.seconds, b.strategy);
     });
   };
+  probeLower(strategies, choice, report);
   for (size_t number = 0; number < strategies.size(); ++number)
     add(number);
   sort();
@@ -218,14 +245,16 @@ Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult
       llvm::erase_if(lowerEstimates, [&](const LowerEstimate &lowerEstimate) {
         return strategies[lowerEstimate.strategy].tp == tp;
       });
-    const size_t count = axisMap.empty() ? 0 : strategies.size();
-    for (size_t number = 0; number < count; ++number)
+    const size_t count = strategies.size();
+    for (size_t number = 0; number < count && !axisMap.empty(); ++number)
       if (strategies[number].tp == tp) {
         ParallelStrategy mapped = strategies[number];
         mapped.shard = axisMap;
         strategies.push_back(std::move(mapped));
-        add(strategies.size() - 1);
       }
+    probeLower(ArrayRef(strategies).drop_front(count), choice, report);
+    for (size_t number = count; number < strategies.size(); ++number)
+      add(number);
   }
   sort();
   return lowerEstimates;
@@ -241,11 +270,25 @@ void Planner::estimateAll(PlannerResult &choice,
   choice.progress.strategies = int64_t(strategies.size()); // with those of other axis maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
-  for (const LowerEstimate &lowerEstimate : lowerEstimates) {
+  // The next few keys are probed together, also where the first of them makes others needless.
+  auto probeNext = [&](ArrayRef<LowerEstimate> left) {
+    std::vector<CostKey> keys;
+    for (const LowerEstimate &lowerEstimate : left) {
+      CostKey key = strategies[lowerEstimate.strategy].key(traits.batch);
+      if (keys.size() == kProbesAhead || lowerEstimate.seconds > margin * best)
+        break;
+      if (!probe.isKnown(key) && !llvm::is_contained(keys, key))
+        keys.push_back(std::move(key));
+    }
+    probe.findAll(keys);
+  };
+  for (auto [index, lowerEstimate] : llvm::enumerate(lowerEstimates)) {
     if (lowerEstimate.seconds > margin * best)
       break;
     EstimatedStrategy entry;
     entry.strategy = strategies[lowerEstimate.strategy];
+    if (!probe.isKnown(entry.strategy.key(traits.batch)))
+      probeNext(ArrayRef(lowerEstimates).drop_front(index));
     llvm::ArrayRef<ModelCosts> costs = probe.find(entry.strategy.key(traits.batch));
     choice.progress.probes = probe.numProbes();
     if (costs.empty()) {

@@ -9,6 +9,7 @@
 
 #include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/AxisMaps.h"
+#include "compiler/planner/CostProbe.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
 #include "plan/plan.pb.h"
@@ -105,6 +106,7 @@ private:
     double excessBytes = 0; ///< that a device needs beyond those that it has
     size_t strategy = 0;    ///< its number
   };
+  CostKey lowerKeyOf(const ParallelStrategy &strategy) const;
   std::optional<LowerEstimate> lowerEstimateOf(const ParallelStrategy &strategy, size_t number);
   /// Keeps the first strategy that failed.
   void recordFailure(const ParallelStrategy &strategy, std::string reason) {
@@ -116,6 +118,9 @@ private:
   std::vector<LowerEstimate>
   chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
                  llvm::function_ref<void(const PlannerProgress &)> report);
+  /// Probes what the lower estimates of strategies need, all of it together.
+  void probeLower(llvm::ArrayRef<ParallelStrategy> strategies, PlannerResult &choice,
+                  llvm::function_ref<void(const PlannerProgress &)> report);
   /// The entries of the axis map for strategies of one size of tp, as far as `example` stands for
   /// them.
   std::vector<std::string> axisMapFor(const ParallelStrategy &example);
