@@ -187,7 +187,7 @@ static MaybeError run(const Arguments &args) {
   return std::nullopt;
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app("Compiles GPT-2 of 12 to 96 layers and prints what that costs.",
                "dtc-benchmark-compile-cost");
   Arguments args;
@@ -205,3 +205,5 @@ int main(int argc, char **argv) {
     return fail(error->message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

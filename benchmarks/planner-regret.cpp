@@ -92,12 +92,14 @@ static int measureEstimates(const Arguments &args) {
   double sum = 0, seconds = 0;
   int64_t count = 0;
   StepEstimator estimator(options, traits);
-  for (auto begin = std::chrono::steady_clock::now(); seconds < std::max(args.seconds, 0.2);
-       seconds = secondsSince(begin))
+  auto begin = std::chrono::steady_clock::now();
+  do {
     for (const auto &[strategy, costs] : known) {
       sum += estimator.estimate(strategy, costs).seconds();
       ++count;
     }
+    seconds = secondsSince(begin);
+  } while (seconds < std::max(args.seconds, 0.2));
   fmt::print(
       "{} estimates of {} strategies of {} on 256 devices in {:.2f} s: {:.0f} a second on one "
       "thread (sum {:.3g} s)\n",

@@ -172,7 +172,7 @@ static MaybeError run(const benchmarks::TrainingArguments &args, int64_t devices
   return std::nullopt;
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app("Trains a model in several strategies and compares their speed with one device's.",
                "dtc-benchmark-strategies");
   benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-30m/config.json"), 8,
@@ -192,3 +192,5 @@ int main(int argc, char **argv) {
     return fail(error->message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

@@ -157,7 +157,7 @@ static MaybeError run(const benchmarks::TrainingArguments &args) {
   return std::nullopt;
 }
 
-int main(int argc, char **argv) {
+static int runMain(int argc, char **argv) {
   CLI::App app("Trains GPT-2 on random tokens on one device, and compares its rate with sgemm.",
                "dtc-benchmark-train-gpt2");
   benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-124m/config.json"), 4,
@@ -169,3 +169,5 @@ int main(int argc, char **argv) {
     return fail(error->message);
   return 0;
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

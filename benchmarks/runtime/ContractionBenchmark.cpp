@@ -74,7 +74,8 @@ void attention(benchmark::State &state, bool grad, double dropout) {
     signature.attributes["shape"] = std::vector<int64_t>{batch, heads, positions, positions};
     signature.attributes["sharding"] = std::vector<std::string>(4);
   }
-  auto scores = static_cast<double>(batch * heads * positions * (positions + 1) / 2);
+  int64_t pairs = positions * (positions + 1) / 2;
+  auto scores = static_cast<double>(batch * heads * pairs);
   runFor(state, signature, (grad ? 10.0 : 4.0) * scores * static_cast<double>(size));
 }
 
@@ -109,7 +110,7 @@ constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::F16};
 void productSizes(benchmark::internal::Benchmark *b) {
   const std::vector<int64_t> shapes[] = {
       {32, 32, 32}, {128, 128, 64}, {512, 512, 512}, {1024, 1024, 1024}, {4096, 1024, 1024}};
-  for (std::vector<int64_t> shape : shapes)
+  for (const std::vector<int64_t> &shape : shapes)
     for (DType type : kTypes) {
       std::vector<int64_t> arguments = shape;
       arguments.push_back(static_cast<int64_t>(type));

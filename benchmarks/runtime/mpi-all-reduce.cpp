@@ -12,6 +12,7 @@
 #include "benchmarks/Median.h"
 #include "runtime/fabrics/mpi/MpiMessages.h"
 #include "runtime/fabrics/processes/ProcessCollective.h"
+#include "tools/CommandLine.h"
 
 #include <algorithm>
 #include <chrono>
@@ -72,11 +73,9 @@ static int run(Mpi &mpi) {
   return 0;
 }
 
-int main() {
+static int runMain(int argc, char **argv) {
   auto mpi = Mpi::start();
-  if (!mpi) {
-    std::fprintf(stderr, "%s\n", mpi.error().message.c_str());
-    return 1;
-  }
-  return run(**mpi);
+  return mpi ? run(**mpi) : fail(mpi.error().message);
 }
+
+int main(int argc, char **argv) { return runTool(runMain, argc, argv); }

@@ -217,7 +217,8 @@ void ReshardGraph::allToAlls(Visitor visit) const {
         LayoutKey next = now;
         for (size_t i = 0; i < count; ++i)
           next[dim.list[dim.list.size() - count + i]] = placeOf(splitIndex, split.list.size() + i);
-        double padded = double(part / minor * group);
+        int64_t rows = part / minor * group;
+        auto padded = double(rows);
         double paddedBytes = split.size ? bytes / double(split.size) * padded : 0;
         ReshardMove move{.collective = CollectiveKind::AllToAll,
                          .dim = uint8_t(index),

@@ -15,7 +15,7 @@ using namespace dtc;
 
 namespace {
 using States = llvm::MapVector<StringAttr, exec::StateOp>;
-}
+} // namespace
 
 /// Adds the program's states to those of its coordinate.
 static LogicalResult collect(exec::ProgramOp program, States &states) {

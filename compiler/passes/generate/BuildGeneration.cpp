@@ -41,7 +41,7 @@ private:
   LogicalResult findLogits();
   LogicalResult findTokens();
   LogicalResult checkSamples();
-  BlockArgument addArgument(RankedTensorType type, NamedAttrList attrs, const Twine &name);
+  BlockArgument addArgument(RankedTensorType type, const NamedAttrList &attrs, const Twine &name);
   void addPositions();
   BlockArgument addCache(Value like, const Twine &name);
   Value updateCache(AttentionOp op, Value rows, StringRef suffix, Value positions);
@@ -130,7 +130,7 @@ LogicalResult GenerationBuilder::checkSamples() {
   return success();
 }
 
-BlockArgument GenerationBuilder::addArgument(RankedTensorType type, NamedAttrList attrs,
+BlockArgument GenerationBuilder::addArgument(RankedTensorType type, const NamedAttrList &attrs,
                                              const Twine &name) {
   unsigned index = function.getNumArguments();
   (void)function.insertArgument(index, type, attrs.getDictionary(function.getContext()),

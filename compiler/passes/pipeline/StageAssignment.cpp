@@ -89,7 +89,7 @@ void StageAssignment::followUsers() {
     }
     if (!together || !users || users == own)
       continue;
-    auto bytes = [](auto values) {
+    auto bytes = [](const auto &values) {
       int64_t sum = 0;
       for (Value value : values)
         sum += tensorBytes(value.getType());

@@ -196,7 +196,7 @@ void DeviceRecompute::findSegments() {
   int all = 0, passed = 0, segment = 0;
   for (size_t index = 0; index < ops.size(); ++index)
     all += takesTime(index);
-  int each = std::max(1, int(std::sqrt(double(all)) + 0.5));
+  int each = std::max(1, int(std::lround(std::sqrt(double(all)))));
   for (auto [index, op] : llvm::enumerate(ops)) {
     if (index > 0 && crossing[index] == fewest && passed >= each) {
       ++segment;

@@ -40,9 +40,9 @@ public:
   explicit Table(Row headings) : headings(std::move(headings)) {}
 
   /// Adds a row to the layer of `name`. Equal rows of a layer are one row, with their number.
-  void add(const LayerName &name, Row row) {
+  void add(const LayerName &name, const Row &row) {
     auto [it, fresh] = groups.try_emplace({name.prefix.str(), name.number});
-    ++it->second[std::move(row)];
+    ++it->second[row];
   }
   bool empty() const { return groups.empty(); }
   void print(raw_ostream &os) const;

@@ -11,6 +11,7 @@
 #include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <utility>
 
@@ -137,8 +138,8 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
     std::string letters;
     for (int64_t dim = 0; dim < cast<RankedTensorType>(gradient.getType()).getRank(); ++dim)
       letters += char('a' + dim);
-    Value squares = EinsumOp::create(builder, loc, gradient, gradient,
-                                     StringRef(letters + "," + letters + "->"));
+    std::string equation = llvm::formatv("{0},{0}->", letters);
+    Value squares = EinsumOp::create(builder, loc, gradient, gradient, StringRef(equation));
     parts.push_back(ReshapeOp::create(builder, loc, part, squares));
   }
   Value joined = ConcatOp::create(builder, loc, parts, 0);

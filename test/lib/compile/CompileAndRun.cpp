@@ -54,7 +54,7 @@ mlir::OwningOpRef<mlir::ModuleOp> Compiler::import(const std::string &configPath
     messages += "cannot read " + configPath;
     return {};
   }
-  return importText((*buffer)->getBuffer(), configPath, batch, seq, options);
+  return importText((*buffer)->getBuffer(), configPath, batch, seq, std::move(options));
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> Compiler::importText(llvm::StringRef config,
@@ -73,7 +73,7 @@ std::unique_ptr<runtime::Session> Compiler::importAndOpen(const std::string &con
                                                           int64_t seq,
                                                           const CompileOptions &options,
                                                           ImportOptions import, int64_t batches) {
-  auto module = importText(config, "config.json", batch, seq, import);
+  auto module = importText(config, "config.json", batch, seq, std::move(import));
   return module ? open(*module, options, 1, batches) : nullptr;
 }
 
