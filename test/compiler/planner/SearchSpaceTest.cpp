@@ -229,8 +229,8 @@ TEST_F(SearchSpace, MicrobatchesOfImagesAreBoundedByTheirPositions) {
   EXPECT_EQ(traits.samplePositions, 65);
   EXPECT_TRUE(traits.hasSequenceAxis);
   int64_t most = 0;
-  for (const ParallelStrategy &layout : layouts())
-    most = std::max(most, traits.batch / layout.data() / layout.microbatches);
+  for (const ParallelStrategy &strategy : strategies())
+    most = std::max(most, traits.batch / strategy.data() / strategy.microbatches);
   EXPECT_GT(most, 128) << "8 samples are far fewer positions than a device can do at once";
   // Features that are no integers have no positions that are known: samples count.
   auto features = compiler.parse(
