@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what dtc builds with, where it is missing: Debian packages, and for the tests of dtc-data a Python package to
+# Installs what dtc builds with, where it is missing: Debian packages, and for the tests of dtc-data Python packages to
 # build/python. Safe to run again.
 # Usage: scripts/install-dependencies.sh [--runtime-only]
 set -euo pipefail
@@ -28,11 +28,12 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# dtc-data alone needs it, and its tests are skipped without it.
-tokenizers=0.23.3
+# dtc-data alone needs them, and its tests are skipped without them.
 folder="$(dirname "$0")/../build/python"
-if [[ ! -d "$folder/tokenizers-$tokenizers.dist-info" ]]; then
-  echo "Installing tokenizers $tokenizers to build/python"
+for package in tokenizers=0.23.3 pillow=13.0.0; do
+  name=${package%=*} version=${package#*=}
+  [[ -d "$folder/$name-$version.dist-info" ]] && continue
+  echo "Installing $name $version to build/python"
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --upgrade --target "$folder" \
-    "tokenizers==$tokenizers" || echo "warning: without the Python package tokenizers the tests of dtc-data are skipped" >&2
-fi
+    "$name==$version" || echo "warning: without the Python package $name tests of dtc-data are skipped" >&2
+done

@@ -13,7 +13,7 @@ using mlir::Value;
 
 /// The options with those that follow from the family.
 static ImportOptions optionsFor(const Family &family, ImportOptions options) {
-  if (family.isEncoder && !options.ignoreIndex)
+  if (family.isEncoder && family.head == HeadKind::Tokens && !options.ignoreIndex)
     options.ignoreIndex = -100; // of the tokens that are not masked, as transformers has it
   return options;
 }
@@ -50,8 +50,8 @@ private:
   };
 
   Value weightOf(llvm::StringRef name, const Side &in, const Side &out, mlir::Attribute init);
-  /// "bs<in>,<weight>->bs<out>".
-  std::string equation(const Side &in, const Side &out) const;
+  /// Of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
+  std::string equation(Value x, const Side &in, const Side &out) const;
   Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
                mlir::Attribute init);
   Value norm(Value x);
@@ -65,8 +65,12 @@ private:
   Value attention(const DecoderLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
+  Value embedTokens();
+  Value parameterOf(llvm::StringRef name, const std::vector<std::vector<Dim>> &shape);
+  Value embedPatches();
   Value embedding();
   Value layer(int64_t number, Value x);
+  Value tokenHead(Value x);
   Value head(Value x);
 
   ModelBuilder model;
@@ -94,16 +98,18 @@ Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side 
   return model.addParameter(weight, {out.dims, in.dims}, init);
 }
 
-std::string DecoderBuilder::equation(const Side &in, const Side &out) const {
+std::string DecoderBuilder::equation(Value x, const Side &in, const Side &out) const {
+  auto rank = size_t(mlir::cast<mlir::RankedTensorType>(x.getType()).getRank());
+  llvm::StringRef first = llvm::StringRef("bs").take_front(rank - in.dims.size());
   std::string weight =
       family.isTransposed ? (in.letters + out.letters).str() : (out.letters + in.letters).str();
-  return ("bs" + in.letters + "," + weight + "->bs" + out.letters).str();
+  return (first + in.letters + "," + weight + "->" + first + out.letters).str();
 }
 
 Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
                              bool hasBias, mlir::Attribute init) {
   Value weight = weightOf(name, in, out, init);
-  Value y = model.einsum(equation(in, out), x, weight);
+  Value y = model.einsum(equation(x, in, out), x, weight);
   if (hasBias)
     y = model.addBias(y,
                       model.addParameter(parameterName(name, "bias"), {out.dims}, model.zeros()));
@@ -160,7 +166,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
   Adapter adapter = model.addAdapter(names.queries, x, stream.dims, all.dims);
   auto project = [&](int64_t which) {
     Value part = model.select(weight, third + (family.isTransposed ? 1 : 0), which);
-    Value y = model.einsum(equation(stream, queries), x, part);
+    Value y = model.einsum(equation(x, stream, queries), x, part);
     if (bias)
       y = model.addBias(y, model.select(bias, third, which));
     return model.adapt(y, adapter, which, third);
@@ -178,7 +184,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
   std::vector<Value> weights = model.addRows(names.queries + ".weight", parts, stream.dims, normal);
   std::vector<Adapter> adapters = model.addAdapters(names.queries, x, stream.dims, parts);
   auto project = [&](size_t part, const Side &side) {
-    return model.adapt(model.einsum(equation(stream, side), x, weights[part]), adapters[part]);
+    return model.adapt(model.einsum(equation(x, stream, side), x, weights[part]), adapters[part]);
   };
   Value q = project(0, queries);
   Value k = project(1, keys);
@@ -227,7 +233,7 @@ std::pair<Value, Value> DecoderBuilder::gateAndUp(Value x) {
   Value weight = weightOf(names.gate, stream, both, normal);
   Adapter adapter = model.addAdapter(names.gate, x, stream.dims, both.dims);
   auto project = [&](int64_t which) {
-    Value y = model.einsum(equation(stream, inner), x, model.select(weight, 0, which));
+    Value y = model.einsum(equation(x, stream, inner), x, model.select(weight, 0, which));
     return model.adapt(y, adapter, which);
   };
   Value gate = project(0);
@@ -252,7 +258,9 @@ Value DecoderBuilder::mlp(Value x) {
 // The model
 //===----------------------------------------------------------------------===//
 
-Value DecoderBuilder::embedding() {
+/// tokens [B, S] -> [B, S, D]
+Value DecoderBuilder::embedTokens() {
+  model.addTextInputs();
   model.beginLayer(names.embedding);
   table = model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value x = model.embed(table);
@@ -268,6 +276,37 @@ Value DecoderBuilder::embedding() {
     Value types = model.addParameter("weight", {{config.tokenTypes}, {config.embed}}, normal);
     x = model.addBias(x, model.select(types, 0, 0)); // all tokens are of type 0
   }
+  return x;
+}
+
+/// A parameter that is no layer's "weight" or "bias" ("embeddings.cls_token").
+Value DecoderBuilder::parameterOf(llvm::StringRef name,
+                                  const std::vector<std::vector<Dim>> &shape) {
+  auto [layer, parameter] = name.rsplit('.');
+  model.beginLayer(layer);
+  return model.addParameter(parameter, shape, normal);
+}
+
+/// images [B, C, H, W] -> [B, S, D]: the class token, and then the patches. Patches do not overlap,
+/// so that the convolution of transformers is a linear layer of each of them.
+Value DecoderBuilder::embedPatches() {
+  const ImageConfig &images = *config.images;
+  Value pixels = model.addImageInputs(images.channels, images.height, images.width);
+  model.beginLayer(names.embedding);
+  Value x = model.cutPatches(pixels, images.patchHeight, images.patchWidth);
+  Value weight = model.addParameter(
+      "weight",
+      {{config.embed}, {{images.channels}}, {{images.patchHeight}}, {{images.patchWidth}}}, normal);
+  Value bias = model.addParameter("bias", {{config.embed}}, model.zeros());
+  x = model.addBias(model.einsum("bschw,dchw->bsd", x, weight), bias);
+  Value classToken = parameterOf(names.classToken, {{{1}}, {{1}}, {config.embed}});
+  x = model.prependRow(classToken, x);
+  Value rows = parameterOf(names.positions, {{{1}}, {config.positions}, {config.embed}});
+  return model.addBias(x, model.select(rows, 0, 0));
+}
+
+Value DecoderBuilder::embedding() {
+  Value x = family.input == InputKind::Images ? embedPatches() : embedTokens();
   if (!names.embeddingNorm.empty()) {
     x = normUnder(names.embeddingNorm.str(), model.residual(x));
     return model.dropout(x, config.embeddingDropout);
@@ -298,7 +337,7 @@ Value DecoderBuilder::layer(int64_t number, Value x) {
 }
 
 /// x [B, S, D] -> [B, S, V]
-Value DecoderBuilder::head(Value x) {
+Value DecoderBuilder::tokenHead(Value x) {
   if (!names.headTransform.empty()) {
     model.beginTopLevelLayer(names.headTransform);
     const Side transformed{{Dim{config.embed.size}}, "f"};
@@ -320,12 +359,23 @@ Value DecoderBuilder::head(Value x) {
   return logits;
 }
 
+/// The logits of the final norm of x [B, S, D], or of the class token's row of it.
+Value DecoderBuilder::head(Value x) {
+  bool ofClassToken = family.head == HeadKind::ClassToken;
+  if (ofClassToken)
+    x = model.select(x, 1, 0); // each row is normalized by itself
+  if (!names.finalNorm.empty())
+    x = normUnder(names.finalNorm.str(), x);
+  if (!ofClassToken)
+    return tokenHead(x);
+  model.beginTopLevelLayer(names.head);
+  return linear("", x, stream, {{config.classes}, "v"}, /*hasBias=*/true, normal);
+}
+
 mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   Value x = embedding();
   for (size_t number = 0; number < config.layers.size(); ++number)
     x = layer(int64_t(number), x);
-  if (!names.finalNorm.empty())
-    x = normUnder(names.finalNorm.str(), x);
   Value logits = head(x);
   model.beginTopLevelLayer("loss");
   return model.finish(model.meanLoss(logits), reader);

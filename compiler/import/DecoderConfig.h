@@ -21,6 +21,14 @@ struct DecoderLayer {
   std::optional<Rotary> rotary;  ///< none: attention knows no positions
 };
 
+/// Images, and the patches that they are cut into.
+struct ImageConfig {
+  int64_t channels = 0, height = 0, width = 0;
+  int64_t patchHeight = 1, patchWidth = 1;
+
+  int64_t patches() const { return (height / patchHeight) * (width / patchWidth); }
+};
+
 /// A decoder in numbers. What does not depend on numbers is the row of its family.
 struct DecoderConfig {
   Dim vocab{0, "vocab"};
@@ -32,6 +40,8 @@ struct DecoderConfig {
   Dim positions{0};
   int64_t firstPosition = 0; ///< the row of the table of positions for the first token
   Dim tokenTypes{0};
+  std::optional<ImageConfig> images; ///< of families that read images
+  Dim classes{0};                    ///< of families that classify samples
   Activation activation = Activation::Silu;
   double eps = 0;
   double initializerRange = 0.02;

@@ -4,260 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/import/Family.h"
-
-#include <cmath>
-#include <functional>
+#include "compiler/import/FamilyFields.h"
 
 using namespace dtc;
-using nlohmann::json;
-
-//===----------------------------------------------------------------------===//
-// Layers with windows
-//===----------------------------------------------------------------------===//
-
-/// Sets the windows of sliding layers; one that all keys of a sequence fit in is none.
-static void setWindows(const ImportOptions &options, DecoderConfig &config, int64_t window) {
-  for (DecoderLayer &layer : config.layers)
-    if (layer.isSliding && window < options.seq)
-      layer.window = window;
-}
-
-/// Which layers are sliding: 'layer_types' says so, or `isSliding` for those that it is absent of.
-static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
-                           llvm::function_ref<bool(int64_t)> isSliding) {
-  const json *types = reader.find("layer_types");
-  bool isThere = types && !types->is_null();
-  if (isThere && (!types->is_array() || types->size() != config.layers.size())) {
-    reader.error("'layer_types' is " + ConfigReader::show(*types) + ", expected a list of " +
-                 std::to_string(config.layers.size()) + " words, one for each layer");
-    return;
-  }
-  for (size_t i = 0; i < config.layers.size(); ++i) {
-    if (!isThere) {
-      config.layers[i].isSliding = isSliding(int64_t(i));
-      continue;
-    }
-    const json &type = types->at(i);
-    if (type != "full_attention" && type != "sliding_attention")
-      reader.error("'layer_types' has " + ConfigReader::show(type) + " for layer " +
-                   std::to_string(i) +
-                   ", which is not supported; supported are full_attention, sliding_attention");
-    config.layers[i].isSliding = type == "sliding_attention";
-  }
-}
-
-/// Of families whose layers all see all keys.
-static void expectNoWindows(ConfigReader &reader, DecoderConfig &config) {
-  if (!reader.getBool("use_sliding_window", true))
-    reader.find("sliding_window"); // there, but unused
-  else
-    reader.requireOneOf("sliding_window", {});
-  readLayerTypes(reader, config, [](int64_t) { return false; });
-  for (DecoderLayer &layer : config.layers)
-    if (layer.isSliding) {
-      reader.error(
-          "'layer_types' has \"sliding_attention\", which models of this type do not have");
-      return;
-    }
-}
-
-/// 'sliding_window' of all layers, as Mistral has it; null is none.
-static void readWindowOfAll(ConfigReader &reader, const ImportOptions &options,
-                            DecoderConfig &config, std::optional<int64_t> fallback) {
-  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
-  if (!reader.has("sliding_window"))
-    window = fallback;
-  if (!window)
-    return;
-  for (DecoderLayer &layer : config.layers)
-    layer.isSliding = true;
-  setWindows(options, config, *window);
-}
-
-/// Qwen's: only where 'use_sliding_window' says so, from layer 'max_window_layers' on.
-static void readQwenWindows(ConfigReader &reader, const ImportOptions &options,
-                            DecoderConfig &config) {
-  bool uses = reader.getBool("use_sliding_window", false);
-  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
-  if (!reader.has("sliding_window"))
-    window = 4096;
-  // 0 is a number of layers as well: all slide.
-  double first = reader.getNonNegative("max_window_layers", 28);
-  readLayerTypes(reader, config,
-                 [&](int64_t layer) { return uses && window && double(layer) >= first; });
-  if (uses && window)
-    setWindows(options, config, *window);
-}
-
-/// Gemma's: `period` - 1 layers with windows, then one without.
-static void readGemmaWindows(ConfigReader &reader, const ImportOptions &options,
-                             DecoderConfig &config, int64_t period) {
-  readLayerTypes(reader, config, [=](int64_t layer) { return (layer + 1) % period != 0; });
-  setWindows(options, config, reader.getSize("sliding_window", 4096, INT64_MAX));
-}
-
-//===----------------------------------------------------------------------===//
-// What families read beside the common fields
-//===----------------------------------------------------------------------===//
-
-static void readAttentionBias(ConfigReader &reader, DecoderConfig &config) {
-  config.queryBias = config.outputBias = reader.getBool("attention_bias", false);
-}
-
-static void readAttentionDropout(ConfigReader &reader, DecoderConfig &config) {
-  config.attentionDropout = reader.getDropoutRate("attention_dropout", 0);
-}
-
-static void readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  config.queryBias = config.outputBias = config.mlpBias = true;
-  if (!reader.getBool("scale_attn_weights", true))
-    config.attentionScale = 1;
-  config.scaleByLayer = reader.getBool("scale_attn_by_inverse_layer_idx", false);
-  // Changes the order of operations, and the result only where activations are f16.
-  reader.getBool("reorder_and_upcast_attn", false);
-  config.residualDropout = reader.getDropoutRate("resid_pdrop", 0.1);
-  config.embeddingDropout = reader.getDropoutRate("embd_pdrop", 0.1);
-  config.attentionDropout = reader.getDropoutRate("attn_pdrop", 0.1);
-}
-
-static void readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readAttentionBias(reader, config);
-  config.mlpBias = reader.getBool("mlp_bias", false);
-  expectNoWindows(reader, config);
-  readAttentionDropout(reader, config);
-}
-
-static void readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readWindowOfAll(reader, options, config, /*fallback=*/4096);
-  readAttentionDropout(reader, config);
-}
-
-static void readQwen2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  config.queryBias = true;
-  readQwenWindows(reader, options, config);
-  readAttentionDropout(reader, config);
-}
-
-static void readQwen3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readAttentionBias(reader, config);
-  readQwenWindows(reader, options, config);
-  readAttentionDropout(reader, config);
-}
-
-/// Layers without rotary positions: 'no_rope_layers' has a 0 for each.
-static void readNoRopeLayers(ConfigReader &reader, DecoderConfig &config) {
-  int64_t interval = reader.getSize("no_rope_layer_interval", 4);
-  const json *list = reader.find("no_rope_layers");
-  bool isThere = list && !list->is_null();
-  if (isThere && (!list->is_array() || list->size() != config.layers.size())) {
-    reader.error("'no_rope_layers' is " + ConfigReader::show(*list) + ", expected a list of " +
-                 std::to_string(config.layers.size()) +
-                 " numbers, 0 for each layer without rotary positions and 1 for the others");
-    return;
-  }
-  for (size_t i = 0; i < config.layers.size(); ++i)
-    if (isThere ? list->at(i) == 0 : (int64_t(i) + 1) % interval == 0)
-      config.layers[i].rotary.reset();
-}
-
-static void readSmolLm3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readAttentionBias(reader, config);
-  config.mlpBias = reader.getBool("mlp_bias", false);
-  readNoRopeLayers(reader, config);
-  bool uses = reader.getBool("use_sliding_window", false);
-  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
-  readLayerTypes(reader, config, [&](int64_t layer) {
-    return uses && window && !config.layers[size_t(layer)].rotary;
-  });
-  if (uses && window)
-    setWindows(options, config, *window);
-  readAttentionDropout(reader, config);
-}
-
-static void readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readAttentionBias(reader, config);
-  expectNoWindows(reader, config);
-  readAttentionDropout(reader, config);
-}
-
-static void readGemma(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  config.embeddingScale = std::sqrt(double(config.embed.size));
-  readAttentionBias(reader, config);
-  readAttentionDropout(reader, config);
-  // Of transformers that read it instead of 'hidden_act'.
-  reader.requireOneOf("hidden_activation", {"gelu_pytorch_tanh"});
-  expectNoWindows(reader, config);
-}
-
-/// What Gemma 2 and later have in common.
-static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double attentionCap,
-                           double logitCap) {
-  config.embeddingScale = std::sqrt(double(config.embed.size));
-  readAttentionBias(reader, config);
-  readAttentionDropout(reader, config);
-  config.attentionScale = 1 / std::sqrt(reader.getPositive("query_pre_attn_scalar", 256));
-  auto cap = [&](llvm::StringRef field, double fallback) {
-    const json *value = reader.find(field);
-    return value && value->is_null() ? 0 : value ? reader.getPositive(field, 1) : fallback;
-  };
-  config.attentionSoftcap = cap("attn_logit_softcapping", attentionCap);
-  config.logitSoftcap = cap("final_logit_softcapping", logitCap);
-  // Checkpoints carry the name of the old field as well.
-  reader.requireOneOf("hidden_act", {"gelu_pytorch_tanh"});
-  reader.requireOneOf("use_bidirectional_attention", {false});
-}
-
-static void readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readLaterGemma(reader, config, /*attentionCap=*/50, /*logitCap=*/30);
-  readGemmaWindows(reader, options, config, /*period=*/2);
-}
-
-static void readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readLaterGemma(reader, config, /*attentionCap=*/0, /*logitCap=*/0);
-  readGemmaWindows(reader, options, config, reader.getSize("sliding_window_pattern", 6));
-}
-
-static void readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
-  readAttentionDropout(reader, config);
-  config.residualDropout = reader.getDropoutRate("resid_pdrop", 0);
-  reader.getDropoutRate("embd_pdrop", 0); // transformers does not apply it
-}
-
-/// What BERT and its like have in common.
-static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
-  config.queryBias = config.outputBias = config.mlpBias = true;
-  config.residualDropout = config.embeddingDropout =
-      reader.getDropoutRate("hidden_dropout_prob", 0.1);
-  config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0.1);
-  reader.requireOneOf("position_embedding_type", {"absolute"});
-  reader.requireOneOf("is_decoder", {false});
-}
-
-static void readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readEncoder(reader, config);
-}
-
-/// Positions are numbered from that of padding on, which is the token's number.
-static void readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readEncoder(reader, config);
-  // transformers applies it before the head whatever the field says.
-  reader.requireOneOf("hidden_act", {"gelu"});
-  config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
-}
-
-static void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  config.mlpBias = true;
-  config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
-  config.parallelResidual = reader.getBool("use_parallel_residual", true);
-  readAttentionDropout(reader, config);
-  config.residualDropout = config.embeddingDropout = reader.getDropoutRate("hidden_dropout", 0);
-}
-
-//===----------------------------------------------------------------------===//
-// The table
-//===----------------------------------------------------------------------===//
 
 static const ParameterNames kGpt2Names = {.model = "transformer",
                                           .layers = "h",
@@ -310,6 +59,23 @@ static const ParameterNames kRobertaNames = encoderNames({.model = "roberta",
                                                           .headNorm = "lm_head.layer_norm",
                                                           .head = "lm_head.decoder",
                                                           .headBias = "lm_head"});
+static const ParameterNames kVitNames = {.model = "vit",
+                                         .layers = "encoder.layer",
+                                         .embedding = "embeddings.patch_embeddings.projection",
+                                         .classToken = "embeddings.cls_token",
+                                         .positions = "embeddings.position_embeddings",
+                                         .attention = "attention",
+                                         .queries = "attention.query",
+                                         .keys = "attention.key",
+                                         .values = "attention.value",
+                                         .output = "output.dense",
+                                         .mlp = "",
+                                         .up = "intermediate.dense",
+                                         .down = "output.dense",
+                                         .beforeAttention = "layernorm_before",
+                                         .beforeMlp = "layernorm_after",
+                                         .finalNorm = "layernorm",
+                                         .head = "classifier"};
 static const ParameterNames kNormsAfter = {.beforeAttention = "",
                                            .afterAttention = "post_attention_layernorm",
                                            .beforeMlp = "",
@@ -339,6 +105,12 @@ static const Fields kEncoderFields = {.kvHeads = "",
                                       .eps = "layer_norm_eps",
                                       .ropeTheta = "",
                                       .tokenTypes = "type_vocab_size"};
+static const Fields kVitFields = {.vocab = "",
+                                  .kvHeads = "",
+                                  .headSize = "",
+                                  .positions = "",
+                                  .eps = "layer_norm_eps",
+                                  .ropeTheta = ""};
 static const Fields kLaterGemmaFields = {.activation = "hidden_activation"};
 static const Fields kGemma3Fields = {.activation = "hidden_activation",
                                      .localTheta = "rope_local_base_freq"};
@@ -512,6 +284,22 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
                     .ropeTheta = 2e6,
                     .isTied = true},
        .readMore = readSmolLm3},
+      {.modelType = "vit",
+       .architectures = {"ViTForImageClassification", "ViTModel"},
+       .names = kVitNames,
+       .fields = kVitFields,
+       .defaults = {.hiddenSize = 768,
+                    .heads = 12,
+                    .mlpSize = 3072,
+                    .layers = 12,
+                    .activation = "gelu",
+                    .eps = 1e-12},
+       .norm = NormKind::Layer,
+       .mlp = MlpForm::Plain,
+       .input = InputKind::Images,
+       .head = HeadKind::ClassToken,
+       .isEncoder = true,
+       .readMore = readVit},
   };
   return families;
 }

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A family is the models of one `model_type` of transformers: decoders and encoders of text of
-// which every layer has attention and an MLP. What distinguishes it from other families is a row of
-// the table in Families.cpp; what its configurations say beside the common fields is read by a
-// function of the row. docs/models.md says how to add one.
+// A family is the models of one `model_type` of transformers: decoders and encoders of text, and
+// encoders of images, of which every layer has attention and an MLP. What distinguishes it from
+// other families is a row of the table in Families.cpp; what its configurations say beside the
+// common fields is read by a function of the row. docs/models.md says how to add one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,18 @@ enum class NormKind {
   Layer,     ///< layer normalization with weight and bias
   Rms,       ///< root mean square normalization with a weight
   RmsPlusOne ///< the same, whose rows are multiplied by 1 + weight
+};
+
+/// What the first layer reads.
+enum class InputKind {
+  Tokens, ///< the sequence is their embeddings
+  Images  ///< the sequence is a class token and the patches, each of which is projected
+};
+
+/// What the model predicts.
+enum class HeadKind {
+  Tokens,    ///< a token at each position
+  ClassToken ///< a class for each sample, from the position of the class token
 };
 
 /// Whether queries and keys are normalized before they are rotated.
@@ -61,8 +73,10 @@ enum class NormAfter {
 struct ParameterNames {
   llvm::StringRef model = "model"; ///< what all but the head begin with
   llvm::StringRef layers = "layers";
-  llvm::StringRef embedding = "embed_tokens";
-  llvm::StringRef positions = "";  ///< the table of learned positions, if there is one
+  llvm::StringRef embedding = "embed_tokens"; ///< or the projection of patches
+  llvm::StringRef classToken = "";            ///< of images; a parameter, not a layer
+  /// The table of learned positions, if there is one; of images a parameter, not a layer.
+  llvm::StringRef positions = "";
   llvm::StringRef tokenTypes = ""; ///< the table of types of tokens, if there is one
   llvm::StringRef embeddingNorm = "";
   llvm::StringRef attention = "self_attn";
@@ -89,12 +103,13 @@ struct ParameterNames {
 
 /// The names of fields, and what transformers takes where they are absent.
 struct Fields {
+  llvm::StringRef vocab = "vocab_size"; ///< "": no tokens
   llvm::StringRef hiddenSize = "hidden_size";
   llvm::StringRef heads = "num_attention_heads";
   llvm::StringRef kvHeads = "num_key_value_heads"; ///< "": as many as heads
   llvm::StringRef headSize = "head_dim";           ///< "": hidden size / heads
   llvm::StringRef mlpSize = "intermediate_size";
-  llvm::StringRef positions = "max_position_embeddings";
+  llvm::StringRef positions = "max_position_embeddings"; ///< "": follows from others
   llvm::StringRef layers = "num_hidden_layers";
   llvm::StringRef activation = "hidden_act";
   llvm::StringRef eps = "rms_norm_eps";
@@ -128,8 +143,10 @@ struct Family {
   QueryForm queries = QueryForm::Separate;
   MlpForm mlp = MlpForm::Gated;
   NormAfter normAfter = NormAfter::Part;
-  /// An encoder: tokens attend to those after them too, and the loss is that of a masked language
-  /// model, the mean over the tokens whose labels count.
+  InputKind input = InputKind::Tokens;
+  HeadKind head = HeadKind::Tokens;
+  /// An encoder: positions attend to those after them too. With a head of tokens, the loss is that
+  /// of a masked language model, the mean over the tokens whose labels count.
   bool isEncoder = false;
   /// Weights are [in, out] instead of [out, in].
   bool isTransposed = false;
@@ -145,8 +162,9 @@ struct Family {
 llvm::ArrayRef<Family> allFamilies();
 
 /// Reads all fields of a configuration of the family; the reader has an error where one is wrong or
-/// asks for what the family's models are not built with.
-DecoderConfig readDecoder(ConfigReader &reader, const Family &family, const ImportOptions &options);
+/// asks for what the family's models are not built with. Sets the sequence length of the options
+/// where the configuration says it.
+DecoderConfig readDecoder(ConfigReader &reader, const Family &family, ImportOptions &options);
 
 /// Builds the decoder; null, and reported, where the options ask for what it lacks.
 mlir::OwningOpRef<mlir::ModuleOp> buildDecoder(mlir::MLIRContext &context, ConfigReader &reader,

@@ -15,6 +15,16 @@
 
 using namespace dtc;
 
+/// Reports a batch of more elements than tensors may have.
+static void checkBatch(const ImportOptions &options, llvm::StringRef samples,
+                       llvm::StringRef positions, ImportLog &log) {
+  if (options.batch < 1 || options.seq < 1 || options.batch > kMaxTokens / options.seq)
+    log.errors.push_back("a batch of " + std::to_string(options.batch) + " " + samples.str() +
+                         " of " + std::to_string(options.seq) + " " + positions.str() +
+                         ", expected from 1 to " + std::to_string(kMaxTokens) + " " +
+                         positions.str() + " in a batch");
+}
+
 std::vector<llvm::StringRef> dtc::getKnownModelTypes() {
   std::vector<llvm::StringRef> names;
   for (const Family &family : allFamilies())
@@ -26,10 +36,8 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
                                                    llvm::StringRef config, llvm::StringRef fileName,
                                                    const ImportOptions &options, ImportLog &log) {
   ConfigReader reader(config, fileName, log);
-  if (options.batch < 1 || options.seq < 1 || options.batch > kMaxTokens / options.seq)
-    log.errors.push_back("a batch of " + std::to_string(options.batch) + " sequences of " +
-                         std::to_string(options.seq) + " tokens, expected from 1 to " +
-                         std::to_string(kMaxTokens) + " tokens in a batch");
+  if (options.seq != 0)
+    checkBatch(options, "sequences", "tokens", log);
   if (reader.hasErrors())
     return nullptr;
 
@@ -49,10 +57,20 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
     return nullptr;
   }
 
-  DecoderConfig decoder = readDecoder(reader, *family, options);
+  if (family->input == InputKind::Tokens && options.seq == 0) {
+    reader.error("models of type \"" + name +
+                 "\" read tokens, and the number of tokens in a "
+                 "sequence is not given; give it with --seq");
+    return nullptr;
+  }
+
+  ImportOptions complete = options;
+  DecoderConfig decoder = readDecoder(reader, *family, complete);
+  if (family->input == InputKind::Images)
+    checkBatch(complete, "images", "positions", log);
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!reader.hasErrors())
-    module = buildDecoder(context, reader, *family, decoder, options);
+    module = buildDecoder(context, reader, *family, decoder, complete);
   reader.warnAboutUnknownFields();
   if (module && failed(mlir::verify(*module))) {
     reader.error("the imported model is not valid; this is a bug of dtc-import");

@@ -21,8 +21,8 @@
 
 namespace dtc {
 
-/// The most tokens that a batch may have. Keeps all tensors within the sizes that the dtc dialect
-/// allows.
+/// The most tokens, or positions of images, that a batch may have. Keeps all tensors within the
+/// sizes that the dtc dialect allows.
 inline constexpr int64_t kMaxTokens = int64_t{1} << 28;
 
 /// How an imported model computes attention.
@@ -34,7 +34,9 @@ enum class AttentionKind {
 /// What the configuration does not say.
 struct ImportOptions {
   int64_t batch = 1;
-  int64_t seq = 1;
+  /// Tokens in a sequence. 0: not given, as the configurations of models that read images say how
+  /// long a sequence is.
+  int64_t seq = 0;
   /// Compute in f64 instead of f32.
   bool doublePrecision = false;
   AttentionKind attention = AttentionKind::Fused;
@@ -45,8 +47,9 @@ struct ImportOptions {
   /// How much of the mean squared log of the softmax's denominator is added to the loss (Chowdhery
   /// et al., "PaLM", arXiv:2204.02311, section 5).
   double zLoss = 0;
-  /// The label of tokens that do not count; the loss is the mean over the others. Packed models
-  /// always have one, -100 if none is given: the last token of a document has no next one.
+  /// The label of tokens, or of images, that do not count; the loss is the mean over the others.
+  /// Packed models always have one, -100 if none is given: the last token of a document has no next
+  /// one.
   std::optional<int64_t> ignoreIndex;
   /// Whether documents share a sequence, and padding may fill it up: the batch also has "segments",
   /// to which attention keeps, and "positions" of tokens in their documents.
@@ -62,9 +65,9 @@ struct ImportLog {
 };
 
 /// Builds the module of the model that `config`, the text of a Hugging Face config.json, describes:
-/// one function @loss, from the parameters, "tokens" and "labels" (and what ImportOptions::packed
-/// adds) to the mean cross entropy, as one device would compute it (see docs/model-ir.md). Messages
-/// call the text `fileName`. Returns null if the log has an error.
+/// one function @loss, from the parameters, "tokens" or "images", and "labels" (and what
+/// ImportOptions::packed adds) to the mean cross entropy, as one device would compute it (see
+/// docs/model-ir.md). Messages call the text `fileName`. Returns null if the log has an error.
 mlir::OwningOpRef<mlir::ModuleOp> importModel(mlir::MLIRContext &context, llvm::StringRef config,
                                               llvm::StringRef fileName,
                                               const ImportOptions &options, ImportLog &log);

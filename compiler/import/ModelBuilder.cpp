@@ -27,6 +27,12 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
+/// The letters of einsums for the dimensions of `x` before its `last` ones: those of the batch and,
+/// if there is one, the sequence.
+static std::string firstLetters(Value x, size_t last) {
+  return StringRef("bs").take_front(shapeOf(x).size() - last).str();
+}
+
 /// The options with what others of them ask for.
 static ImportOptions complete(ImportOptions options) {
   if (options.packed && !options.ignoreIndex)
@@ -47,23 +53,40 @@ ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
   auto func = func::FuncOp::create(builder, loc, "loss", builder.getFunctionType({}, {}));
   block = func.addEntryBlock();
   builder.setInsertionPointToEnd(block);
+}
 
-  auto indexType = RankedTensorType::get({options.batch, options.seq}, builder.getI32Type());
-  tokens = addArgument(0, indexType, DtcDialect::kInputAttrName, "tokens", {"batch", "seq"}, {});
-  labels = addArgument(1, indexType, DtcDialect::kInputAttrName, "labels", {"batch", "seq"}, {});
-  if (this->options.ignoreIndex) {
-    NamedAttrList attrs(argumentAttrs[1]);
-    attrs.set(DtcDialect::kIgnoredIndexAttrName,
-              builder.getI64IntegerAttr(*this->options.ignoreIndex));
-    argumentAttrs[1] = attrs.getDictionary(&context);
+/// Adds an input after the arguments that there are.
+Value ModelBuilder::addInput(StringRef name, RankedTensorType type, ArrayRef<StringRef> axes) {
+  return addArgument(argumentAttrs.size(), type, DtcDialect::kInputAttrName, name, axes, {});
+}
+
+Value ModelBuilder::addLabels(ArrayRef<int64_t> shape, ArrayRef<StringRef> axes) {
+  Value value = addInput("labels", RankedTensorType::get(shape, builder.getI32Type()), axes);
+  if (options.ignoreIndex) {
+    NamedAttrList attrs(argumentAttrs.back());
+    attrs.set(DtcDialect::kIgnoredIndexAttrName, builder.getI64IntegerAttr(*options.ignoreIndex));
+    argumentAttrs.back() = attrs.getDictionary(builder.getContext());
   }
+  return value;
+}
+
+void ModelBuilder::addTextInputs() {
+  SmallVector<int64_t> shape{options.batch, options.seq};
+  SmallVector<StringRef> axes{"batch", "seq"};
+  auto type = RankedTensorType::get(shape, builder.getI32Type());
+  tokens = addInput("tokens", type, axes);
+  labels = addLabels(shape, axes);
   if (!options.packed)
     return;
-  auto addInput = [&](unsigned index, StringRef name) {
-    return addArgument(index, indexType, DtcDialect::kInputAttrName, name, {"batch", "seq"}, {});
-  };
-  segments = addInput(2, "segments");
-  positions = addInput(3, "positions");
+  segments = addInput("segments", type, axes);
+  positions = addInput("positions", type, axes);
+}
+
+Value ModelBuilder::addImageInputs(int64_t channels, int64_t height, int64_t width) {
+  Value images =
+      addInput("images", getType({options.batch, channels, height, width}), {"batch", "", "", ""});
+  labels = addLabels({options.batch}, {"batch"});
+  return images;
 }
 
 void ModelBuilder::beginLayer(const Twine &name) {
@@ -268,7 +291,9 @@ Value ModelBuilder::adapterInput(StringRef name, Value x, const std::vector<Dim>
   addUp(rank);
   // The input's dimensions after batch and sequence, as an einsum names them.
   std::string letters = StringRef("ijk").take_front(in.size()).str();
-  Value down = einsum("bs" + letters + ",r" + letters + "->bsr", dropout(x, lora.dropout), a);
+  std::string first = firstLetters(x, in.size());
+  Value down =
+      einsum(first + letters + ",r" + letters + "->" + first + "r", dropout(x, lora.dropout), a);
   // The scale is applied in the model's own type, and so is not rounded where a plan computes in 16
   // bits: a conversion is not narrowed.
   down = ConvertOp::create(builder, loc, down, elementType);
@@ -304,7 +329,24 @@ Value ModelBuilder::adapt(Value y, const Adapter &adapter, std::optional<int64_t
     return y;
   Value up = index ? select(adapter.up, dim, *index) : adapter.up;
   std::string letters = StringRef("ijk").take_front(shapeOf(up).size() - 1).str();
-  return add(y, einsum("bsr," + letters + "r->bs" + letters, adapter.down, up));
+  std::string first = firstLetters(adapter.down, 1);
+  return add(y, einsum(first + "r," + letters + "r->" + first + letters, adapter.down, up));
+}
+
+Value ModelBuilder::cutPatches(Value images, int64_t height, int64_t width) {
+  ArrayRef<int64_t> shape = shapeOf(images);
+  int64_t rows = shape[2] / height, columns = shape[3] / width;
+  Value cut = reshape(images, {shape[0], shape[1], rows, height, columns, width});
+  Value patches = TransposeOp::create(builder, loc, cut, ArrayRef<int64_t>{0, 2, 4, 1, 3, 5});
+  return reshape(patches, {shape[0], rows * columns, shape[1], height, width});
+}
+
+Value ModelBuilder::prependRow(Value row, Value x) {
+  ArrayRef<int64_t> shape = shapeOf(x);
+  Value flat = reshape(row, {1, shape[2]});
+  Value rows = BroadcastOp::create(builder, loc, getType({shape[0], 1, shape[2]}), flat,
+                                   ArrayRef<int64_t>{1, 2});
+  return ConcatOp::create(builder, loc, ValueRange{rows, x}, 1);
 }
 
 Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
@@ -419,12 +461,12 @@ Value ModelBuilder::constant(ArrayRef<int64_t> shape, double value) {
 Value ModelBuilder::meanLoss(Value logits) {
   auto entropy = CrossEntropyOp::create(builder, loc, logits, labels,
                                         builder.getF64FloatAttr(options.labelSmoothing));
-  Value perToken = entropy.getLoss();
-  ArrayRef<int64_t> shape = shapeOf(perToken);
+  Value perLabel = entropy.getLoss();
+  ArrayRef<int64_t> shape = shapeOf(perLabel);
   if (options.zLoss > 0) {
     Value square = mul(entropy.getLse(), entropy.getLse());
     Value weight = constant(shape, options.zLoss);
-    perToken = add(perToken, mul(square, weight));
+    perLabel = add(perLabel, mul(square, weight));
   }
   Value counts; // which labels count, if not all of them do
   if (options.ignoreIndex) {
@@ -432,16 +474,17 @@ Value ModelBuilder::meanLoss(Value logits) {
     Value ignored = ConstantOp::create(builder, loc, type, double(*options.ignoreIndex));
     counts = CompareOp::create(builder, loc, labels, ignored, ComparePredicate::NotEqual);
     Value zero = constant(shape, 0);
-    perToken = SelectOp::create(builder, loc, counts, perToken, zero);
+    perLabel = SelectOp::create(builder, loc, counts, perLabel, zero);
   }
-  // A sum over all tokens, divided by their number.
-  double part = 1 / (double(shape[0]) * double(shape[1]));
+  // A sum over all labels, divided by their number.
+  double part = 1 / double(cast<RankedTensorType>(labels.getType()).getNumElements());
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
   auto mean = [&](Value value) {
-    Value sum = ReduceOp::create(builder, loc, value, ReductionKind::Sum, ArrayRef<int64_t>{0, 1});
+    Value sum = ReduceOp::create(builder, loc, value, ReductionKind::Sum, dims);
     Value factor = constant({}, part);
     return mul(sum, factor);
   };
-  Value loss = mean(perToken);
+  Value loss = mean(perLabel);
   if (!counts)
     return loss;
   // Where no label counts the loss is 0.

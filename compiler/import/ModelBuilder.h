@@ -7,7 +7,7 @@
 // What the importers of all model types share: a function @loss whose arguments grow as parameters
 // are asked for, and the layers that transformers are made of. Shapes in comments: B batch, S
 // sequence, D embedding, H heads, G key-value heads, E size of a head, F size of the MLP, V
-// vocabulary.
+// vocabulary or classes, C channels of images.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,17 +58,23 @@ struct AttentionScores {
 /// The adapter of a linear layer from `in` to `out` dimensions; see Lora.h. Null values where the
 /// layer has none.
 struct Adapter {
-  mlir::Value down; ///< [B, S, rank]: the input times lora_A, scaled
+  mlir::Value down; ///< [..., rank]: the input times lora_A, scaled
   mlir::Value up;   ///< [out..., rank]: lora_B
 };
 
 class ModelBuilder {
 public:
-  /// Begins a function with the inputs "tokens" and "labels", i32 [B, S], and where the options
-  /// pack documents "segments" and "positions". The names of parameters begin with
-  /// `parameterPrefix` ("transformer"); `outputLayer` is the name of the output projection.
+  /// Begins a function. The names of parameters begin with `parameterPrefix` ("transformer");
+  /// `outputLayer` is the name of the output projection.
   ModelBuilder(mlir::MLIRContext &context, const ImportOptions &options,
                llvm::StringRef parameterPrefix, llvm::StringRef outputLayer);
+
+  /// Adds the inputs "tokens" and "labels", i32 [B, S], and where the options pack documents
+  /// "segments" and "positions".
+  void addTextInputs();
+
+  /// Adds the inputs "images", [B, C, height, width], and "labels", i32 [B]; returns the images.
+  mlir::Value addImageInputs(int64_t channels, int64_t height, int64_t width);
 
   /// Everything built from here on belongs to the layer `name` ("h.3.attn"): ops get it as their
   /// location and parameters as the middle of their names.
@@ -127,8 +133,9 @@ public:
   //===--------------------------------------------------------------------===//
 
   /// The adapter of the current layer's linear layer `name` ("q_proj"; "" where that is the current
-  /// layer itself), if the options ask for one: of its input `x` [B, S, in...] and its output
-  /// [B, S, out...]. To be called once for each linear layer, after its own parameters.
+  /// layer itself), if the options ask for one: of its input `x` [B, S, in...] or [B, in...], and
+  /// its output of the same first dimensions. To be called once for each linear layer, after its
+  /// own parameters.
   Adapter addAdapter(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
                      const std::vector<Dim> &out);
 
@@ -140,6 +147,12 @@ public:
   /// the part of the output at that index of its dimension `dim`.
   mlir::Value adapt(mlir::Value y, const Adapter &adapter,
                     std::optional<int64_t> index = std::nullopt, int64_t dim = 0);
+
+  /// The patches [B, S, C, height, width] of images [B, C, ...], row by row.
+  mlir::Value cutPatches(mlir::Value images, int64_t height, int64_t width);
+
+  /// `row` [1, 1, D] and then x [B, S, D]: [B, 1 + S, D].
+  mlir::Value prependRow(mlir::Value row, mlir::Value x);
 
   /// Rows of `table` [V, D] by token: [B, S, D].
   mlir::Value embed(mlir::Value table);
@@ -169,8 +182,8 @@ public:
   /// `x` whose elements drop out with probability `rate`.
   mlir::Value dropout(mlir::Value x, double rate);
 
-  /// The mean of the cross entropy between `logits` [B, S, V] and the labels, with what the options
-  /// add to it, over all tokens or over those whose labels count.
+  /// The mean of the cross entropy between `logits` [B, S, V] or [B, V] and the labels, with what
+  /// the options add to it, over all labels or over those that count.
   mlir::Value meanLoss(mlir::Value logits);
 
 private:
@@ -183,6 +196,9 @@ private:
   /// Elements [begin, begin + size) of the first dimension.
   mlir::Value take(mlir::Value x, int64_t begin, int64_t size);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
+  mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type,
+                       llvm::ArrayRef<llvm::StringRef> axes);
+  mlir::Value addLabels(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<llvm::StringRef> axes);
   mlir::Value addArgument(unsigned index, mlir::Type type, llvm::StringRef kind,
                           llvm::StringRef name, llvm::ArrayRef<llvm::StringRef> axes,
                           mlir::Attribute init);

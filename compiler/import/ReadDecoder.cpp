@@ -70,6 +70,26 @@ static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig 
   config.attentionScale = 1 / std::sqrt(double(config.headSize.size));
 }
 
+/// The sequence of a model that reads images, whose length the configuration says.
+static void setSequenceOfImages(ConfigReader &reader, const DecoderConfig &config,
+                                ImportOptions &options) {
+  int64_t positions = config.positions.size;
+  const ImageConfig &images = *config.images;
+  auto shape = [](int64_t height, int64_t width) {
+    return std::to_string(height) + " x " + std::to_string(width);
+  };
+  if (options.seq != 0 && options.seq != positions)
+    reader.error("images of " + shape(images.height, images.width) + " in patches of " +
+                 shape(images.patchHeight, images.patchWidth) + " are sequences of " +
+                 std::to_string(positions) +
+                 " positions, one of them that of the class token, and " + "--seq is " +
+                 std::to_string(options.seq) + "; leave --seq out");
+  options.seq = positions;
+  if (options.packed)
+    reader.error("--packed is for documents of tokens that share a sequence, and this model reads "
+                 "images, each of which is a sequence; leave --packed out");
+}
+
 static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t positions,
                           const DecoderConfig &config, const ImportOptions &options) {
   if (options.seq > positions - config.firstPosition)
@@ -90,21 +110,22 @@ static void checkCommonFields(ConfigReader &reader, const Family &family) {
   reader.requireOneOf("quantization_config", {});
 }
 
-DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
-                               const ImportOptions &options) {
+DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, ImportOptions &options) {
   const Fields &fields = family.fields;
   const Defaults &defaults = family.defaults;
   for (auto [field, alias] : family.aliases)
     reader.addAlias(field, alias);
   DecoderConfig config;
-  config.vocab.size = reader.getSize("vocab_size", defaults.vocab, ConfigReader::kMaxVocab);
+  if (!fields.vocab.empty())
+    config.vocab.size = reader.getSize(fields.vocab, defaults.vocab, ConfigReader::kMaxVocab);
   config.embed.size = reader.getSize(fields.hiddenSize, defaults.hiddenSize);
   readHeads(reader, family, config);
   // Where a family has a size of its own, null is no value.
   int64_t mlpSize = defaults.mlpSize ? defaults.mlpSize : 4 * config.embed.size;
   config.mlp.size = defaults.mlpSize ? reader.getSize(fields.mlpSize, mlpSize)
                                      : reader.getOptionalSize(fields.mlpSize).value_or(mlpSize);
-  config.positions.size = reader.getSize(fields.positions, defaults.positions);
+  if (!fields.positions.empty())
+    config.positions.size = reader.getSize(fields.positions, defaults.positions);
   if (!fields.tokenTypes.empty())
     config.tokenTypes.size = reader.getSize(fields.tokenTypes, defaults.tokenTypes);
   config.layers.resize(reader.getSize(fields.layers, defaults.layers, ConfigReader::kMaxLayers));
@@ -125,7 +146,10 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family,
   }
   checkCommonFields(reader, family);
   family.readMore(reader, options, config);
-  checkSequence(reader, fields.positions, positions, config, options);
+  if (family.input == InputKind::Images)
+    setSequenceOfImages(reader, config, options);
+  else
+    checkSequence(reader, fields.positions, positions, config, options);
   if (config.slidingRotary)
     for (DecoderLayer &layer : config.layers)
       if (layer.isSliding)

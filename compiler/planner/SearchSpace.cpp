@@ -58,11 +58,23 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
   traits.layers = layers;
   auto function = *model.getOps<func::FuncOp>().begin();
   function.walk([&](Operation *op) {
-    if (auto names = op->getAttrOfType<ArrayAttr>("dtc.axes"))
-      traits.hasSequenceAxis |= llvm::any_of(names.getAsRange<StringAttr>(), [](StringAttr name) {
-        return name.getValue() == "residual_seq";
-      });
+    auto names = op->getAttrOfType<ArrayAttr>("dtc.axes");
+    if (!names || op->getNumResults() != 1)
+      return;
+    auto shape = cast<RankedTensorType>(op->getResult(0).getType()).getShape();
+    for (auto [name, size] : llvm::zip(names.getAsRange<StringAttr>(), shape))
+      if (name.getValue() == "residual_seq") {
+        traits.hasSequenceAxis = true;
+        traits.samplePositions = std::max(traits.samplePositions, size);
+      }
   });
+  // Integers are tokens or labels of positions. Other numbers are features, of which a position may
+  // have any number.
+  auto addPositionsOf = [&](RankedTensorType type) {
+    if (type.getElementType().isInteger(32))
+      traits.samplePositions =
+          std::max(traits.samplePositions, type.getNumElements() / traits.batch);
+  };
   for (BlockArgument argument : function.getArguments()) {
     auto names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), "dtc.axes");
     auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -73,7 +85,7 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
       if (text == kBatchAxisName && function.getArgAttr(argument.getArgNumber(), "dtc.input")) {
         traits.batch = size;
         traits.hasBatch = true;
-        traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / size);
+        addPositionsOf(type);
       }
       traits.hasTensorAxes |= llvm::is_contained(kTensorAxisNames, text);
     }
@@ -87,7 +99,7 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
         traits.hasBatch && function.getArgAttr(argument.getArgNumber(), "dtc.input") &&
         type.getRank() > 0) {
       traits.batch = type.getDimSize(0);
-      traits.sampleElements = std::max(traits.sampleElements, type.getNumElements() / traits.batch);
+      addPositionsOf(type);
     }
   return traits;
 }
@@ -217,7 +229,7 @@ private:
     // Large microbatches keep much and gain nothing more from it.
     llvm::erase_if(counts, [&](int64_t count) {
       int64_t each = samples / count;
-      return each > kFewSamples && each * traits.sampleElements > kMostElements;
+      return each > kFewSamples && each * traits.samplePositions > kMostPositions;
     });
     if (isFixed("microbatches"))
       counts = {options.base.microbatches};
@@ -282,7 +294,7 @@ private:
   /// Of so many layers, stages may have room for one more.
   static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
   static constexpr int64_t kFewSamples = 8;
-  static constexpr int64_t kMostElements = 32768;
+  static constexpr int64_t kMostPositions = 32768;
   static constexpr int kMostChunks = 8;
   /// Where a ring has many members, 25 MiB are short messages.
   static constexpr int64_t kManyMembers = 32;

@@ -62,11 +62,11 @@ struct ParallelStrategy {
 
 /// What a model allows.
 struct ModelProperties {
-  int64_t batch = 1;          ///< samples of a step
-  bool hasBatch = false;      ///< what these are is known
-  int64_t sampleElements = 1; ///< of one sample in the largest input: tokens
-  int64_t layers = 0;         ///< that repeat; 0: none do
-  std::string layerPrefix;    ///< of these layers' names: "h."
+  int64_t batch = 1;           ///< samples of a step
+  bool hasBatch = false;       ///< what these are is known
+  int64_t samplePositions = 1; ///< of one sample: its tokens, or what an image is a sequence of
+  int64_t layers = 0;          ///< that repeat; 0: none do
+  std::string layerPrefix;     ///< of these layers' names: "h."
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;

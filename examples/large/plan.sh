@@ -20,7 +20,7 @@ else
   trap 'rm -rf "$out"' EXIT
 fi
 
-# name, configuration, samples of a batch, tokens of a sample, cluster, devices
+# name, configuration, samples of a batch, tokens or positions of a sample, cluster, devices
 examples='
 gpt3-175b-1024  gpt3-175b  1536  2048  dgx-a100-80gb     1024
 gpt3-175b-8192  gpt3-175b  1536  2048  dgx-a100-80gb     8192
@@ -38,7 +38,8 @@ qwen3-32b-256       qwen3-32b       1024  4096  dgx-h100  256
 mistral-7b-64       mistral-7b      512   8192  dgx-h100  64
 gemma-2-9b-128      gemma-2-9b      512   8192  dgx-h100  128
 gemma-2-27b-256     gemma-2-27b     512   8192  dgx-h100  256
-phi-3-mini-512      phi-3-mini-4k   1024  4096  dgx-h100  512'
+phi-3-mini-512      phi-3-mini-4k   1024  4096  dgx-h100  512
+vit-l-16-64         vit-l-16        4096  197   dgx-h100  64'
 
 known=$(awk 'NF { print $1 }' <<<"$examples")
 for name in "$@"; do

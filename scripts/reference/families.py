@@ -1,5 +1,5 @@
 """The tiny models of the parity reference of families: each has what distinguishes its family, at sizes at which it acts
-on sequences of 16 tokens. No two sizes of a model are equal where a mistake could otherwise hide."""
+on sequences of 16 tokens, or on images of a few patches. No two sizes of a model are equal where a mistake could otherwise hide."""
 
 import contextlib
 
@@ -134,12 +134,26 @@ def roberta():
     return encoder("Roberta", type_vocab_size=1)
 
 
+def vit(**changes):
+    """Nine patches and the class token."""
+    settings = dict(hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4, image_size=12,
+                    patch_size=4, num_labels=5)
+    return transformers.ViTForImageClassification(
+        transformers.ViTConfig(**(settings | changes), attn_implementation="eager"))
+
+
 UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
 ODD = {
     "bert_narrow": lambda: encoder("Bert", hidden_size=12, num_attention_heads=1, type_vocab_size=3, hidden_act="relu",
                                    tie_word_embeddings=False),
     "bert_uneven": lambda: encoder("Bert", hidden_act="gelu_new", layer_norm_eps=1e-3, pad_token_id=5,
                                    **UNEVEN_ENCODER),
+    # Images and patches that are no squares.
+    "vit_narrow": lambda: vit(hidden_size=12, num_attention_heads=1, num_channels=1, image_size=[6, 12], patch_size=[2, 3],
+                              qkv_bias=False, hidden_act="relu", num_labels=3),
+    "vit_uneven": lambda: vit(hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3,
+                              image_size=[9, 6], patch_size=3, hidden_act="gelu_new", layer_norm_eps=1e-3,
+                              initializer_range=0.1, num_labels=7),
     "roberta_narrow": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, initializer_range=0.1, pad_token_id=4),
     "roberta_uneven": lambda: encoder("Roberta", layer_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
                                       max_position_embeddings=17, **UNEVEN_ENCODER),
@@ -178,11 +192,20 @@ ODD = {
 }
 FAMILIES = {function.__name__: function for function in (
     llama3, llama_linear, llama_yarn, mistral, qwen2, qwen3, smollm3, olmo2, gemma, gemma2, gemma3, phi3, gpt_neox,
-    gpt_neox_sequential, bert, roberta)} | ODD
+    gpt_neox_sequential, bert, roberta, vit)} | ODD
 
 
 def is_encoder(name):
+    """Of text."""
     return name.split("_")[0] in ("bert", "roberta")
+
+
+def reads_images(name):
+    return name.split("_")[0] == "vit"
+
+
+def is_decoder(name):
+    return not is_encoder(name) and not reads_images(name)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 
 For each model of families.py it writes a folder below test/parity/data (see the README there), as
 make_parity_reference.py does for its models: what three steps of training must give, and what the model goes on with
-from a prompt; of encoders the former alone, of odd configurations, which are tested in f64 alone, the losses and the gradients. The models are
+from a prompt; of encoders and of models of images the former alone, of odd configurations, which are tested in f64 alone, the losses and the gradients. The models are
 transformers' own. Everything is computed in f64, what transformers computes in f32 too,
 so that the losses and the gradients, which are stored in f64, are exact to about 1e-13.
 
@@ -18,7 +18,7 @@ import torch
 
 import generation
 import models
-from families import FAMILIES, ODD, everything_in_f64, is_encoder
+from families import FAMILIES, ODD, everything_in_f64, is_decoder, is_encoder, reads_images
 from make_parity_reference import BATCH, ROUNDING, SEQ, STEPS, distances, save, write_json
 from training import ADAMW, Case, train
 
@@ -47,9 +47,18 @@ def is_quiet(double, noise):
                if not name.endswith("key.bias"))
 
 
+def draw_images(config, count, generator):
+    size = config.image_size
+    height, width = size if isinstance(size, (list, tuple)) else (size, size)
+    return {"images": torch.randn((count, config.num_channels, height, width), generator=generator),
+            "labels": torch.randint(0, config.num_labels, (count,), generator=generator, dtype=torch.int32)}
+
+
 def draw_samples(name, config, generator):
     """Of decoders the text and the text one token later; of encoders padded text, of which some tokens are to be
-    found."""
+    found; of others images and their classes."""
+    if reads_images(name):
+        return draw_images(config, STEPS * BATCH, generator), {}
     shape = (STEPS * BATCH, SEQ)
     if not is_encoder(name):
         text = torch.randint(0, config.vocab_size, (shape[0], SEQ + 1), generator=generator, dtype=torch.int32)
@@ -83,7 +92,7 @@ def make(name, folder, seed):
     # Every step clips.
     if not is_quiet(double, noise) or any(norm < 1.5 * CASE.optimizer["clip_norm"] for norm in norms):
         return False
-    generates = name not in ODD and not is_encoder(name)
+    generates = name not in ODD and is_decoder(name)
     if generates:
         with everything_in_f64():
             models.restore(model, initial)
@@ -101,7 +110,7 @@ def make(name, folder, seed):
         write_json(os.path.join(folder, "generation.json"), generated)
     write_json(os.path.join(folder, "expected.json"), {
         "batch": BATCH,
-        "seq": SEQ,
+        **({} if reads_images(name) else {"seq": SEQ}),
         "steps": STEPS,
         "exact": True,
         **({"loss_options": loss_options} if loss_options else {}),

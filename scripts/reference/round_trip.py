@@ -29,7 +29,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import models
-from families import FAMILIES, is_encoder
+from families import FAMILIES, is_encoder, reads_images
+from make_family_reference import draw_images
 from make_parity_reference import BATCH, SEQ, STEPS
 from training import logits_of
 
@@ -46,14 +47,18 @@ class Case:
         generator = torch.Generator().manual_seed(0)
         self.model = FAMILIES[name]()
         models.randomize(self.model, generator)
-        tokens = torch.randint(0, self.model.config.vocab_size, (STEPS * BATCH, SEQ + 1), generator=generator,
-                               dtype=torch.int32)
-        if is_encoder(name):  # no padding, and any labels do
-            tokens[tokens == self.model.config.pad_token_id] += 1
-        self.samples = {"tokens": tokens[:, :-1].contiguous(), "labels": tokens[:, 1:].contiguous()}
+        self.samples = (draw_images(self.model.config, STEPS * BATCH, generator) if reads_images(name)
+                        else self.draw_tokens(generator))
         save_file(self.samples, folder / "samples.safetensors")
         self.model.save_pretrained(folder / "base", max_shard_size="8KB")
         assert (folder / "base" / "model.safetensors.index.json").exists()
+
+    def draw_tokens(self, generator):
+        tokens = torch.randint(0, self.model.config.vocab_size, (STEPS * BATCH, SEQ + 1), generator=generator,
+                               dtype=torch.int32)
+        if is_encoder(self.name):  # no padding, and any labels do
+            tokens[tokens == self.model.config.pad_token_id] += 1
+        return {"tokens": tokens[:, :-1].contiguous(), "labels": tokens[:, 1:].contiguous()}
 
     def dtc(self, program, *arguments):
         done = subprocess.run([self.bin / program, *map(str, arguments)], cwd=self.folder, capture_output=True, text=True,
@@ -62,7 +67,8 @@ class Case:
         return done
 
     def compile(self, plan, *flags):
-        self.dtc("dtc-import", "base/config.json", "--batch", BATCH, "--seq", SEQ, *flags, "-o", "model.mlir")
+        sequence = [] if reads_images(self.name) else ["--seq", SEQ]
+        self.dtc("dtc-import", "base/config.json", "--batch", BATCH, *sequence, *flags, "-o", "model.mlir")
         self.dtc("dtc-compile", "model.mlir", *STRATEGY, "-o", plan)
 
     def train(self, plan, init, lr, *flags):
@@ -90,13 +96,14 @@ class Case:
     @torch.no_grad()
     def loss(self, model):
         model.eval()
-        logits = logits_of(model, self.samples["tokens"],
-                           torch.zeros_like(self.samples["tokens"]) if is_encoder(self.name) else None)
-        return float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), self.samples["labels"].long().flatten()))
+        segments = {"segments": torch.zeros_like(self.samples["tokens"])} if is_encoder(self.name) else {}
+        logits = logits_of(model, self.samples | segments)
+        return float(torch.nn.functional.cross_entropy(logits.flatten(0, -2), self.samples["labels"].long().flatten()))
 
     def load(self, name):
         """By transformers; every tensor of the file is the model's, and the reverse."""
-        kind = transformers.AutoModelForMaskedLM if is_encoder(self.name) else transformers.AutoModelForCausalLM
+        kind = (transformers.AutoModelForImageClassification if reads_images(self.name) else
+                transformers.AutoModelForMaskedLM if is_encoder(self.name) else transformers.AutoModelForCausalLM)
         model, information = kind.from_pretrained(
             self.folder / name, output_loading_info=True, attn_implementation="eager")
         assert not any(information.values()), information

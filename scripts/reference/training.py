@@ -82,17 +82,20 @@ def make_optimizer(model, case):
     return kind(groups, lr=lr, betas=betas, eps=options["eps"])
 
 
-def logits_of(model, tokens, segments=None):
-    """Of an encoder, segments of -1 are padding."""
-    if segments is None:
-        return model(input_ids=tokens.long(), use_cache=False).logits
-    return model(input_ids=tokens.long(), attention_mask=(segments >= 0).long()).logits
+def logits_of(model, samples):
+    """Of an encoder of text, segments of -1 are padding."""
+    if "images" in samples:
+        return model(pixel_values=samples["images"].to(model.dtype)).logits
+    tokens = samples["tokens"].long()
+    if "segments" not in samples:
+        return model(input_ids=tokens, use_cache=False).logits
+    return model(input_ids=tokens, attention_mask=(samples["segments"] >= 0).long()).logits
 
 
-def loss_of(model, case, tokens, labels, segments=None):
+def loss_of(model, case, samples):
     # The loss is taken from the logits, for transformers would shift the labels once more.
-    logits = logits_of(model, tokens, segments).flatten(0, 1)
-    labels = labels.long().flatten()
+    logits = logits_of(model, samples).flatten(0, -2)
+    labels = samples["labels"].long().flatten()
     ignored = case.loss_options.get("ignore_index", -100)
     loss = torch.nn.functional.cross_entropy(
         logits, labels, ignore_index=ignored,
@@ -104,7 +107,8 @@ def loss_of(model, case, tokens, labels, segments=None):
 
 
 def batches_of(samples, size):
-    return zip(*(samples[name].split(size) for name in ("tokens", "labels", "segments") if name in samples))
+    for tensors in zip(*(tensor.split(size) for tensor in samples.values())):
+        yield dict(zip(samples, tensors))
 
 
 def train(model, case, samples, batch):
@@ -114,7 +118,7 @@ def train(model, case, samples, batch):
     model.train()
     losses, norms, gradients = [], [], None
     for batch_of_samples in batches_of(samples, batch):
-        loss = loss_of(model, case, *batch_of_samples)
+        loss = loss_of(model, case, batch_of_samples)
         optimizer.zero_grad()
         loss.backward()
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -133,6 +137,6 @@ def evaluate(model, case, samples, batch):
     """The loss of each batch, and how many of its labels count."""
     model.eval()
     ignored = case.loss_options.get("ignore_index", -100)
-    return [{"loss": float(loss_of(model, case, tokens, labels)),
-             "counted": int((labels != ignored).sum())}
-            for tokens, labels in batches_of(samples, batch)]
+    return [{"loss": float(loss_of(model, case, batch_of_samples)),
+             "counted": int((batch_of_samples["labels"] != ignored).sum())}
+            for batch_of_samples in batches_of(samples, batch)]

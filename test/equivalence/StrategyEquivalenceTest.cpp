@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Trains small models on one device and on meshes of virtual devices, from the same seed and on the
-// same tokens, and compares every loss and the final parameters.
+// same samples, and compares every loss and the final parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,6 +49,17 @@ const Model kLlamaOneKv = {"LlamaOneKv", R"({"model_type": "llama", "vocab_size"
   "num_key_value_heads": 1, "max_position_embeddings": 16, "rms_norm_eps": 1e-5,
   "tie_word_embeddings": true})",
                            13, 16};
+
+/// Images, which their configurations say the sequences of: four patches and the class token, and
+/// six of them. The second model has sizes that hardly any mesh divides.
+const Model kVit = {"Vit", R"({"model_type": "vit", "image_size": 8, "patch_size": 4,
+  "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 8,
+  "num_labels": 8})",
+                    16, /*seq=*/0};
+const Model kVitOdd = {"VitOdd", R"({"model_type": "vit", "image_size": [6, 9], "patch_size": 3,
+  "hidden_size": 30, "intermediate_size": 50, "num_hidden_layers": 2, "num_attention_heads": 6,
+  "num_labels": 7, "num_channels": 1})",
+                       14, /*seq=*/0};
 
 class StrategyEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
@@ -148,13 +159,16 @@ INSTANTIATE_TEST_SUITE_P(LlamaOneKv, StrategyEquivalence,
 INSTANTIATE_TEST_SUITE_P(EvenBatch, StrategyEquivalence,
                          Combine(Values(kGpt2, kLlama), ValuesIn(kEvenStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(OddBatch, StrategyEquivalence,
-                         Combine(Values(kGpt2Odd, kLlamaOdd, kLlamaOneKv),
+                         Combine(Values(kGpt2Odd, kLlamaOdd, kLlamaOneKv, kVitOdd),
                                  ValuesIn(kOddStrategies)),
                          nameOf);
+INSTANTIATE_TEST_SUITE_P(Vit, StrategyEquivalence,
+                         Combine(Values(kVit, kVitOdd), ValuesIn(kStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(Recompute, StrategyEquivalence,
-                         Combine(Values(kGpt2, kLlama, kLlamaOdd), ValuesIn(kRecomputeStrategies)),
+                         Combine(Values(kGpt2, kLlama, kLlamaOdd, kVitOdd),
+                                 ValuesIn(kRecomputeStrategies)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Zero3, StrategyEquivalence,
-                         Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv),
+                         Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv, kVitOdd),
                                  ValuesIn(kZero3Strategies)),
                          nameOf);

@@ -8,6 +8,7 @@
 
 #include "plan/FileTensors.h"
 #include "plan/PlanTypes.h"
+#include "runtime/data/DataSource.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/train/Weights.h"
 #include "test/lib/compile/CompileAndRun.h"
@@ -94,6 +95,8 @@ template <typename T> static void read(const nlohmann::json &object, const char 
     object[name].get_to(field);
 }
 
+int64_t Reference::sequence() const { return expected.value("seq", int64_t{0}); }
+
 ImportOptions Reference::importOptions() const {
   ImportOptions options;
   nlohmann::json loss = expected.value("loss_options", nlohmann::json::object());
@@ -130,17 +133,16 @@ void Reference::setWeights(runtime::Session &session, const std::string &file) c
 }
 
 void Reference::setBatch(runtime::Session &session, const std::string &file, int64_t index) const {
-  int64_t batch = expected["batch"], seq = expected["seq"];
-  std::vector<std::string> names = {"tokens", "labels"};
-  if (importOptions().packed)
-    names.insert(names.end(), {"segments", "positions"});
-  for (const std::string &name : names) {
-    HostTensor all = tensor(file, name, DType::I32);
-    HostTensor rows(TensorType{DType::I32, {batch, seq}});
+  std::vector<runtime::DataInput> inputs = runtime::dataInputsOf(session.plan());
+  EXPECT_GE(inputs.size(), 2u);
+  for (const runtime::DataInput &input : inputs) {
+    EXPECT_EQ(input.type.shape.front(), expected["batch"]);
+    HostTensor all = tensor(file, input.name, input.type.dtype);
+    HostTensor rows(input.type);
     ASSERT_LE((index + 1) * rows.type.numElements(), all.type.numElements()) << path(file);
-    std::memcpy(rows.bytes.data(), all.as<int32_t>() + index * rows.type.numElements(),
+    std::memcpy(rows.bytes.data(), all.bytes.data() + size_t(index) * rows.bytes.size(),
                 rows.bytes.size());
-    auto problem = session.setInput(name, rows);
+    auto problem = session.setInput(input.name, rows);
     EXPECT_FALSE(problem) << problem->message;
   }
 }

@@ -42,6 +42,8 @@ public:
   /// The content of expected.json; empty where neither the case nor its model has one.
   nlohmann::json expected;
 
+  /// The tokens of a sequence; 0 of models that read images.
+  int64_t sequence() const;
   /// What expected.json asks the importer for, but for the sizes of the batch.
   ImportOptions importOptions() const;
   /// The strategy's options with what expected.json asks the compiler for.
@@ -49,7 +51,7 @@ public:
 
   /// Sets the parameters to those of the file; it has these and no others.
   void setWeights(runtime::Session &session, const std::string &file) const;
-  /// Sets "tokens" and "labels" to batch number `index`, from 0, of the file.
+  /// Sets the inputs of samples to batch number `index`, from 0, of the file.
   void setBatch(runtime::Session &session, const std::string &file, int64_t index) const;
 
 private:

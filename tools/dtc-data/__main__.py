@@ -1,4 +1,4 @@
-"""dtc-data: text to the files that dtc-run trains on, and back."""
+"""dtc-data: text and images to the files that dtc-run trains on, and text back."""
 
 import argparse
 import signal
@@ -6,6 +6,7 @@ import sys
 import threading
 
 import answers_command
+import images_command
 import text_commands
 import tokenize_command
 from problem import Problem
@@ -14,6 +15,8 @@ COMMANDS = {
     "tokens": ("make a file of tokens of documents", tokenize_command.add_arguments, tokenize_command.run),
     "answers": ("make samples of prompts and answers, of which the answers alone count in the loss",
                 answers_command.add_arguments, answers_command.run),
+    "images": ("make samples of folders of images, one folder for each class", images_command.add_arguments,
+               images_command.run),
     "encode": ("make a prompt for dtc-run of a text", text_commands.add_encode_arguments, text_commands.encode),
     "decode": ("print what dtc-run has generated, or a file of tokens, as text", text_commands.add_decode_arguments,
                text_commands.decode),
@@ -36,8 +39,8 @@ def main():
     options = parse(sys.argv[1:])
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # A command that can go on later ends after what it is at; the others end at once.
-        signal.signal(number, (lambda *_: stop.set()) if options.command == "tokens" else signal.SIG_DFL)
+        # A command that writes as it reads ends after what it is at; the others end at once.
+        signal.signal(number, (lambda *_: stop.set()) if options.command in ("tokens", "images") else signal.SIG_DFL)
     try:
         COMMANDS[options.command][2](options, stop)
         sys.stdout.flush()

@@ -68,7 +68,7 @@ class Tokenizing:
             if size >= BATCH_BYTES:
                 self.encode_batch()
                 size = 0
-                self.progress.show(place["done_bytes"], self.writer.tokens)
+                self.progress.show(place["done_bytes"], f"{self.writer.tokens} tokens")
                 if self.stop.is_set():
                     break
                 if self.read - self.saved >= SAVE_BYTES:

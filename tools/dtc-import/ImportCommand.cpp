@@ -65,11 +65,11 @@ static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
 ImportCommand::ImportCommand(CLI::App &app) {
   app.add_option("config", input, "The configuration; - is the standard input")->required();
   app.add_option("--batch", options.batch,
-                 "Sequences in a batch, over all devices and microbatches")
+                 "Sequences or images in a batch, over all devices and microbatches")
       ->required()
       ->check(CLI::Range(int64_t{1}, kMaxTokens));
-  app.add_option("--seq", options.seq, "Tokens in a sequence")
-      ->required()
+  app.add_option("--seq", options.seq,
+                 "Tokens in a sequence; of images the configuration says how many patches they are")
       ->check(CLI::Range(int64_t{1}, kMaxTokens));
   app.add_option("--dtype", elementType, "What to compute in: f32 or f64")
       ->capture_default_str()
@@ -89,10 +89,10 @@ ImportCommand::ImportCommand(CLI::App &app) {
                  "1e-4")
       ->check(numberBetween(0, 1e6))
       ->capture_default_str();
-  app.add_option(
-         "--ignore-index", options.ignoreIndex,
-         "The label of tokens that do not count, such as -100; the loss is the mean over the "
-         "others")
+  app.add_option("--ignore-index", options.ignoreIndex,
+                 "The label of tokens or images that do not count, such as -100; the loss is the "
+                 "mean over the "
+                 "others")
       ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
   app.add_flag("--packed", options.packed,
                "Let documents share a sequence: the batch also has segments, beyond which no token "
@@ -101,7 +101,7 @@ ImportCommand::ImportCommand(CLI::App &app) {
   app.add_option("--lora", lora,
                  "Freeze the model, and train low-rank adapters beside the linear layers named: "
                  "rank=8,alpha=16,target=q_proj,v_proj and, if you like, dropout=0.1; the target "
-                 "all-linear stands for all but lm_head")
+                 "all-linear stands for all but the head")
       ->check(loraInto(options.lora));
   app.add_option("-o,--output", output, "The file to write; - is the standard output")
       ->capture_default_str();

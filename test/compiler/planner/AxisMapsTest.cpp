@@ -138,7 +138,7 @@ TEST_F(AxisDecisions, TheBatchIsTheFirstDimensionOfInputs) {
   ModelProperties traits = findProperties(*module, 2);
   EXPECT_TRUE(traits.hasBatch);
   EXPECT_EQ(traits.batch, 6);
-  EXPECT_EQ(traits.sampleElements, 32);
+  EXPECT_EQ(traits.samplePositions, 32);
   EXPECT_FALSE(traits.hasTensorAxes) << "none that has a name";
   Strings dims = {"x#0", "y#0"};
   EXPECT_EQ(batchEntries(dims, {{"pp", 2}, {"dp", 2}, {"fsdp", 4}, {"tp", 2}}),

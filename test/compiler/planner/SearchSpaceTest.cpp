@@ -7,6 +7,7 @@
 #include "compiler/planner/SearchSpace.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/import/ImportModel.h"
 #include "compiler/planner/Strategy.h"
 #include "test/lib/compile/PlannerCases.h"
 
@@ -196,7 +197,7 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   auto gpt2 = importCase(compiler, {.name = "gpt2", .layers = 2, .batch = 6});
   ModelProperties found = findProperties(*gpt2, 2);
   EXPECT_EQ(found.batch, 6);
-  EXPECT_EQ(found.sampleElements, 32) << "tokens";
+  EXPECT_EQ(found.samplePositions, 32) << "tokens";
   EXPECT_EQ(found.layers, 2);
   EXPECT_TRUE(found.hasTensorAxes);
   EXPECT_TRUE(found.hasSequenceAxis);
@@ -211,6 +212,34 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   EXPECT_EQ(found.batchDims, std::vector<std::string>{"x#0"});
   EXPECT_FALSE(found.hasTensorAxes);
   EXPECT_FALSE(found.hasSequenceAxis);
+}
+
+/// The largest input of a model of images are pixels, of which a position has many.
+TEST_F(SearchSpace, MicrobatchesOfImagesAreBoundedByTheirPositions) {
+  PlannerContext compiler;
+  ImportOptions batch;
+  batch.batch = 1024;
+  ImportLog log;
+  auto images = importModel(compiler.context(), R"({"model_type": "vit", "image_size": 256,
+    "patch_size": 32, "hidden_size": 8, "num_attention_heads": 2, "num_hidden_layers": 2})",
+                            "config.json", batch, log);
+  ASSERT_TRUE(images);
+  traits = findProperties(*images, 2);
+  EXPECT_EQ(traits.batch, 1024);
+  EXPECT_EQ(traits.samplePositions, 65);
+  EXPECT_TRUE(traits.hasSequenceAxis);
+  int64_t most = 0;
+  for (const ParallelStrategy &strategy : strategies())
+    most = std::max(most, traits.batch / strategy.data() / strategy.microbatches);
+  EXPECT_GT(most, 128) << "8 samples are far fewer positions than a device can do at once";
+  // Features that are no integers have no positions that are known: samples count.
+  auto features = compiler.parse(
+      R"(func.func @loss(%x: tensor<4x8xf32> {dtc.input = "x", dtc.axes = ["batch", ""]}) -> tensor<f32> {
+    %s = dtc.reduce sum %x dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
+    return %s : tensor<f32>
+  })");
+  ASSERT_TRUE(features) << compiler.diagnostics();
+  EXPECT_EQ(findProperties(*features, 0).samplePositions, 1);
 }
 
 } // namespace

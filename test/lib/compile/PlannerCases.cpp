@@ -209,7 +209,7 @@ PlannedCase dtc::test::randomCase(uint64_t seed, int64_t mostDevices) {
   options.cluster = &result.cluster;
   ModelProperties traits{.batch = model.batch,
                          .hasBatch = true,
-                         .sampleElements = model.seq,
+                         .samplePositions = model.seq,
                          .layers = model.layers,
                          .hasTensorAxes = true,
                          .hasSequenceAxis = true};

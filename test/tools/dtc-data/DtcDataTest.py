@@ -5,13 +5,10 @@ import gzip
 import itertools
 import json
 import os
-import pathlib
 import random
 import signal
 import struct
-import subprocess
 import sys
-import tempfile
 import time
 import unittest
 
@@ -22,8 +19,8 @@ except ImportError:
     print("the Python package tokenizers is not installed")
     sys.exit(77)
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-PROGRAMS = pathlib.Path(sys.argv.pop(1)) if len(sys.argv) > 1 else ROOT / "build" / "release" / "bin"
+from command_test import PROGRAMS, ROOT, CommandTest  # noqa: E402
+
 END = "<|endoftext|>"
 
 
@@ -63,27 +60,7 @@ def train_tokenizer(kind, path):
     return Tokenizer.from_file(str(path))
 
 
-class DtcData(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def start(self, *arguments, program="dtc-data"):
-        command = [PROGRAMS / program, *map(str, arguments)]
-        if program == "dtc-data":
-            command = [sys.executable, *command]
-        return subprocess.Popen(command, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def run_program(self, *arguments, program="dtc-data", status=0):
-        process = self.start(*arguments, program=program)
-        out, error = process.communicate(timeout=280)
-        self.assertEqual(process.returncode, status, out + error)
-        return out if status == 0 else error
-
-    def write(self, name, text):
-        (self.folder / name).write_text(text, encoding="utf-8")
-
+class DtcData(CommandTest):
     def write_lines(self, name, values):
         self.write(name, "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values))
 

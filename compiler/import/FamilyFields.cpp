@@ -1,0 +1,338 @@
+//===- FamilyFields.cpp - Fields that not all families have ----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/FamilyFields.h"
+
+#include <cmath>
+#include <functional>
+
+using namespace dtc;
+using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Layers with windows
+//===----------------------------------------------------------------------===//
+
+/// Sets the windows of sliding layers; one that all keys of a sequence fit in is none.
+static void setWindows(const ImportOptions &options, DecoderConfig &config, int64_t window) {
+  for (DecoderLayer &layer : config.layers)
+    if (layer.isSliding && window < options.seq)
+      layer.window = window;
+}
+
+/// Which layers are sliding: 'layer_types' says so, or `isSliding` for those that it is absent of.
+static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
+                           llvm::function_ref<bool(int64_t)> isSliding) {
+  const json *types = reader.find("layer_types");
+  bool isThere = types && !types->is_null();
+  if (isThere && (!types->is_array() || types->size() != config.layers.size())) {
+    reader.error("'layer_types' is " + ConfigReader::show(*types) + ", expected a list of " +
+                 std::to_string(config.layers.size()) + " words, one for each layer");
+    return;
+  }
+  for (size_t i = 0; i < config.layers.size(); ++i) {
+    if (!isThere) {
+      config.layers[i].isSliding = isSliding(int64_t(i));
+      continue;
+    }
+    const json &type = types->at(i);
+    if (type != "full_attention" && type != "sliding_attention")
+      reader.error("'layer_types' has " + ConfigReader::show(type) + " for layer " +
+                   std::to_string(i) +
+                   ", which is not supported; supported are full_attention, sliding_attention");
+    config.layers[i].isSliding = type == "sliding_attention";
+  }
+}
+
+/// Of families whose layers all see all keys.
+static void expectNoWindows(ConfigReader &reader, DecoderConfig &config) {
+  if (!reader.getBool("use_sliding_window", true))
+    reader.find("sliding_window"); // there, but unused
+  else
+    reader.requireOneOf("sliding_window", {});
+  readLayerTypes(reader, config, [](int64_t) { return false; });
+  for (DecoderLayer &layer : config.layers)
+    if (layer.isSliding) {
+      reader.error(
+          "'layer_types' has \"sliding_attention\", which models of this type do not have");
+      return;
+    }
+}
+
+/// 'sliding_window' of all layers, as Mistral has it; null is none.
+static void readWindowOfAll(ConfigReader &reader, const ImportOptions &options,
+                            DecoderConfig &config, std::optional<int64_t> fallback) {
+  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
+  if (!reader.has("sliding_window"))
+    window = fallback;
+  if (!window)
+    return;
+  for (DecoderLayer &layer : config.layers)
+    layer.isSliding = true;
+  setWindows(options, config, *window);
+}
+
+/// Qwen's: only where 'use_sliding_window' says so, from layer 'max_window_layers' on.
+static void readQwenWindows(ConfigReader &reader, const ImportOptions &options,
+                            DecoderConfig &config) {
+  bool uses = reader.getBool("use_sliding_window", false);
+  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
+  if (!reader.has("sliding_window"))
+    window = 4096;
+  // 0 is a number of layers as well: all slide.
+  double first = reader.getNonNegative("max_window_layers", 28);
+  readLayerTypes(reader, config,
+                 [&](int64_t layer) { return uses && window && double(layer) >= first; });
+  if (uses && window)
+    setWindows(options, config, *window);
+}
+
+/// Gemma's: `period` - 1 layers with windows, then one without.
+static void readGemmaWindows(ConfigReader &reader, const ImportOptions &options,
+                             DecoderConfig &config, int64_t period) {
+  readLayerTypes(reader, config, [=](int64_t layer) { return (layer + 1) % period != 0; });
+  setWindows(options, config, reader.getSize("sliding_window", 4096, INT64_MAX));
+}
+
+//===----------------------------------------------------------------------===//
+// What families read beside the common fields
+//===----------------------------------------------------------------------===//
+
+static void readAttentionBias(ConfigReader &reader, DecoderConfig &config) {
+  config.queryBias = config.outputBias = reader.getBool("attention_bias", false);
+}
+
+static void readAttentionDropout(ConfigReader &reader, DecoderConfig &config) {
+  config.attentionDropout = reader.getDropoutRate("attention_dropout", 0);
+}
+
+void dtc::readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.queryBias = config.outputBias = config.mlpBias = true;
+  if (!reader.getBool("scale_attn_weights", true))
+    config.attentionScale = 1;
+  config.scaleByLayer = reader.getBool("scale_attn_by_inverse_layer_idx", false);
+  // Changes the order of operations, and the result only where activations are f16.
+  reader.getBool("reorder_and_upcast_attn", false);
+  config.residualDropout = reader.getDropoutRate("resid_pdrop", 0.1);
+  config.embeddingDropout = reader.getDropoutRate("embd_pdrop", 0.1);
+  config.attentionDropout = reader.getDropoutRate("attn_pdrop", 0.1);
+}
+
+void dtc::readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  config.mlpBias = reader.getBool("mlp_bias", false);
+  expectNoWindows(reader, config);
+  readAttentionDropout(reader, config);
+}
+
+void dtc::readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readWindowOfAll(reader, options, config, /*fallback=*/4096);
+  readAttentionDropout(reader, config);
+}
+
+void dtc::readQwen2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.queryBias = true;
+  readQwenWindows(reader, options, config);
+  readAttentionDropout(reader, config);
+}
+
+void dtc::readQwen3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  readQwenWindows(reader, options, config);
+  readAttentionDropout(reader, config);
+}
+
+/// Layers without rotary positions: 'no_rope_layers' has a 0 for each.
+static void readNoRopeLayers(ConfigReader &reader, DecoderConfig &config) {
+  int64_t interval = reader.getSize("no_rope_layer_interval", 4);
+  const json *list = reader.find("no_rope_layers");
+  bool isThere = list && !list->is_null();
+  if (isThere && (!list->is_array() || list->size() != config.layers.size())) {
+    reader.error("'no_rope_layers' is " + ConfigReader::show(*list) + ", expected a list of " +
+                 std::to_string(config.layers.size()) +
+                 " numbers, 0 for each layer without rotary positions and 1 for the others");
+    return;
+  }
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    if (isThere ? list->at(i) == 0 : (int64_t(i) + 1) % interval == 0)
+      config.layers[i].rotary.reset();
+}
+
+void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  config.mlpBias = reader.getBool("mlp_bias", false);
+  readNoRopeLayers(reader, config);
+  bool uses = reader.getBool("use_sliding_window", false);
+  std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
+  readLayerTypes(reader, config, [&](int64_t layer) {
+    return uses && window && !config.layers[size_t(layer)].rotary;
+  });
+  if (uses && window)
+    setWindows(options, config, *window);
+  readAttentionDropout(reader, config);
+}
+
+void dtc::readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  expectNoWindows(reader, config);
+  readAttentionDropout(reader, config);
+}
+
+void dtc::readGemma(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.embeddingScale = std::sqrt(double(config.embed.size));
+  readAttentionBias(reader, config);
+  readAttentionDropout(reader, config);
+  // Of transformers that read it instead of 'hidden_act'.
+  reader.requireOneOf("hidden_activation", {"gelu_pytorch_tanh"});
+  expectNoWindows(reader, config);
+}
+
+/// What Gemma 2 and later have in common.
+static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double attentionCap,
+                           double logitCap) {
+  config.embeddingScale = std::sqrt(double(config.embed.size));
+  readAttentionBias(reader, config);
+  readAttentionDropout(reader, config);
+  config.attentionScale = 1 / std::sqrt(reader.getPositive("query_pre_attn_scalar", 256));
+  auto cap = [&](llvm::StringRef field, double fallback) {
+    const json *value = reader.find(field);
+    return value && value->is_null() ? 0 : value ? reader.getPositive(field, 1) : fallback;
+  };
+  config.attentionSoftcap = cap("attn_logit_softcapping", attentionCap);
+  config.logitSoftcap = cap("final_logit_softcapping", logitCap);
+  // Checkpoints carry the name of the old field as well.
+  reader.requireOneOf("hidden_act", {"gelu_pytorch_tanh"});
+  reader.requireOneOf("use_bidirectional_attention", {false});
+}
+
+void dtc::readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readLaterGemma(reader, config, /*attentionCap=*/50, /*logitCap=*/30);
+  readGemmaWindows(reader, options, config, /*period=*/2);
+}
+
+void dtc::readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readLaterGemma(reader, config, /*attentionCap=*/0, /*logitCap=*/0);
+  readGemmaWindows(reader, options, config, reader.getSize("sliding_window_pattern", 6));
+}
+
+void dtc::readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
+  readAttentionDropout(reader, config);
+  config.residualDropout = reader.getDropoutRate("resid_pdrop", 0);
+  reader.getDropoutRate("embd_pdrop", 0); // transformers does not apply it
+}
+
+/// What BERT and its like have in common.
+static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
+  config.queryBias = config.outputBias = config.mlpBias = true;
+  config.residualDropout = config.embeddingDropout =
+      reader.getDropoutRate("hidden_dropout_prob", 0.1);
+  config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0.1);
+  reader.requireOneOf("position_embedding_type", {"absolute"});
+  reader.requireOneOf("is_decoder", {false});
+}
+
+void dtc::readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readEncoder(reader, config);
+}
+
+/// Positions are numbered from that of padding on, which is the token's number.
+void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readEncoder(reader, config);
+  // transformers applies it before the head whatever the field says.
+  reader.requireOneOf("hidden_act", {"gelu"});
+  config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
+}
+
+void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.mlpBias = true;
+  config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
+  config.parallelResidual = reader.getBool("use_parallel_residual", true);
+  readAttentionDropout(reader, config);
+  config.residualDropout = config.embeddingDropout = reader.getDropoutRate("hidden_dropout", 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Images
+//===----------------------------------------------------------------------===//
+
+/// A height and a width: one number for both, or a list of two.
+static std::pair<int64_t, int64_t> readHeightAndWidth(ConfigReader &reader, llvm::StringRef field,
+                                                      int64_t fallback) {
+  const json *value = reader.find(field);
+  if (!value || !value->is_array()) {
+    int64_t size = reader.getSize(field, fallback);
+    return {size, size};
+  }
+  auto isSize = [](const json &size) {
+    return size.is_number_integer() && size >= 1 && size <= ConfigReader::kMaxSize;
+  };
+  if (value->size() == 2 && llvm::all_of(*value, isSize))
+    return {value->at(0), value->at(1)};
+  reader.error(reader.quote(field) + " is " + ConfigReader::show(*value) +
+               ", expected an integer from 1 to " + std::to_string(ConfigReader::kMaxSize) +
+               ", or a list of two, the height and the width");
+  return {fallback, fallback};
+}
+
+static ImageConfig readImages(ConfigReader &reader) {
+  ImageConfig images;
+  images.channels = reader.getSize("num_channels", 3);
+  std::tie(images.height, images.width) = readHeightAndWidth(reader, "image_size", 224);
+  std::tie(images.patchHeight, images.patchWidth) = readHeightAndWidth(reader, "patch_size", 16);
+  auto checkSide = [&](llvm::StringRef side, int64_t image, int64_t patch) {
+    if (image % patch != 0)
+      reader.error(("the " + side + " of images is ").str() + std::to_string(image) +
+                   " ('image_size'), which is not a multiple of that of patches, " +
+                   std::to_string(patch) +
+                   " ('patch_size'): the rest would be cut off; resize the images");
+  };
+  checkSide("height", images.height, images.patchHeight);
+  checkSide("width", images.width, images.patchWidth);
+  if (images.patchHeight > ConfigReader::kMaxSize / images.channels / images.patchWidth)
+    reader.error("a patch has " + std::to_string(images.channels) + " x " +
+                 std::to_string(images.patchHeight) + " x " + std::to_string(images.patchWidth) +
+                 " values ('num_channels', 'patch_size'), expected at most " +
+                 std::to_string(ConfigReader::kMaxSize));
+  return images;
+}
+
+/// How many classes there are: 'id2label' names them, or 'num_labels' is their number.
+static int64_t readClasses(ConfigReader &reader) {
+  std::optional<int64_t> number = reader.getOptionalSize("num_labels");
+  int64_t classes = number.value_or(2);
+  if (const json *names = reader.find("id2label"); names && !names->is_null()) {
+    if (!names->is_object() || names->empty() || names->size() > size_t(ConfigReader::kMaxSize)) {
+      reader.error("'id2label' is " + ConfigReader::show(*names) +
+                   ", expected an object that names each class by its number");
+      return classes;
+    }
+    classes = int64_t(names->size());
+    if (number && *number != classes)
+      reader.error("'id2label' names " + std::to_string(classes) +
+                   " classes, and 'num_labels' is " + std::to_string(*number) +
+                   "; leave one of them out");
+  }
+  if (classes == 1)
+    reader.error("there is 1 class ('id2label' or 'num_labels'), of which transformers makes a "
+                 "regression, which is not supported; expected at least 2");
+  reader.requireOneOf("problem_type", {"single_label_classification"});
+  return classes;
+}
+
+void dtc::readVit(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.images = readImages(reader);
+  config.positions.size = config.images->patches() + 1; // and the class token
+  config.classes.size = readClasses(reader);
+  config.queryBias = reader.getBool("qkv_bias", true);
+  config.outputBias = config.mlpBias = true;
+  config.residualDropout = config.embeddingDropout =
+      reader.getDropoutRate("hidden_dropout_prob", 0);
+  config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0);
+  // Of masked image modeling, and of a layer that classification does not have.
+  for (llvm::StringRef unused : {"encoder_stride", "pooler_output_size", "pooler_act"})
+    reader.find(unused);
+}
