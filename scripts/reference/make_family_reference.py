@@ -76,7 +76,7 @@ def draw_samples(name, config, generator):
 
 
 def make(name, folder, seed):
-    """The data of one model; False if this seed's training magnifies rounding too much."""
+    """The data of one model; False if this seed's training magnifies rounding too much, or hides it."""
     generator = torch.Generator().manual_seed(seed)
     model = FAMILIES[name]()
     models.randomize(model, generator, SPREAD)
@@ -89,6 +89,9 @@ def make(name, folder, seed):
         double = train(model, CASE, samples, BATCH)
     losses, norms, gradients, parameters = double
     noise = noise_of(double, single)
+    # Rounding that happens to be 0 would pass for an element that no sample reaches.
+    if any((gradient == 0).any() for key, gradient in gradients.items() if key.endswith("key.bias")):
+        return False
     # Every step clips.
     if not is_quiet(double, noise) or any(norm < 1.5 * CASE.optimizer["clip_norm"] for norm in norms):
         return False
