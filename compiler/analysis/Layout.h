@@ -83,7 +83,7 @@ struct Layout {
   AxisList partial; ///< sorted
   ReductionKind partialKind = ReductionKind::Sum;
 
-  static Layout replicated(int64_t rank) { return {llvm::SmallVector<AxisList, 4>(rank), {}, {}}; }
+  static Layout replicated(int64_t rank) { return {.dims = llvm::SmallVector<AxisList, 4>(rank)}; }
   bool operator==(const Layout &other) const {
     return dims == other.dims && partial == other.partial &&
            (partial.empty() || partialKind == other.partialKind);
@@ -95,7 +95,7 @@ struct Layout {
   bool isShardedOver(unsigned axis) const;
   bool mentions(unsigned axis) const { return isPartialOver(axis) || isShardedOver(axis); }
   /// The same without partial axes.
-  Layout complete() const { return {dims, {}, {}}; }
+  Layout complete() const { return {.dims = dims}; }
   /// The shape of one shard, padding included: sizes are rounded up.
   llvm::SmallVector<int64_t> localShape(const LinkedMesh &mesh,
                                         llvm::ArrayRef<int64_t> shape) const;

@@ -35,7 +35,7 @@ def Exec_TransferKindAttr : Exec_EnumAttr<"TransferKind", "transfer_kind", "an e
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "A collective token: an asynchronous collective to wait for";
+  let summary = "collective token";
 }
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD
