@@ -137,7 +137,7 @@ memory() { # MODEL
 # The GPU trains gpt2-124m as PyTorch does.
 torch() { # MODEL LAYERS HEADS WIDTH BATCH
   local model="$1" own status=0
-  python3 "$here/gpu-compare-torch.py" --layers "$2" --heads "$3" --width "$4" --batch "$5" | tee "$results/$model-torch.txt" ||
+  python3 "$here/compare-torch.py" --layers "$2" --heads "$3" --width "$4" --batch "$5" | tee "$results/$model-torch.txt" ||
     status=$?
   [[ "$status" -eq 0 ]] || return "$status"
   own="$(median "$results/$model-speed.jsonl" tokens_per_second)"
@@ -289,7 +289,7 @@ else
   leave_out memory-124m "no nvidia-smi in PATH"
 fi
 if command -v python3 >/dev/null && [[ -e "$results/gpt2-124m-speed.jsonl" ]]; then
-  part_with gpu-compare-torch.py -- torch-124m 180 torch gpt2-124m 12 12 768 "${DTC_GPU_CHECK_BATCH:-32}"
+  part_with compare-torch.py -- torch-124m 180 torch gpt2-124m 12 12 768 "${DTC_GPU_CHECK_BATCH:-32}"
 else
   leave_out torch-124m "no python3 in PATH, or no speed to compare"
 fi

@@ -59,7 +59,7 @@ copy_programs() {
     cp "$build/bin/$program" "$package/bin/"
   done
   [[ -n "$gpu_check" ]] || return 0
-  cp "$root/scripts/gpu-check.sh" "$root/scripts/gpu-compare-torch.py" "$package/"
+  cp "$root/scripts/gpu-check.sh" "$root/scripts/compare-torch.py" "$package/"
   for program in dtc-cuda-kernel-test GpuKernelBenchmark; do
     if [[ -x "$build/bin/$program" ]]; then
       cp "$build/bin/$program" "$package/bin/"

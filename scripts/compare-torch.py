@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Trains GPT-2 with PyTorch as fast as it can without code of one's own, to compare: torch.compile, scaled-dot-product
-attention, fused AdamW, bf16 parameters with f32 masters as autocast keeps them. The last line is "N tokens/s".
+attention, fused AdamW; in bf16, f32 parameters under autocast. The last line is "N tokens/s".
 
-    gpu-compare-torch.py --layers 12 --heads 12 --width 768 --batch 32
+    compare-torch.py --layers 12 --heads 12 --width 768 --batch 32
+    compare-torch.py --device cpu --dtype f32 --batch 4 --sequence 512 --steps 5    # beside dtc-benchmark-train-gpt2
 
-Exits with 77 where there is no PyTorch or no GPU."""
+Exits with 77 where there is no PyTorch or no such device."""
 
 import argparse
 import statistics
@@ -17,6 +18,9 @@ def parse():
     for name, default in [("layers", 12), ("heads", 12), ("width", 768), ("batch", 32), ("sequence", 1024),
                           ("vocabulary", 50304), ("steps", 20)]:
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--dtype", choices=["bf16", "f32"], default="bf16")
+    parser.add_argument("--threads", type=int, default=2, help="of a CPU")
     return parser.parse_args()
 
 
@@ -29,9 +33,12 @@ def main():
     except ImportError as error:
         print(f"no PyTorch: {error}")
         return 77
-    if not torch.cuda.is_available():
+    on_gpu = arguments.device == "cuda"
+    if on_gpu and not torch.cuda.is_available():
         print("PyTorch sees no GPU")
         return 77
+    if not on_gpu:
+        torch.set_num_threads(arguments.threads)
 
     class Layer(nn.Module):
         def __init__(self):
@@ -67,14 +74,14 @@ def main():
             return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
     torch.manual_seed(0)
-    torch.set_float32_matmul_precision("high")
-    model = Gpt2().cuda()
+    torch.set_float32_matmul_precision("high" if arguments.dtype == "bf16" else "highest")
+    model = Gpt2().to(arguments.device)
     step_model = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    tokens = torch.randint(arguments.vocabulary, (arguments.batch, arguments.sequence + 1), device="cuda")
+    tokens = torch.randint(arguments.vocabulary, (arguments.batch, arguments.sequence + 1), device=arguments.device)
 
     def step():
-        with torch.autocast("cuda", dtype=torch.bfloat16):
+        with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=arguments.dtype == "bf16"):
             loss = step_model(tokens[:, :-1], tokens[:, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -82,17 +89,25 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         return loss
 
-    for _ in range(5):
+    def finish():
+        if on_gpu:
+            torch.cuda.synchronize()
+
+    for _ in range(5 if on_gpu else 1):
         step()
-    torch.cuda.synchronize()
+    finish()
     times = []
     for _ in range(arguments.steps):
         begin = time.perf_counter()
         step()
-        torch.cuda.synchronize()
+        finish()
         times.append(time.perf_counter() - begin)
-    print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, "
-          f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB at most")
+    if on_gpu:
+        print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, "
+              f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB at most")
+    else:
+        print(f"PyTorch {torch.__version__}, {arguments.threads} threads, median of {arguments.steps} steps: "
+              f"{1000 * statistics.median(times):.0f} ms")
     print(f"{arguments.batch * arguments.sequence / statistics.median(times):.0f} tokens/s")
     return 0
 
