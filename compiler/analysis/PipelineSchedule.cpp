@@ -204,7 +204,7 @@ private:
       };
       for (int chunk = 0; chunk < shape.chunks; ++chunk) {
         int stage = deviceStage(shape, rule.placement, device, chunk);
-        PipelineUnit unit{kind, stages[stage].begun[static_cast<int>(kind)], stage};
+        PipelineUnit unit{kind, stages[stage].begun[indexOf(kind)], stage};
         if (isReady(unit) && (kind != StagePass::Forward || mayBegin(device, chunk)) &&
             (!best || order(unit) < order(*best)))
           best = unit;
@@ -217,7 +217,7 @@ private:
 
   bool isReady(const PipelineUnit &unit) const {
     auto isDone = [&](StagePass kind, int stage) {
-      return stages[stage].done[static_cast<int>(kind)] > unit.microbatch;
+      return stages[stage].done[indexOf(kind)] > unit.microbatch;
     };
     if (unit.microbatch == shape.microbatches)
       return false;
@@ -250,7 +250,7 @@ private:
   }
 
   void begin(const PipelineUnit &unit) {
-    ++stages[unit.stage].begun[static_cast<int>(unit.kind)];
+    ++stages[unit.stage].begun[indexOf(unit.kind)];
     inFlight[unit.stage] += unit.kind == StagePass::Forward;
     awaitingBackward[unit.stage] += unit.kind == StagePass::Forward;
     awaitingBackward[unit.stage] -= unit.kind == StagePass::Backward;
@@ -259,7 +259,7 @@ private:
   }
 
   void finish(const PipelineUnit &unit) {
-    stages[unit.stage].done[static_cast<int>(unit.kind)] = unit.microbatch + 1;
+    stages[unit.stage].done[indexOf(unit.kind)] = unit.microbatch + 1;
   }
 
   const PipelineShape &shape;
