@@ -362,8 +362,10 @@ Value DecoderBuilder::tokenHead(Value x) {
 /// The logits of the final norm of x [B, S, D], or of the class token's row of it.
 Value DecoderBuilder::head(Value x) {
   bool ofClassToken = family.head == HeadKind::ClassToken;
-  if (ofClassToken)
+  if (ofClassToken) {
+    model.beginLayer(names.finalNorm);
     x = model.select(x, 1, 0); // each row is normalized by itself
+  }
   if (!names.finalNorm.empty())
     x = normUnder(names.finalNorm.str(), x);
   if (!ofClassToken)

@@ -39,9 +39,6 @@ static constexpr int64_t kMoreSimulations = 6;
 static constexpr int64_t kListedSimulations = 6;
 static constexpr double kListedMargin = 1.1;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
-/// After so many probes a search is no longer thorough. Strategies are looked at in the order of
-/// their lower estimates, so that what is left out is the least likely to be the best.
-static constexpr int64_t kManyProbes = 100;
 /// For how many sizes of tp other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
 /// How many probes are made without a word of it to the user, and how many at a time where the
@@ -286,8 +283,6 @@ void Planner::estimateAll(PlannerResult &choice,
     probe.findAll(keys);
   };
   for (auto [index, lowerEstimate] : llvm::enumerate(lowerEstimates)) {
-    if (probe.numProbes() >= kManyProbes)
-      margin = kCostlyMargin;
     if (lowerEstimate.seconds > margin * best)
       break;
     EstimatedStrategy entry;

@@ -136,6 +136,22 @@ TEST_F(RepeatedLayers, WindowsAndPositionsMayDiffer) {
   EXPECT_EQ(result.keptLayers, 3);
 }
 
+/// What follows the last layer, a choice of the class token's row, is no part of it.
+TEST_F(RepeatedLayers, ImagesToo) {
+  const char *config = R"({"model_type": "vit", "image_size": 8, "patch_size": 4,
+    "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 6, "num_attention_heads": 2,
+    "num_labels": 4})";
+  ImportLog log;
+  ImportOptions options;
+  options.batch = 8;
+  options.seq = 0;
+  auto whole = importModel(compiler.context(), config, "config.json", options, log);
+  ASSERT_TRUE(whole);
+  ReducedModel reduced = removeRepeatedLayers(*whole, 3);
+  EXPECT_EQ(reduced.layers, 6);
+  EXPECT_EQ(reduced.keptLayers, 3);
+}
+
 TEST_F(RepeatedLayers, AModelWithNoMoreLayersStaysWhole) {
   for (int64_t layers : {1, 2, 3}) {
     auto whole = importCase(compiler, {.name = "gpt2", .layers = layers});
