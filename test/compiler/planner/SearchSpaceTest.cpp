@@ -69,7 +69,7 @@ TEST_F(SearchSpace, NoStrategyIsThereTwiceAndTheOrderIsFixed) {
 }
 
 /// What a search writes, a person can give back.
-TEST_F(SearchSpace, EveryStrategyIsAStrategy) {
+TEST_F(SearchSpace, EveryStrategyIsReadFromItsText) {
   auto check = [&] {
     ASSERT_FALSE(strategies().empty());
     for (const ParallelStrategy &strategy : strategies()) {
