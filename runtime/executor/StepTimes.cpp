@@ -16,6 +16,12 @@ static double secondsOf(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
+TransferTime TransferTime::of(const TransferResult &moved, Event::TimePoint waitBegin,
+                              Event::TimePoint waitEnd) {
+  double exposed = secondsOf(std::min(waitEnd, moved.end) - std::max(waitBegin, moved.begin));
+  return {1, moved.seconds(), std::max(exposed, 0.0), secondsOf(waitEnd - waitBegin)};
+}
+
 TransferTime &TransferTime::operator+=(const TransferTime &other) {
   calls += other.calls;
   seconds += other.seconds;
@@ -114,10 +120,7 @@ void StepTimes::collectTransfer(const Span &span, TimePoint begin, TimePoint end
   if (!timesOfTransfers.empty()) {
     size_t transfer =
         std::get<PreparedFinishTransfer>(program.instructions[span.instruction]).transfer;
-    // Waiting for a message that nobody has sent yet is no cost of moving it.
-    double exposed = secondsOf(std::min(end, result.end) - std::max(begin, result.begin));
-    timesOfTransfers[transfer] +=
-        {1, result.seconds(), std::max(exposed, 0.0), secondsOf(end - begin)};
+    timesOfTransfers[transfer] += TransferTime::of(result, begin, end);
   }
   addToTrace(TraceRow::Transfers, TraceEvent::Work, span, result.begin, result.end);
   addToTrace(TraceRow::Compute, TraceEvent::Waiting, span, begin, end);

@@ -35,6 +35,11 @@ struct TransferTime {
   /// All time that the compute queue waited, also for a message that was not on its way yet.
   double waitedSeconds = 0;
 
+  /// Of one transfer, whose bytes moved from `moved.begin` to `moved.end`, and for which the
+  /// compute queue waited from `waitBegin` to `waitEnd`. Waiting for a message that nobody has sent
+  /// yet is no cost of moving it.
+  static TransferTime of(const TransferResult &moved, Event::TimePoint waitBegin,
+                         Event::TimePoint waitEnd);
   TransferTime &operator+=(const TransferTime &other);
   /// The part of the time that kernels hid, from 0 to 1.
   double hiddenShare() const;
