@@ -24,9 +24,12 @@ static Location withPlace(Location loc, const llvm::SourceMgr &sources, llvm::SM
           .wasInterrupted();
   if (hasPlace || !place.isValid())
     return loc;
-  auto [line, column] = sources.getLineAndColumn(place);
+  // getLineAndColumn() looks for the begin of the line, and all arguments of a function are in one.
+  const auto &buffer = sources.getBufferInfo(sources.getMainFileID());
+  unsigned line = buffer.getLineNumber(place.getPointer());
+  auto column = place.getPointer() - buffer.getPointerForLineNumber(line) + 1;
   StringRef file = sources.getMemoryBuffer(sources.getMainFileID())->getBufferIdentifier();
-  Location inFile = FileLineColLoc::get(loc.getContext(), file, line, column);
+  Location inFile = FileLineColLoc::get(loc.getContext(), file, line, static_cast<unsigned>(column));
   if (auto named = dyn_cast<NameLoc>(loc); named && isa<UnknownLoc>(named.getChildLoc()))
     return NameLoc::get(named.getName(), inFile);
   return isa<UnknownLoc>(loc) ? inFile : FusedLoc::get(loc.getContext(), {loc, inFile});
