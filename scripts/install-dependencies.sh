@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what dtc builds with, where it is missing: Debian packages, and for the tests of dtc-data Python packages to
-# build/python. Safe to run again.
+# Installs what dtc builds with, where it is missing: Debian packages, and Python packages to build/python: those of dtc-data
+# for its tests, and the headers of cudnn-frontend. Safe to run again.
 # Usage: scripts/install-dependencies.sh [--runtime-only]
 set -euo pipefail
 
@@ -28,12 +28,14 @@ if [[ ${#missing[@]} -gt 0 ]]; then
   "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
-# dtc-data alone needs them, and its tests are skipped without them.
+# install_python PACKAGE VERSION CONSEQUENCE: the last says what is missing without the package.
 folder="$(dirname "$0")/../build/python"
-for package in tokenizers=0.23.3 pillow=13.0.0; do
-  name=${package%=*} version=${package#*=}
-  [[ -d "$folder/$name-$version.dist-info" ]] && continue
-  echo "Installing $name $version to build/python"
+install_python() {
+  [[ -d "$folder/${1//-/_}-$2.dist-info" ]] && return
+  echo "Installing $1 $2 to build/python"
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --upgrade --target "$folder" \
-    "$name==$version" || echo "warning: without the Python package $name tests of dtc-data are skipped" >&2
-done
+    "$1==$2" || echo "warning: without the Python package $1 $3" >&2
+}
+install_python tokenizers 0.23.3 "tests of dtc-data are skipped"
+install_python pillow 13.0.0 "tests of dtc-data are skipped"
+install_python nvidia-cudnn-frontend 1.18.0 "attention on GPUs is computed by dtc's own kernels alone"

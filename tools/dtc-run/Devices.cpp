@@ -52,15 +52,26 @@ std::vector<std::string> listDevices() {
   return lines;
 }
 
-Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device, bool timesProducts,
-                                                     bool fusesCalls) {
+#ifdef DTC_HAS_CUDA
+static Expected<std::shared_ptr<const Backend>> openGpus(const GpuOptions &options) {
+  if (options.cudnn == GpuOptions::Cudnn::On)
+    if (Expected<std::string> cudnn = findCudnn(); !cudnn)
+      return cudnn.error().inContext("--cudnn on");
+  return std::shared_ptr<const Backend>(
+      createCudaBackend({.timesProducts = options.timesProducts,
+                         .cachePath = defaultCachePath(),
+                         .fusesCalls = options.fusesCalls,
+                         .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off}));
+}
+#endif
+
+Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
+                                                     const GpuOptions &options) {
 #ifdef DTC_HAS_CUDA
   if (device != "cpu") {
     Expected<int> gpus = countGpus();
     if (gpus)
-      return std::shared_ptr<const Backend>(createCudaBackend({.timesProducts = timesProducts,
-                                                               .cachePath = defaultCachePath(),
-                                                               .fusesCalls = fusesCalls}));
+      return openGpus(options);
     if (device == "cuda")
       return gpus.error().inContext("--device cuda");
   }

@@ -11,6 +11,7 @@
 #include "runtime/fabrics/processes/Processes.h"
 #include "support/Error.h"
 
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -22,11 +23,19 @@ namespace dtc {
 /// none.
 std::vector<std::string> listDevices();
 
-/// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU.
-/// `timesProducts`: GPUs time the algorithms of products, and keep the fastest. `fusesCalls`: GPUs
-/// compute calls of a plan together. An error says why there is no such device.
+/// How GPUs compute what a plan asks for.
+struct GpuOptions {
+  enum class Cudnn : uint8_t { On, Off, Auto };
+
+  bool timesProducts = false; // time the algorithms of products, and keep the fastest
+  bool fusesCalls = true;     // compute calls of a plan together
+  Cudnn cudnn = Cudnn::Auto;  // compute attention by cuDNN; Auto: where it is found
+};
+
+/// The backend of --device: "cpu", "cuda", or "auto", which is CUDA where there is a GPU. An error
+/// says why there is no such device, or no cuDNN that is demanded.
 Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device,
-                                                              bool timesProducts, bool fusesCalls);
+                                                              const GpuOptions &options);
 
 /// The network of --fabric: "local", which is the memory of the hosts, "nccl", or "auto", which is
 /// NCCL where every device of the plan has a GPU of its own; `notes` is told where that cannot be.

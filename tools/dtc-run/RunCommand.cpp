@@ -67,19 +67,30 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->default_str("auto");
   app.add_option_function<std::string>(
-         "--matmul-algorithms", [this](const std::string &how) { timesProducts = how == "timed"; },
+         "--matmul-algorithms",
+         [this](const std::string &how) { gpus.timesProducts = how == "timed"; },
          "How GPUs choose among cuBLASLt's algorithms for each matrix product: its first proposal "
          "(first), or the fastest of its proposals, which are timed once and kept in a file "
          "(timed)")
       ->check(CLI::IsMember({"first", "timed"}))
       ->default_str("first");
   app.add_option_function<std::string>(
-         "--kernel-fusion", [this](const std::string &use) { fusesCalls = use == "on"; },
+         "--kernel-fusion", [this](const std::string &use) { gpus.fusesCalls = use == "on"; },
          "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
          "and "
          "the bias that is added to it (on), or each by itself (off), for debugging")
       ->check(CLI::IsMember({"on", "off"}))
       ->default_str("on");
+  app.add_option_function<std::string>(
+         "--cudnn",
+         [this](const std::string &use) {
+           using Cudnn = GpuOptions::Cudnn;
+           gpus.cudnn = use == "on" ? Cudnn::On : use == "off" ? Cudnn::Off : Cudnn::Auto;
+         },
+         "Whether GPUs compute attention by cuDNN (on), or by kernels of dtc (off), or by cuDNN "
+         "where it is found (auto); what cuDNN does not have is computed by kernels of dtc")
+      ->check(CLI::IsMember({"on", "off", "auto"}))
+      ->default_str("auto");
   addProcessFlags();
   app.add_flag("--list-devices", listsDevices,
                "Print the devices and the libraries for GPUs that dtc-run finds, and end");
@@ -152,7 +163,7 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
     return *error;
   if (MaybeError error = checkFiles())
     return *error;
-  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, timesProducts, fusesCalls);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
   if (!backend)
     return backend.error();
   Expected<OpenFabric> network = chooseFabric(fabric, **backend, train.processes, notes);

@@ -12,6 +12,7 @@
 #include "runtime/generate/GenerateRun.h"
 #include "runtime/train/TrainOptions.h"
 #include "tools/CommandLine.h"
+#include "tools/dtc-run/Devices.h"
 
 #include <cstdio>
 #include <functional>
@@ -67,7 +68,7 @@ private:
   std::string calibrationPath;
   std::string device = "cpu";
   std::string fabric = "auto";
-  bool timesProducts = false, fusesCalls = true;
+  GpuOptions gpus;
   bool listsDevices = false;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are

@@ -11,6 +11,9 @@
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
+#ifdef DTC_HAS_CUDNN
+#include "runtime/backends/cuda/CudnnAttention.h"
+#endif
 #include "runtime/backends/shared/DeferredDevice.h"
 
 #include <algorithm>
@@ -26,7 +29,12 @@ public:
       : algorithms(options.timesProducts
                        ? std::make_shared<AlgorithmCache>(std::move(options.cachePath))
                        : nullptr),
-        isFusing(options.fusesCalls) {}
+        isFusing(options.fusesCalls) {
+#ifdef DTC_HAS_CUDNN
+    if (options.usesCudnn && loadCudnn())
+      attention = std::make_unique<CudnnAttention>();
+#endif
+  }
   std::string name() const override { return "cuda"; }
   std::vector<std::string> kernelNames() const { return registry.names(); }
 
@@ -37,6 +45,12 @@ public:
                                      signature.kernel)});
     if (!kernel)
       return kernel.error();
+#ifdef DTC_HAS_CUDNN
+    if (attention)
+      kernel = attention->prepare(signature, std::move(*kernel));
+    if (!kernel)
+      return kernel.error();
+#endif
     (*kernel)->kernelName = signature.kernel;
     return Expected<std::unique_ptr<Kernel>>(std::move(*kernel));
   }
@@ -83,6 +97,9 @@ public:
 private:
   std::shared_ptr<AlgorithmCache> algorithms;
   bool isFusing = true;
+#ifdef DTC_HAS_CUDNN
+  std::unique_ptr<CudnnAttention> attention; // null: by kernels of our own
+#endif
   KernelRegistry<CudaKernel> registry{
       unaryKernels(),   binaryKernels(),    conversionKernels(),    dataMovementKernels(),
       reduceKernels(),  shardingKernels(),  einsumKernels(),        indexingKernels(),
@@ -95,6 +112,15 @@ private:
 
 std::unique_ptr<Backend> createCudaBackend(CudaOptions options) {
   return std::make_unique<cuda::CudaBackend>(std::move(options));
+}
+
+Expected<std::string> findCudnn() {
+#ifdef DTC_HAS_CUDNN
+  return cuda::loadCudnn();
+#else
+  return Error{"cuDNN: this build of dtc has none, as it was built without cuDNN's headers or "
+               "without cudnn-frontend"};
+#endif
 }
 
 std::string defaultCachePath() { return cuda::algorithmCachePath(); }
@@ -157,6 +183,8 @@ std::vector<std::string> describeCuda() {
   Expected<const cuda::CublasLt *> cublasLt = cuda::loadCublasLt();
   lines.push_back(cublasLt ? fmt::format("cuBLASLt {}", (*cublasLt)->getVersion())
                            : cublasLt.error().message);
+  Expected<std::string> cudnn = findCudnn();
+  lines.push_back(cudnn ? *cudnn : cudnn.error().message);
   return lines;
 }
 

@@ -23,7 +23,13 @@ struct CudaOptions {
   std::string cachePath;
   /// Calls of a plan are computed together where the backend can, not each by itself.
   bool fusesCalls = true;
+  /// Attention is computed by cuDNN where that is found and has the call.
+  bool usesCudnn = true;
 };
+
+/// What cuDNN is used, for people ("cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"). The error says why
+/// none is.
+Expected<std::string> findCudnn();
 
 /// The path for CudaOptions::cachePath: products.txt in the folder that DTC_CUDA_CACHE names, or in
 /// dtc/ in the user's folder for caches. Empty where there is none.

@@ -120,6 +120,7 @@ CudaQueue::~CudaQueue() {
     (void)begin();
   // Work that is still held may use what its caller frees next.
   (void)cudaStreamSynchronize(handle);
+  cudnn.reset();
   (void)cudaStreamDestroy(handle);
 }
 

@@ -27,6 +27,8 @@
 #include <optional>
 #include <string>
 
+struct cudnnContext;
+
 namespace dtc::runtime {
 class QueueFailure;
 } // namespace dtc::runtime
@@ -95,6 +97,9 @@ public:
   bool isCapturing() const { return captures; }
   /// The error of the queue, which others may set from any thread.
   const std::shared_ptr<QueueFailure> &failureState() const { return failure; }
+
+  /// cuDNN's handle for this queue; null until a kernel needs one (CudnnAttention.h).
+  std::shared_ptr<cudnnContext> cudnn;
 
 private:
   /// Makes the GPU the one of the calling thread; gives the error of a queue that has failed.

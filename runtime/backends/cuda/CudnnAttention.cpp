@@ -1,0 +1,113 @@
+//===- CudnnAttention.cpp - Attention by cuDNN ----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudnnAttention.h"
+
+#include "runtime/backends/cuda/CudaError.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace dtc::runtime::cuda {
+
+namespace {
+
+/// The GPU that the graphs of a process are compiled for.
+constexpr int kTargetOrdinal = 0;
+
+class CudnnAttentionKernel final : public CudaKernel {
+public:
+  CudnnAttentionKernel(std::shared_ptr<const AttentionGraph> graph, std::string model,
+                       std::unique_ptr<CudaKernel> own)
+      : graph(std::move(graph)), model(std::move(model)), own(std::move(own)) {}
+
+  size_t workspaceBytes() const override {
+    return std::max(graph->workspaceBytes(), own->workspaceBytes());
+  }
+
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+    std::vector<void *> tensors;
+    for (const void *input : args.inputs)
+      tensors.push_back(const_cast<void *>(input));
+    tensors.insert(tensors.end(), args.outputs.begin(), args.outputs.end());
+    if (queue.owner().modelName() != model || !areUsable(tensors, args.outputs.size()))
+      return own->enqueue(queue, args);
+    if (!queue.cudnn) {
+      Expected<std::shared_ptr<cudnnContext>> handle = createCudnnHandle(queue.stream());
+      if (!handle)
+        return handle.error();
+      queue.cudnn = std::move(*handle);
+    }
+    return graph->enqueue(queue.cudnn.get(), tensors, args.workspace);
+  }
+
+private:
+  static bool areUsable(std::span<void *const> tensors, size_t outputs) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (reinterpret_cast<uintptr_t>(tensors[i]) % AttentionGraph::kAlignment != 0)
+        return false;
+      size_t firstOutput = tensors.size() - outputs;
+      if (i >= firstOutput && std::ranges::count(tensors.first(firstOutput), tensors[i]) > 0)
+        return false;
+    }
+    return true;
+  }
+
+  std::shared_ptr<const AttentionGraph> graph;
+  std::string model;
+  std::unique_ptr<CudaKernel> own;
+};
+
+/// What distinguishes calls that have a graph.
+std::string keyOf(const AttentionCall &call, AttentionGraph::Pass pass) {
+  const AttentionShape &shape = call.shape;
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass),
+                     static_cast<int>(call.dtype), shape.batch, shape.queries, shape.keys,
+                     shape.heads, shape.kvHeads, shape.headSize, shape.causal, shape.window,
+                     shape.scale);
+}
+
+} // namespace
+
+Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &call,
+                                                        AttentionGraph::Pass pass) {
+  std::lock_guard lock(mutex);
+  auto [entry, isNew] = compiled.try_emplace(keyOf(call, pass));
+  if (!isNew)
+    return entry->second;
+  cudaDeviceProp gpu;
+  if (MaybeError error = checkCuda(cudaGetDeviceProperties(&gpu, kTargetOrdinal),
+                                   fmt::format("cuda {}", kTargetOrdinal)))
+    return *error;
+  Expected<std::unique_ptr<AttentionGraph>> graph =
+      AttentionGraph::create(call, pass, {kTargetOrdinal, 10 * gpu.major + gpu.minor});
+  if (graph)
+    entry->second = {std::move(*graph), gpu.name};
+  return entry->second;
+}
+
+PrepareResult CudnnAttention::prepare(const KernelSignature &signature,
+                                      std::unique_ptr<CudaKernel> own) {
+  bool isGradient = signature.kernel == "attention_grad";
+  if (!isGradient && signature.kernel != "attention")
+    return own;
+  Expected<AttentionCall> call =
+      isGradient ? checkAttentionGrad(signature) : checkAttention(signature);
+  if (!call)
+    return call.error();
+  if (!AttentionGraph::isAsked(*call))
+    return own;
+  Expected<Compiled> found =
+      find(*call, isGradient ? AttentionGraph::Pass::Gradient : AttentionGraph::Pass::Forward);
+  if (!found)
+    return found.error();
+  if (!found->graph)
+    return own;
+  return PrepareResult(std::make_unique<CudnnAttentionKernel>(
+      std::move(found->graph), std::move(found->model), std::move(own)));
+}
+
+} // namespace dtc::runtime::cuda

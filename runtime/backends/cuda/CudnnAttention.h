@@ -1,0 +1,42 @@
+//===- CudnnAttention.h - Attention by cuDNN ------------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDNNATTENTION_H
+#define DTC_RUNTIME_BACKENDS_CUDA_CUDNNATTENTION_H
+
+#include "runtime/backends/cuda/AttentionGraph.h"
+#include "runtime/backends/cuda/CudaKernel.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace dtc::runtime::cuda {
+
+/// The graphs of a backend, each of which is compiled once. They are compiled for the first GPU;
+/// others of its model use them too.
+class CudnnAttention {
+public:
+  /// A call of `attention` or `attention_grad` that cuDNN computes; `own` if it does not, and for
+  /// every call of another kernel. What it cannot do with operands is done by `own`: a GPU of
+  /// another model, operands that are not aligned, and results in the place of operands.
+  PrepareResult prepare(const KernelSignature &signature, std::unique_ptr<CudaKernel> own);
+
+private:
+  struct Compiled {
+    std::shared_ptr<const AttentionGraph> graph; // null where cuDNN does not compute the call
+    std::string model;                           // of the GPU that it is compiled for
+  };
+  Expected<Compiled> find(const AttentionCall &call, AttentionGraph::Pass pass);
+
+  std::mutex mutex;
+  std::map<std::string, Compiled> compiled;
+};
+
+} // namespace dtc::runtime::cuda
+
+#endif // DTC_RUNTIME_BACKENDS_CUDA_CUDNNATTENTION_H
