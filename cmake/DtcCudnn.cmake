@@ -32,8 +32,9 @@ elseif(NOT DTC_CUDNN STREQUAL "OFF" AND DTC_CUDA_FOUND)
   dtc_read_cudnn_version("${DTC_CUDNN_FRONTEND_INCLUDE_DIR}/cudnn_frontend_version.h" CUDNN_FRONTEND frontend)
   if(NOT DTC_CUDNN_INCLUDE_DIR)
     set(reason "no cudnn.h with the CUDA toolkit; -DDTC_CUDNN_INCLUDE_DIR names its folder")
-  elseif(NOT cudnn VERSION_GREATER_EQUAL 9.6)
-    set(reason "cuDNN \"${cudnn}\" in ${DTC_CUDNN_INCLUDE_DIR}, expected 9.6 or newer")
+  # With an older one cudnn-frontend pads the keys of a backward pass to multiples of 128.
+  elseif(NOT cudnn VERSION_GREATER_EQUAL 9.16)
+    set(reason "cuDNN \"${cudnn}\" in ${DTC_CUDNN_INCLUDE_DIR}, expected 9.16 or newer")
   elseif(NOT DTC_CUDNN_FRONTEND_INCLUDE_DIR)
     set(reason "no cudnn_frontend.h; scripts/install-dependencies.sh installs it, -DDTC_CUDNN_FRONTEND_INCLUDE_DIR names its folder")
   elseif(NOT frontend VERSION_GREATER_EQUAL 1.18)
@@ -50,3 +51,13 @@ elseif(NOT DTC_CUDNN STREQUAL "OFF" AND DTC_CUDA_FOUND)
 elseif(DTC_CUDNN STREQUAL "ON")
   message(FATAL_ERROR "DTC_CUDNN is ON, but the backend of NVIDIA GPUs, which it belongs to, is not built (DTC_CUDA)")
 endif()
+
+# dtc_add_cudnn_frontend_objects(name sources...): an object library of sources that include cudnn_frontend.h. That needs
+# CUDA's own headers; the functions of CUDA and cuDNN that it calls may nevertheless be those of the stand-in
+# (test/standin/cuda), whose include folder must not come to such a library.
+function(dtc_add_cudnn_frontend_objects name)
+  add_library(${name} OBJECT ${ARGN})
+  target_compile_options(${name} PRIVATE ${DTC_WARNINGS})
+  target_include_directories(${name} SYSTEM PRIVATE
+    "${DTC_CUDNN_FRONTEND_INCLUDE_DIR}" "${DTC_CUDNN_INCLUDE_DIR}" ${CUDAToolkit_INCLUDE_DIRS})
+endfunction()
