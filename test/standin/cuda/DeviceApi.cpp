@@ -268,4 +268,21 @@ cudaError_t cudaFreeHost(void *pointer) {
   return release("cudaFreeHost", pointer, /*pinned=*/true);
 }
 
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
+  return call("cudaPointerGetAttributes", [&](Engine &engine, Lock &) {
+    const Allocation *found = engine.memory.find(pointer);
+    auto *address = const_cast<void *>(pointer);
+    *attributes = {};
+    attributes->hostPointer = address;
+    if (!found || found->freed)
+      return cudaSuccess;
+    attributes->type = found->device == kPinned ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+    attributes->device = std::max(found->device, 0);
+    attributes->devicePointer = address;
+    if (found->device != kPinned)
+      attributes->hostPointer = nullptr;
+    return cudaSuccess;
+  });
+}
+
 } // extern "C"

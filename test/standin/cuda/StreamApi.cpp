@@ -190,6 +190,10 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *handle, unsigned flags) {
   });
 }
 
+cudaError_t cudaEventCreate(cudaEvent_t *handle) {
+  return cudaEventCreateWithFlags(handle, cudaEventDefault);
+}
+
 cudaError_t cudaEventDestroy(cudaEvent_t handle) {
   return callEvent("cudaEventDestroy", handle, [&](Engine &engine, Lock &, Event &) {
     engine.events.erase(handle);

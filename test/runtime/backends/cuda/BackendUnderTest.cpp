@@ -7,10 +7,16 @@
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace dtc::runtime::test {
 
-// Its kernels have no threads of the host.
-std::unique_ptr<Backend> createBackendUnderTest(int) { return createCudaBackend(); }
+// Its kernels have no threads of the host. Attention is tested with cuDNN and without it.
+std::unique_ptr<Backend> createBackendUnderTest(int) {
+  const char *cudnn = std::getenv("DTC_TEST_CUDNN");
+  return createCudaBackend({.usesCudnn = !cudnn || std::string_view(cudnn) != "off"});
+}
 
 // Tensor cores multiply weights of 16 bits.
 bool backendUnderTestRoundsOnce(const std::string &kernel) {

@@ -99,22 +99,44 @@ struct cudaUUID_t {
   char bytes[16];
 };
 
-/// Of the fields of CUDA's structure those that dtc reads.
+/// CUDA's structure, whose layout sources have that are compiled with CUDA's own headers: the fields
+/// that dtc reads have their names, and the others their size.
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
+  char otherIds[16];
   size_t totalGlobalMem;
   size_t sharedMemPerBlock;
+  int regsPerBlock;
   int warpSize;
+  size_t memPitch;
   int maxThreadsPerBlock;
   int maxThreadsDim[3];
   int maxGridSize[3];
+  size_t totalConstMem;
   int major;
   int minor;
+  size_t textureAlignments[2];
   int multiProcessorCount;
+  int otherLimits[45];
   int pciBusID;
   int pciDeviceID;
   int pciDomainID;
+  int otherFields[107];
+};
+
+enum cudaMemoryType {
+  cudaMemoryTypeUnregistered = 0,
+  cudaMemoryTypeHost = 1,
+  cudaMemoryTypeDevice = 2
+};
+
+struct cudaPointerAttributes {
+  cudaMemoryType type;
+  int device;
+  void *devicePointer;
+  void *hostPointer;
+  long reserved[8];
 };
 
 struct cudaLaunchAttribute;
@@ -178,6 +200,7 @@ cudaError_t cudaFreeHost(void *pointer);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream);
+cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority);
@@ -197,6 +220,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
+cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

@@ -1,0 +1,42 @@
+//===- CudnnExecution.h - Enqueuing graphs of cuDNN's operations ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_TEST_STANDIN_CUDA_CUDNNEXECUTION_H
+#define DTC_TEST_STANDIN_CUDA_CUDNNEXECUTION_H
+
+#include "test/standin/cuda/CudnnGraph.h"
+#include "test/standin/cuda/Engine.h"
+
+struct cudnnContext {
+  int device;
+  cudaStream_t stream = nullptr;
+};
+
+namespace dtc::standin {
+
+/// What every plan needs: so that callers give memory that may be overwritten.
+constexpr size_t kCudnnWorkspaceBytes = 2048;
+
+cudnnStatus_t statusOf(cudaError_t error);
+
+/// One execution of a graph. The numbers that are passed by value have been read.
+struct CudnnWork {
+  std::shared_ptr<const CudnnGraph> graph;
+  std::vector<CudnnBinding> bindings;
+  std::byte *workspace;
+};
+
+/// Checks that a variant pack has one pointer for each id.
+void checkPack(const CudnnDescriptor &pack);
+/// Gives each tensor of the plan's graph what the pack has for it.
+CudnnWork prepare(const CudnnDescriptor &plan, const CudnnDescriptor &pack);
+/// Checks the memory of all tensors, and enqueues the work on the handle's stream. With the
+/// engine's lock.
+cudaError_t enqueue(Engine &engine, const cudnnContext &handle, CudnnWork work);
+
+} // namespace dtc::standin
+
+#endif // DTC_TEST_STANDIN_CUDA_CUDNNEXECUTION_H
