@@ -20,7 +20,7 @@ struct CudaOptions {
   /// timed when it comes the first time; otherwise by the first that it proposes.
   bool timesProducts = false;
   /// Where the algorithms are kept from run to run (AlgorithmCache.h); empty: nowhere.
-  std::string cachePath;
+  std::string cachePath = {};
   /// Calls of a plan are computed together where the backend can, not each by itself.
   bool fusesCalls = true;
   /// Attention is computed by cuDNN where that is found and has the call.

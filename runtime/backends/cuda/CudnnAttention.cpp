@@ -29,9 +29,7 @@ public:
   }
 
   MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
-    std::vector<void *> tensors;
-    for (const void *input : args.inputs)
-      tensors.push_back(const_cast<void *>(input));
+    std::vector<void *> tensors(args.inputs.begin(), args.inputs.end());
     tensors.insert(tensors.end(), args.outputs.begin(), args.outputs.end());
     if (queue.owner().modelName() != model || !areUsable(tensors, args.outputs.size()))
       return own->enqueue(queue, args);

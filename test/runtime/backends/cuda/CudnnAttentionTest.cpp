@@ -1,0 +1,189 @@
+//===- CudnnAttentionTest.cpp - Which calls of attention cuDNN computes ---===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// What it computes is tested with all other kernels (dtc-cuda-standin-kernel-test).
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/backends/cuda/CudaBackend.h"
+#include "support/Float16.h"
+#include "test/lib/plans/Expect.h"
+#include "test/standin/cuda/Standin.h"
+
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <vector>
+
+namespace dtc::runtime {
+
+namespace {
+
+using testing::check;
+using testing::take;
+
+constexpr int64_t kBatch = 2, kPositions = 24, kHeads = 4, kKvHeads = 2, kHeadSize = 16;
+constexpr size_t kPlaceBytes = 16384;
+
+KernelSignature makeSignature(const std::string &kernel, DType dtype) {
+  TensorType q{dtype, {kBatch, kPositions, kHeads, kHeadSize}},
+      k{dtype, {kBatch, kPositions, kKvHeads, kHeadSize}},
+      lse{wideType(dtype), {kBatch, kHeads, kPositions}};
+  AttributeMap attributes{{"causal", true}, {"scale", 0.25}};
+  if (kernel == "attention")
+    return {kernel, {q, k, k}, {q, lse}, attributes, {}};
+  return {kernel, {q, k, k, q, lse, q}, {q, k, k}, attributes, {}};
+}
+
+class CudnnAttention : public ::testing::Test {
+protected:
+  CudnnAttention() { standin::reset(); }
+  ~CudnnAttention() override { standin::reset(); }
+
+  struct Result {
+    std::vector<std::byte> outputs;
+    bool byOwnKernels = false;
+  };
+
+  /// Runs a call on random operands, of which the first lies `shift` bytes after its place, as many
+  /// times as there are queues.
+  static Result run(const KernelSignature &signature, bool usesCudnn = true, size_t shift = 0,
+                    int queues = 1) {
+    std::unique_ptr<Backend> backend = createCudaBackend({.usesCudnn = usesCudnn});
+    std::unique_ptr<Device> device = take(backend->openDevice(0));
+    std::unique_ptr<Kernel> kernel = take(backend->prepare(signature));
+    size_t count = signature.inputs.size() + signature.outputs.size();
+    std::vector<std::byte> bytes(count * kPlaceBytes);
+    std::mt19937 random(11);
+    std::uniform_real_distribution<float> uniform(-1, 1);
+    for (size_t i = 0; i < signature.inputs.size(); ++i)
+      fill(signature.inputs[i], bytes.data() + i * kPlaceBytes + (i == 0 ? shift : 0),
+           [&] { return uniform(random); });
+    auto staging = take(device->allocateStaging(bytes.size()));
+    auto memory = take(device->allocate(bytes.size())),
+         workspace = take(device->allocate(std::max<size_t>(kernel->workspaceBytes(), 256)));
+    std::vector<void *> inputs;
+    std::vector<void *> outputs;
+    std::vector<AxisCoordinate> mesh;
+    for (size_t i = 0; i < count; ++i) {
+      std::byte *place = memory->data() + i * kPlaceBytes;
+      if (i < signature.inputs.size())
+        inputs.push_back(place + (i == 0 ? shift : 0));
+      else
+        outputs.push_back(place);
+    }
+    std::map<std::string, uint64_t> before = standin::launchesByKernel();
+    for (int i = 0; i < queues; ++i) {
+      auto queue = take(device->openQueue(QueueKind::Compute));
+      std::memcpy(staging->data(), bytes.data(), bytes.size());
+      check(queue->copy(memory->data(), staging->data(), bytes.size()));
+      check(queue->enqueue(*kernel, {inputs, outputs, mesh, workspace->data()}));
+      check(queue->copy(staging->data(), memory->data(), bytes.size()));
+      check(queue->finish());
+    }
+    Result result;
+    for (const auto &[name, launches] : standin::launchesByKernel())
+      if (name.find("ttentionKernel") != std::string::npos ||
+          name.find("GradKernel") != std::string::npos)
+        result.byOwnKernels |= launches > before[name];
+    result.outputs.assign(staging->data() + signature.inputs.size() * kPlaceBytes,
+                          staging->data() + count * kPlaceBytes);
+    return result;
+  }
+
+  /// The elements of all outputs.
+  static std::vector<float> values(const KernelSignature &signature, const Result &result) {
+    std::vector<float> all;
+    for (size_t i = 0; i < signature.outputs.size(); ++i) {
+      const TensorType &type = signature.outputs[i];
+      const std::byte *place = result.outputs.data() + i * kPlaceBytes;
+      for (int64_t e = 0; e < type.numElements(); ++e)
+        all.push_back(read(type.dtype, place, static_cast<size_t>(e)));
+    }
+    return all;
+  }
+
+private:
+  template <typename Draw>
+  static void fill(const TensorType &type, std::byte *place, const Draw &draw) {
+    for (int64_t i = 0; i < type.numElements(); ++i) {
+      auto at = static_cast<size_t>(i);
+      float drawn = draw();
+      BFloat16 bf16(drawn);
+      Float16 f16(drawn);
+      if (type.dtype == DType::F32)
+        std::memcpy(place + at * 4, &drawn, 4);
+      else
+        std::memcpy(place + at * 2,
+                    type.dtype == DType::BF16 ? static_cast<const void *>(&bf16) : &f16, 2);
+    }
+  }
+  static float read(DType dtype, const std::byte *place, size_t at) {
+    if (dtype == DType::F32) {
+      float value;
+      std::memcpy(&value, place + 4 * at, 4);
+      return value;
+    }
+    BFloat16 bf16;
+    Float16 f16;
+    std::memcpy(dtype == DType::BF16 ? static_cast<void *>(&bf16) : &f16, place + 2 * at, 2);
+    return dtype == DType::BF16 ? static_cast<float>(bf16) : static_cast<float>(f16);
+  }
+};
+
+TEST_F(CudnnAttention, ComputesElementsOf16Bits) {
+  for (const char *kernel : {"attention", "attention_grad"}) {
+    EXPECT_FALSE(run(makeSignature(kernel, DType::BF16)).byOwnKernels);
+    EXPECT_FALSE(run(makeSignature(kernel, DType::F16)).byOwnKernels);
+    EXPECT_TRUE(run(makeSignature(kernel, DType::F32)).byOwnKernels);
+  }
+}
+
+TEST_F(CudnnAttention, IsNotUsedWhereItIsSwitchedOff) {
+  EXPECT_TRUE(run(makeSignature("attention", DType::BF16), /*usesCudnn=*/false).byOwnKernels);
+  EXPECT_TRUE(run(makeSignature("attention_grad", DType::BF16), /*usesCudnn=*/false).byOwnKernels);
+}
+
+TEST_F(CudnnAttention, OwnKernelsTakeOperandsThatAreNotAligned) {
+  for (const char *kernel : {"attention", "attention_grad"}) {
+    EXPECT_FALSE(run(makeSignature(kernel, DType::BF16), true, 16).byOwnKernels);
+    EXPECT_TRUE(run(makeSignature(kernel, DType::BF16), true, 8).byOwnKernels);
+  }
+}
+
+TEST_F(CudnnAttention, ResultsAreNearThoseOfOwnKernels) {
+  for (const char *kernel : {"attention", "attention_grad"}) {
+    KernelSignature signature = makeSignature(kernel, DType::BF16);
+    std::vector<float> cudnn = values(signature, run(signature)),
+                       own = values(signature, run(signature, /*usesCudnn=*/false));
+    ASSERT_EQ(cudnn.size(), own.size());
+    float largest = 0, difference = 0;
+    for (size_t i = 0; i < own.size(); ++i) {
+      ASSERT_TRUE(std::isfinite(cudnn[i]));
+      largest = std::max(largest, std::abs(own[i]));
+      difference = std::max(difference, std::abs(own[i] - cudnn[i]));
+    }
+    EXPECT_GT(largest, 0.1f);
+    EXPECT_LE(difference, largest * 0x1p-6f) << kernel;
+  }
+}
+
+TEST_F(CudnnAttention, EachQueueHasAHandle) {
+  KernelSignature signature = makeSignature("attention_grad", DType::BF16);
+  Result once = run(signature), twice = run(signature, true, 0, 2);
+  EXPECT_FALSE(twice.byOwnKernels);
+  EXPECT_EQ(once.outputs, twice.outputs);
+}
+
+TEST_F(CudnnAttention, FindsCudnn) {
+  EXPECT_OK(findCudnn());
+  EXPECT_TRUE(testing::contains(*findCudnn(), "cuDNN 9."));
+}
+
+} // namespace
+
+} // namespace dtc::runtime
