@@ -333,4 +333,24 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   });
 }
 
+// Of convolutions: cudnn-frontend refers to them, and attention does not call them.
+
+static cudnnStatus_t refuse(const char *function) {
+  return run(function, [] {
+    throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED, "the stand-in does not have convolutions"};
+  });
+}
+
+cudnnStatus_t cudnnCreateFilterDescriptor(void **) { return refuse("cudnnCreateFilterDescriptor"); }
+cudnnStatus_t cudnnSetFilterNdDescriptor(void *, cudnnDataType_t, int, int, const int *) {
+  return refuse("cudnnSetFilterNdDescriptor");
+}
+cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t, void *, int, const void *, void *, int,
+                                        const void *, void *) {
+  return refuse("cudnnReorderFilterAndBias");
+}
+cudnnStatus_t cudnnDestroyFilterDescriptor(void *) {
+  return refuse("cudnnDestroyFilterDescriptor");
+}
+
 } // extern "C"

@@ -272,12 +272,15 @@ void Builder::check(const CudnnOperation &operation) const {
   bool sameRank = true;
   for (size_t input : operation.inputs) {
     all = graph.tensors[input].describe() + ", " + all;
-    sameRank &= graph.tensors[input].dims.size() == to.size();
+    sameRank &= graph.tensors[input].isByValue || graph.tensors[input].dims.size() == to.size();
   }
+  // A number goes with every shape, of whatever rank it is.
   auto fits = [&](size_t input, auto matches) {
-    const CudnnDims &from = graph.tensors[operation.inputs[input]].dims;
+    const CudnnTensor &tensor = graph.tensors[operation.inputs[input]];
+    if (tensor.isByValue)
+      return operation.kind == CudnnOperation::Kind::Pointwise;
     for (size_t axis = 0; axis < to.size(); ++axis)
-      if (!matches(from[axis], to[axis], axis))
+      if (!matches(tensor.dims[axis], to[axis], axis))
         return false;
     return true;
   };

@@ -155,7 +155,8 @@ private:
 
   const CudnnDims &dims(size_t tensor) const { return graph.tensors[tensor].dims; }
   Offsets packed(const CudnnDims &over, size_t tensor) const {
-    return offsetsOver(over, dims(tensor), packedStrides(dims(tensor)));
+    CudnnDims from = graph.tensors[tensor].isByValue ? CudnnDims(over.size(), 1) : dims(tensor);
+    return offsetsOver(over, from, packedStrides(from));
   }
   Offsets inMemory(const CudnnTensor &tensor) const {
     return offsetsOver(tensor.dims, tensor.dims, tensor.strides);
