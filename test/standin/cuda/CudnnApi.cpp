@@ -78,8 +78,7 @@ CudnnAttribute readAttribute(cudnnBackendAttributeType_t type, int64_t count, co
     return value;
   }
   for (int64_t i = 0; i < count; ++i) {
-    auto part =
-        Registry::get().find(static_cast<const cudnnBackendDescriptor_t *>(from)[i]);
+    auto part = Registry::get().find(static_cast<const cudnnBackendDescriptor_t *>(from)[i]);
     if (!part->isFinalized)
       throw CudnnError{CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                        fmt::format("a {} is used before it is finalized", nameOf(part->type))};
@@ -135,10 +134,9 @@ CudnnAttribute findAttribute(const CudnnDescriptor &descriptor, cudnnBackendAttr
   case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
     auto engine = std::make_shared<CudnnDescriptor>();
     engine->type = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
-    engine->attributes = {
-        {CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
-         descriptor.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)},
-        {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number(CUDNN_TYPE_INT64, int64_t(0))}};
+    engine->attributes = {{CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+                           descriptor.attributes.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH)},
+                          {CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number(CUDNN_TYPE_INT64, int64_t(0))}};
     engine->isFinalized = true;
     auto config = std::make_shared<CudnnDescriptor>();
     config->type = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
@@ -183,9 +181,9 @@ void copyAttribute(const CudnnAttribute &value, int64_t room, void *to) {
     auto target = Registry::get().find(static_cast<cudnnBackendDescriptor_t *>(to)[i]);
     const CudnnDescriptor &source = *value.descriptors[static_cast<size_t>(i)];
     if (target->type != source.type)
-      throw CudnnError{CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-                       fmt::format("a {} is to be copied to a {}", nameOf(source.type),
-                                   nameOf(target->type))};
+      throw CudnnError{
+          CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+          fmt::format("a {} is to be copied to a {}", nameOf(source.type), nameOf(target->type))};
     *target = source;
   }
 }
@@ -327,10 +325,29 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                                   cudnnBackendDescriptor_t pack) {
   return run("cudnnBackendExecute", [&] {
     CudnnWork work = prepare(*Registry::get().find(plan), *Registry::get().find(pack));
-    callDevice("cudnnBackendExecute", [&](Engine &engine, Lock &) {
-      return enqueue(engine, *handle, std::move(work));
-    });
+    callDevice("cudnnBackendExecute",
+               [&](Engine &engine, Lock &) { return enqueue(engine, *handle, std::move(work)); });
   });
+}
+
+// Of convolutions: cudnn-frontend refers to them, and attention does not call them.
+
+static cudnnStatus_t refuse(const char *function) {
+  return run(function, [] {
+    throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED, "the stand-in does not have convolutions"};
+  });
+}
+
+cudnnStatus_t cudnnCreateFilterDescriptor(void **) { return refuse("cudnnCreateFilterDescriptor"); }
+cudnnStatus_t cudnnSetFilterNdDescriptor(void *, cudnnDataType_t, int, int, const int *) {
+  return refuse("cudnnSetFilterNdDescriptor");
+}
+cudnnStatus_t cudnnReorderFilterAndBias(cudnnHandle_t, void *, int, const void *, void *, int,
+                                        const void *, void *) {
+  return refuse("cudnnReorderFilterAndBias");
+}
+cudnnStatus_t cudnnDestroyFilterDescriptor(void *) {
+  return refuse("cudnnDestroyFilterDescriptor");
 }
 
 } // extern "C"

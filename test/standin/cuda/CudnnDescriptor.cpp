@@ -30,8 +30,8 @@ struct Rule {
 #define RULE(descriptor, attribute, type, ...)                                                     \
   Rule {                                                                                           \
     CUDNN_BACKEND_##descriptor##_DESCRIPTOR, "CUDNN_BACKEND_" #descriptor "_DESCRIPTOR",           \
-        CUDNN_ATTR_##attribute, "CUDNN_ATTR_" #attribute, CUDNN_TYPE_##type __VA_OPT__(, )         \
-                                                              __VA_ARGS__                          \
+        CUDNN_ATTR_##attribute, "CUDNN_ATTR_" #attribute,                                          \
+        CUDNN_TYPE_##type __VA_OPT__(, ) __VA_ARGS__                                               \
   }
 
 /// What is not here, the stand-in does not have. Source: NVIDIA, "cuDNN Backend API", version 9.
@@ -154,8 +154,8 @@ void setAttribute(CudnnDescriptor &descriptor, cudnnBackendAttributeName_t name,
                                  static_cast<int>(name), nameOf(descriptor.type))};
   if (descriptor.isFinalized)
     throw CudnnError{CUDNN_STATUS_BAD_PARAM,
-                     fmt::format("{} is set in a {} that is finalized already",
-                                 rule->attributeName, rule->descriptorName)};
+                     fmt::format("{} is set in a {} that is finalized already", rule->attributeName,
+                                 rule->descriptorName)};
   if (value.type != rule->type)
     throw CudnnError{CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE,
                      fmt::format("{} is set with the type {}, expected {}", rule->attributeName,

@@ -63,21 +63,19 @@ cudaError_t checkMemory(Engine &engine, const CudnnWork &work, int device) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     const std::byte *data = work.bindings[i].data;
     if (tensors[i].isInMemory() && !isIn(engine, device, data, tensors[i].bytes()))
-      return violation(engine,
-                       fmt::format("cudnnBackendExecute: {} is {} bytes from {}; expected memory "
-                                   "of device {}",
-                                   tensors[i].describe(), tensors[i].bytes(),
-                                   engine.memory.describe(data).value_or("what is not CUDA's"),
-                                   device));
+      return violation(
+          engine, fmt::format("cudnnBackendExecute: {} is {} bytes from {}; expected memory "
+                              "of device {}",
+                              tensors[i].describe(), tensors[i].bytes(),
+                              engine.memory.describe(data).value_or("what is not CUDA's"), device));
   }
   if (!isIn(engine, device, work.workspace, kCudnnWorkspaceBytes))
-    return violation(engine,
-                     fmt::format("cudnnBackendExecute: the workspace is {} bytes from {}; expected "
-                                 "memory of device {}",
-                                 kCudnnWorkspaceBytes,
-                                 engine.memory.describe(work.workspace)
-                                     .value_or("what is not CUDA's"),
-                                 device));
+    return violation(
+        engine,
+        fmt::format("cudnnBackendExecute: the workspace is {} bytes from {}; expected "
+                    "memory of device {}",
+                    kCudnnWorkspaceBytes,
+                    engine.memory.describe(work.workspace).value_or("what is not CUDA's"), device));
   CudnnTensor workspace{0, CUDNN_DATA_BOOLEAN, {int64_t(kCudnnWorkspaceBytes)}, {1}};
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i].isInMemory())
@@ -125,8 +123,7 @@ void checkPack(const CudnnDescriptor &pack) {
 
 CudnnWork prepare(const CudnnDescriptor &plan, const CudnnDescriptor &pack) {
   if (plan.type != CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR ||
-      pack.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || !plan.isFinalized ||
-      !pack.isFinalized)
+      pack.type != CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR || !plan.isFinalized || !pack.isFinalized)
     throw CudnnError{CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED,
                      fmt::format("a {} is executed with a {}, expected a plan and a variant pack, "
                                  "finalized",
@@ -171,18 +168,17 @@ cudaError_t enqueue(Engine &engine, const cudnnContext &handle, CudnnWork work) 
   auto describe = [operations = work.graph->operations.size(), number = stream->number] {
     return fmt::format("cudnnBackendExecute of {} operations on stream {}", operations, number);
   };
-  engine.enqueue(stream,
-                 {Operation::Kind::Work, describe,
-                  [work = std::move(work),
-                   counts = engine.settings.countsAlone]() -> std::optional<Failure> {
-                    if (counts)
-                      return std::nullopt;
-                    std::memset(work.workspace, 0xFF, kCudnnWorkspaceBytes);
-                    interpret(*work.graph, work.bindings);
-                    std::memset(work.workspace, 0xFF, kCudnnWorkspaceBytes);
-                    return std::nullopt;
-                  },
-                  nullptr});
+  engine.enqueue(stream, {Operation::Kind::Work, describe,
+                          [work = std::move(work),
+                           counts = engine.settings.countsAlone]() -> std::optional<Failure> {
+                            if (counts)
+                              return std::nullopt;
+                            std::memset(work.workspace, 0xFF, kCudnnWorkspaceBytes);
+                            interpret(*work.graph, work.bindings);
+                            std::memset(work.workspace, 0xFF, kCudnnWorkspaceBytes);
+                            return std::nullopt;
+                          },
+                          nullptr});
   engine.countLaunch(reinterpret_cast<const void *>(&cudnnBackendExecute));
   return cudaSuccess;
 }

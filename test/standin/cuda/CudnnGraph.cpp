@@ -71,9 +71,9 @@ public:
     case CUDNN_BACKEND_OPERATION_SDPA_FWD_DESCRIPTOR:
       return addAttention(operation);
     default:
-      throw CudnnError{CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
-                       fmt::format("an operation graph has a {} among its operations",
-                                   nameOf(operation.type))};
+      throw CudnnError{
+          CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+          fmt::format("an operation graph has a {} among its operations", nameOf(operation.type))};
     }
   }
 
@@ -187,9 +187,8 @@ private:
                                      "alone",
                                      given)};
     std::vector<size_t> inputs;
-    for (auto input :
-         {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
-          CUDNN_ATTR_OPERATION_POINTWISE_TDESC})
+    for (auto input : {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+                       CUDNN_ATTR_OPERATION_POINTWISE_TDESC})
       if (operation.has(input))
         inputs.push_back(tensor(operation, input));
     if (inputs.size() != *count)
@@ -213,8 +212,7 @@ private:
   }
 
   static CudnnOperation reduce(cudnnReduceTensorOp_t reduction, size_t from, size_t to) {
-    return {CudnnOperation::Kind::Reduction, {from},   to, CUDNN_POINTWISE_IDENTITY, -1,
-            reduction};
+    return {CudnnOperation::Kind::Reduction, {from}, to, CUDNN_POINTWISE_IDENTITY, -1, reduction};
   }
 
   /// The result of a pointwise operation on tensors of which the first has all elements.
@@ -249,8 +247,7 @@ private:
                        {scores, tensor(operation, CUDNN_ATTR_OPERATION_SDPA_FWD_SCALEDESC)});
     size_t largest = between(rowDims), sum = between(rowDims);
     add(reduce(CUDNN_REDUCE_TENSOR_MAX, scores, largest));
-    size_t powers =
-        compute(CUDNN_POINTWISE_EXP, {compute(CUDNN_POINTWISE_SUB, {scores, largest})});
+    size_t powers = compute(CUDNN_POINTWISE_EXP, {compute(CUDNN_POINTWISE_SUB, {scores, largest})});
     add(reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sum));
     if (operation.has(CUDNN_ATTR_OPERATION_SDPA_FWD_STATSDESC))
       add({CudnnOperation::Kind::Pointwise,
@@ -272,12 +269,15 @@ void Builder::check(const CudnnOperation &operation) const {
   bool sameRank = true;
   for (size_t input : operation.inputs) {
     all = graph.tensors[input].describe() + ", " + all;
-    sameRank &= graph.tensors[input].dims.size() == to.size();
+    sameRank &= graph.tensors[input].isByValue || graph.tensors[input].dims.size() == to.size();
   }
+  // A number goes with every shape, of whatever rank it is.
   auto fits = [&](size_t input, auto matches) {
-    const CudnnDims &from = graph.tensors[operation.inputs[input]].dims;
+    const CudnnTensor &tensor = graph.tensors[operation.inputs[input]];
+    if (tensor.isByValue)
+      return operation.kind == CudnnOperation::Kind::Pointwise;
     for (size_t axis = 0; axis < to.size(); ++axis)
-      if (!matches(from[axis], to[axis], axis))
+      if (!matches(tensor.dims[axis], to[axis], axis))
         return false;
     return true;
   };

@@ -155,7 +155,8 @@ private:
 
   const CudnnDims &dims(size_t tensor) const { return graph.tensors[tensor].dims; }
   Offsets packed(const CudnnDims &over, size_t tensor) const {
-    return offsetsOver(over, dims(tensor), packedStrides(dims(tensor)));
+    CudnnDims from = graph.tensors[tensor].isByValue ? CudnnDims(over.size(), 1) : dims(tensor);
+    return offsetsOver(over, from, packedStrides(from));
   }
   Offsets inMemory(const CudnnTensor &tensor) const {
     return offsetsOver(tensor.dims, tensor.dims, tensor.strides);
@@ -245,12 +246,10 @@ private:
     const CudnnTensor &source = graph.tensors[operation.inputs[0]];
     const CudnnTensor &target = graph.tensors[operation.output];
     Values memory(source.bytes() / bytesOf(source.type), std::numeric_limits<float>::quiet_NaN());
-    forEach(source.dims, {inMemory(source)}, [&](size_t i, const auto &at) {
-      memory[at[0]] = values[operation.inputs[0]][i];
-    });
-    forEach(target.dims, {inMemory(target)}, [&](size_t i, const auto &at) {
-      values[operation.output][i] = memory[at[0]];
-    });
+    forEach(source.dims, {inMemory(source)},
+            [&](size_t i, const auto &at) { memory[at[0]] = values[operation.inputs[0]][i]; });
+    forEach(target.dims, {inMemory(target)},
+            [&](size_t i, const auto &at) { values[operation.output][i] = memory[at[0]]; });
   }
 
   void multiply(const CudnnOperation &operation) {

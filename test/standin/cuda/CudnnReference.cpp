@@ -66,8 +66,8 @@ void attendBackward(const AttentionProblem &p, AttentionValues &x) {
   forEachPair(p, [&](int64_t row, int64_t query, int64_t key) {
     double share = std::exp(score(p, x, query, key) - x.logSums[row]);
     addScaled(p, x.dV, key, share, x.dOut, query);
-    double slope = p.scale * share *
-                   (dot(p, x.dOut, query, x.v, key) - dot(p, x.dOut, query, x.out, query));
+    double slope =
+        p.scale * share * (dot(p, x.dOut, query, x.v, key) - dot(p, x.dOut, query, x.out, query));
     addScaled(p, x.dQ, query, slope, x.k, key);
     addScaled(p, x.dK, key, slope, x.q, query);
   });

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A library with the functions of the CUDA runtime and of cuBLASLt that dtc uses, for tests on
-// machines without a GPU. It executes kernels on the CPU and is stricter than a GPU:
+// A library with the functions of the CUDA runtime, of cuBLASLt, of cuDNN and of NCCL that dtc
+// uses, for tests on machines without a GPU. It executes kernels on the CPU and is stricter than a
+// GPU:
 //
 //   - Enqueued work is executed when the host waits or asks for it, in an order that streams and
 //     events allow and a seed draws, much of it as late as possible. A missing event, or a missing

@@ -99,8 +99,8 @@ struct cudaUUID_t {
   char bytes[16];
 };
 
-/// CUDA's structure, whose layout sources have that are compiled with CUDA's own headers: the fields
-/// that dtc reads have their names, and the others their size.
+/// CUDA's structure, whose layout sources have that are compiled with CUDA's own headers: the
+/// fields that dtc reads have their names, and the others their size.
 struct cudaDeviceProp {
   char name[256];
   cudaUUID_t uuid;
