@@ -336,7 +336,7 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   }
   std::cout << accepted << " of " << count << " changed plans were accepted, " << count - accepted
             << " refused; the execution of " << differing << " differs, of " << refusedInVain
-            << " that were refused it does not" << std::endl;
+            << " that were refused it does not\n";
   EXPECT_GT(accepted, 0u);
   EXPECT_GE(2 * differing, count) << "too few of the changes matter";
 }

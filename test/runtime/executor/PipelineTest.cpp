@@ -28,11 +28,11 @@ using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> plan,
-                                            SessionOptions options = {},
+                                            const SessionOptions &options = {},
                                             std::shared_ptr<const Backend> backend = nullptr) {
   if (!backend)
     backend = createFakeBackend();
-  auto session = Session::create(std::move(plan), std::move(backend), std::move(options));
+  auto session = Session::create(std::move(plan), std::move(backend), options);
   EXPECT_OK(session);
   return std::move(*session);
 }

@@ -52,7 +52,7 @@ std::unique_ptr<Session> open(std::shared_ptr<const plan::Plan> plan,
                               std::shared_ptr<const Backend> backend, SessionOptions options = {}) {
   options.stepsInFlight = 2;
   options.openFabric = asyncFabric();
-  auto session = Session::create(std::move(plan), std::move(backend), std::move(options));
+  auto session = Session::create(std::move(plan), std::move(backend), options);
   EXPECT_OK(session);
   return std::move(*session);
 }
