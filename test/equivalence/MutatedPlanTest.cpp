@@ -68,7 +68,7 @@ using Results = std::map<std::string, std::vector<std::byte>>;
 
 /// Runs two steps without verifying the plan; nothing if the run fails or hangs: if no device comes
 /// to another instruction for so many seconds.
-std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t batches,
+std::optional<Results> execute(const std::shared_ptr<const plan::Plan> &plan, int64_t batches,
                                double stallTimeout = 60) {
   std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
   auto prepared = runtime::PreparedPlan::create(plan, *backend, 1);
