@@ -103,7 +103,7 @@ TEST(Pipeline, TrainsAsOneDeviceWould) {
 }
 
 TEST(Pipeline, ManyStagesAndMicrobatches) {
-  for (ChainStrategy strategy :
+  for (const ChainStrategy &strategy :
        {ChainStrategy{2, 1, 1, ""}, {2, 2, 5, ""}, {3, 1, 2, ""}, {3, 2, 8, ""}, {8, 2, 20, ""}}) {
     auto session = makeSession(chainPlan(strategy));
     for (int step = 1; step <= 20; ++step) {

@@ -56,7 +56,7 @@ private:
 
 /// What step() says of a plan that the verifier need not accept.
 MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, const SessionOptions &options,
-                  std::shared_ptr<const Backend> backend = createFakeBackend()) {
+                  const std::shared_ptr<const Backend> &backend = createFakeBackend()) {
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);
   EXPECT_OK(prepared);
   auto session = Session::create(std::move(*prepared), backend, options);
