@@ -36,6 +36,7 @@ static std::vector<std::string> scheduleWords() {
 }
 
 /// Options of which a search or a strategy knows.
+// NOLINTNEXTLINE(readability-function-size): a table
 static void addStrategyOptions(std::vector<Option> &options) {
   using O = CompileOptions;
   options.push_back({.name = "mesh",

@@ -170,10 +170,14 @@ static void subtract(SectionCost &part, const SectionCost &layer) {
        {&SectionCost::forward, &SectionCost::backward, &SectionCost::once, &SectionCost::keptBytes,
         &SectionCost::parameterBytes, &SectionCost::stateBytes, &SectionCost::gradientBytes})
     part.*field = std::max(0.0, part.*field - layer.*field);
-  for (const auto &[kind, count] : layer.parameters)
-    if (auto it = part.parameters.find(kind);
-        it != part.parameters.end() && (it->second -= count) <= 0)
+  for (const auto &[kind, count] : layer.parameters) {
+    auto it = part.parameters.find(kind);
+    if (it == part.parameters.end())
+      continue;
+    it->second -= count;
+    if (it->second <= 0)
       part.parameters.erase(it);
+  }
 }
 
 /// Returns the first error of some work instead of showing what is said.

@@ -125,14 +125,6 @@ private:
   /// them.
   std::vector<std::string> axisMapFor(const ParallelStrategy &example);
   void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
-  void simulateBest(PlannerResult &choice,
-                    llvm::function_ref<void(const PlannerProgress &)> report);
-  /// What of a strategy finishCompile() takes.
-  struct Compiled {
-    std::unique_ptr<CandidateSearch> search;
-    std::optional<Candidate> candidate;
-  };
-  bool simulate(EstimatedStrategy &entry, Compiled &compiled);
 
   mlir::ModuleOp model;
   std::string name;
@@ -141,7 +133,7 @@ private:
   CostProbe probe;
   StepEstimator estimator;
   std::vector<AxisDecision> decisions;
-  std::optional<FailedStrategy> failedFirst; ///< of those that are looked at now
+  std::optional<FailedStrategy> failedFirst; ///< of those that were probed
   bool splitsByDefault = false;              ///< tp splits something without any of these
 };
 

@@ -16,6 +16,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <utility>
 
 using namespace mlir;
 using namespace dtc;
@@ -141,7 +142,7 @@ private:
   /// The size of an axis that is fixed, or those that are tried.
   std::vector<int64_t> choose(const char *axis, std::vector<int64_t> sizes) const {
     auto it = options.axes.find(axis);
-    return it == options.axes.end() ? sizes : std::vector<int64_t>{it->second};
+    return it == options.axes.end() ? std::move(sizes) : std::vector<int64_t>{it->second};
   }
 
   /// Between nodes tensor parallelism would send each layer's activations through the network.

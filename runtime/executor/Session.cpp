@@ -46,7 +46,7 @@ static Expected<std::shared_ptr<Fabric>> openFabric(const SessionOptions &option
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
-                                                   SessionOptions options) {
+                                                   const SessionOptions &options) {
   if (MaybeError error = findPlanError(*plan, /*repeatsLoop=*/options.batches > 1))
     return *error;
   if (options.batches > 1 && !trains(*plan))
@@ -66,16 +66,16 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
       /*fuses=*/options.injections.empty());
   if (!prepared)
     return prepared.error();
-  return create(std::move(*prepared), std::move(backend), std::move(*fabric), std::move(options));
+  return create(std::move(*prepared), std::move(backend), std::move(*fabric), options);
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,
                                                    std::shared_ptr<const Backend> backend,
-                                                   SessionOptions options) {
+                                                   const SessionOptions &options) {
   Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, prepared->mesh);
   if (!fabric)
     return fabric.error();
-  return create(std::move(prepared), std::move(backend), std::move(*fabric), std::move(options));
+  return create(std::move(prepared), std::move(backend), std::move(*fabric), options);
 }
 
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const PreparedPlan> prepared,

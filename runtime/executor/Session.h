@@ -135,11 +135,11 @@ public:
   /// start as zeros.
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
-                                                   SessionOptions options = {});
+                                                   const SessionOptions &options = {});
   /// Runs a plan that the caller has checked, and prepared for options.threadsPerDevice.
   static Expected<std::unique_ptr<Session>> create(std::shared_ptr<const PreparedPlan> prepared,
                                                    std::shared_ptr<const Backend> backend,
-                                                   SessionOptions options = {});
+                                                   const SessionOptions &options = {});
   ~Session();
 
   /// Gives every state the initial value that the plan names; see InitialValues.h. Master weights

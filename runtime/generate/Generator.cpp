@@ -112,7 +112,7 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
               all.as<int32_t>() + static_cast<int64_t>(i) * places);
     last.as<int32_t>()[i] = static_cast<int32_t>(sequences[i].tokens.size()) - 1;
   }
-  if (MaybeError error = step(prefill, std::move(all), std::move(last)))
+  if (MaybeError error = step(prefill, all, last))
     return error;
   if (MaybeError error = sample(prefill, sequences, options))
     return error;
@@ -134,7 +134,7 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
       positions.as<int32_t>()[i] = static_cast<int32_t>(
           std::min(static_cast<int64_t>(sequences[i].tokens.size()) - 1, places - 1));
     }
-    if (MaybeError error = step(decode, std::move(tokens), std::move(positions)))
+    if (MaybeError error = step(decode, tokens, positions))
       return error;
     if (MaybeError error = sample(decode, sequences, options))
       return error;

@@ -17,6 +17,7 @@
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/Expect.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 using namespace dtc;
@@ -94,7 +95,7 @@ TEST(AnyToAny, RandomPairsOfStrategies) {
                                    pair.model.isDouble ? ", f64" : "", pair.from, pair.to);
     SCOPED_TRACE(text);
     if (alone)
-      std::cout << text << std::endl;
+      std::cout << text << '\n' << std::flush;
     expectSameTraining(pair);
   });
 }

@@ -311,7 +311,7 @@ TEST(DeviceLaunches, OfALayerOfGpt2AreFew) {
     std::map<std::string, uint64_t> two = launchesOfStep(2, fuses),
                                     three = launchesOfStep(3, fuses);
     std::string list;
-    for (auto [kernel, count] : three)
+    for (const auto &[kernel, count] : three)
       if (uint64_t more = count - two[kernel]) {
         perLayer[fuses] += more;
         list += std::to_string(more) + " " + kernel + "\n";

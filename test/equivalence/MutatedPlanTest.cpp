@@ -68,7 +68,7 @@ using Results = std::map<std::string, std::vector<std::byte>>;
 
 /// Runs two steps without verifying the plan; nothing if the run fails or hangs: if no device comes
 /// to another instruction for so many seconds.
-std::optional<Results> execute(std::shared_ptr<const plan::Plan> plan, int64_t batches,
+std::optional<Results> execute(const std::shared_ptr<const plan::Plan> &plan, int64_t batches,
                                double stallTimeout = 60) {
   std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();
   auto prepared = runtime::PreparedPlan::create(plan, *backend, 1);
@@ -336,7 +336,7 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   }
   std::cout << accepted << " of " << count << " changed plans were accepted, " << count - accepted
             << " refused; the execution of " << differing << " differs, of " << refusedInVain
-            << " that were refused it does not" << std::endl;
+            << " that were refused it does not\n";
   EXPECT_GT(accepted, 0u);
   EXPECT_GE(2 * differing, count) << "too few of the changes matter";
 }

@@ -154,7 +154,7 @@ TEST(ScheduleEquivalence, OfAllSchedules) {
   std::mt19937_64 random(randomSeed());
   size_t count = std::min<size_t>(randomCases(40), cases.size());
   std::shuffle(cases.begin(), cases.end(), random);
-  std::cout << count << " of " << cases.size() << " strategies" << std::endl;
+  std::cout << count << " of " << cases.size() << " strategies\n";
   for (const Case &example : llvm::ArrayRef(cases).take_front(count)) {
     SCOPED_TRACE(std::string(example.model->name) + " " + example.strategy + ", " +
                  std::to_string(example.batches) + " batches");

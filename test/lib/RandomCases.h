@@ -45,8 +45,7 @@ inline std::optional<uint64_t> numberFrom(const char *variable, uint64_t least,
   uint64_t number = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    std::cerr << "error: " << variable << " is \"" << text << "\", expected " << expected
-              << std::endl;
+    std::cerr << "error: " << variable << " is \"" << text << "\", expected " << expected << '\n';
     std::exit(1);
   }
   return number;
@@ -82,7 +81,7 @@ inline uint64_t randomCases(uint64_t usual) {
 inline uint64_t randomSeed() {
   uint64_t seed =
       detail::asksForNewSeeds() ? std::random_device()() : detail::givenSeed().value_or(1);
-  std::cout << "DTC_RANDOM_SEED=" << seed << std::endl;
+  std::cout << "DTC_RANDOM_SEED=" << seed << '\n' << std::flush;
   return seed;
 }
 
@@ -93,7 +92,7 @@ template <typename Function> uint64_t forEachRandomCase(uint64_t usual, Function
   uint64_t count = randomCases(usual), first = 1, done = 0;
   if (detail::asksForNewSeeds()) {
     first = std::random_device()();
-    std::cout << "DTC_RANDOM_SEED=" << first << " is the first of " << count << std::endl;
+    std::cout << "DTC_RANDOM_SEED=" << first << " is the first of " << count << '\n' << std::flush;
   } else if (std::optional<uint64_t> seed = detail::givenSeed()) {
     detail::runCase(function, *seed, /*alone=*/true);
     return 0;

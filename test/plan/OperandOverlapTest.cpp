@@ -82,7 +82,7 @@ TEST(OperandOverlap, AgreesWithTheComparisonOfAllPairs) {
     ASSERT_EQ(!error, isAllowed(buffers.context, call)) << "call " << c << ": " << messageOf(error);
     allowed += !error;
   }
-  std::cout << allowed << " of " << count << " were allowed" << std::endl;
+  std::cout << allowed << " of " << count << " were allowed\n";
   EXPECT_GT(allowed, 0u);
   EXPECT_LT(allowed, count);
 }

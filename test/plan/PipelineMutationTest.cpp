@@ -94,7 +94,7 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
     EXPECT_EQ(sends, facts->messages) << "plan " << i;
     EXPECT_EQ(receives, facts->messages) << "plan " << i;
   }
-  std::cout << accepted << " of " << count << " were accepted" << std::endl;
+  std::cout << accepted << " of " << count << " were accepted\n";
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }

@@ -134,7 +134,7 @@ void fuzz(const plan::Plan &plan) {
       return;
   }
   // Some changes do no harm (a letter of a name), and most do.
-  std::cout << accepted << " of " << count << " were accepted" << std::endl;
+  std::cout << accepted << " of " << count << " were accepted\n";
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
   // All of that needs little memory, whatever numbers the plans have. (A sanitizer keeps what was

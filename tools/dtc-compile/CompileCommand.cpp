@@ -37,6 +37,7 @@
 #include "llvm/Support/Process.h"
 
 #include <chrono>
+#include <fmt/format.h>
 
 using namespace dtc;
 

@@ -67,9 +67,12 @@ void ErrorRelay::loop() {
     ssize_t count = read(files[0], bytes, sizeof(bytes));
     if (count <= 0)
       return;
-    for (ssize_t done = 0, more = 0; done < count; done += more)
-      if ((more = write(STDERR_FILENO, bytes + done, static_cast<size_t>(count - done))) < 0)
+    for (ssize_t done = 0; done < count;) {
+      ssize_t more = write(STDERR_FILENO, bytes + done, static_cast<size_t>(count - done));
+      if (more < 0)
         break;
+      done += more;
+    }
     for (char byte : std::string_view(bytes, static_cast<size_t>(count))) {
       if (byte == '\n')
         line.clear();

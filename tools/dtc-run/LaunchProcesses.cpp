@@ -117,7 +117,7 @@ environmentWith(const std::map<std::string, std::string> &variables) {
       environment.emplace_back(text);
   }
   for (const auto &[name, value] : variables)
-    environment.push_back(name + "=" + value);
+    environment.push_back(fmt::format("{}={}", name, value));
   return environment;
 }
 

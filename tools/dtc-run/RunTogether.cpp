@@ -375,7 +375,7 @@ int RunCommand::runTogether() {
     status = interruptedStatus();
     if (auto all = processes.all(std::to_string(status)))
       for (const std::string &other : *all)
-        status = std::max(status, std::atoi(other.c_str()));
+        status = std::max(status, static_cast<int>(std::strtol(other.c_str(), nullptr, 10)));
   }
   std::fclose(nowhere);
   std::fflush(stdout);

@@ -169,7 +169,8 @@ MaybeError Matmul::describeOperation(cublasLtMatmulDesc_t &description,
                                isDouble ? CUDA_R_64F : CUDA_R_32F);
   auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
     if (status == CUBLAS_STATUS_SUCCESS)
-      status = library.matmulDescSetAttribute(description, attribute, &value, sizeof(value));
+      status = library.matmulDescSetAttribute(description, attribute,
+                                              static_cast<const void *>(&value), sizeof(value));
   };
   set(CUBLASLT_MATMUL_DESC_TRANSA, operationA);
   set(CUBLASLT_MATMUL_DESC_TRANSB, operationB);

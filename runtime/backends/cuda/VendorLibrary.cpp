@@ -97,7 +97,8 @@ Expected<VendorLibrary> VendorLibrary::open(const std::string &library, const st
     std::error_code error;
     if (result.handle) {
       link_map *map = nullptr;
-      bool named = dlinfo(result.handle, RTLD_DI_LINKMAP, &map) == 0 && map && map->l_name;
+      bool named = dlinfo(result.handle, RTLD_DI_LINKMAP, static_cast<void *>(&map)) == 0 && map &&
+                   map->l_name;
       result.foundAt = named ? map->l_name : candidate;
       return result;
     }

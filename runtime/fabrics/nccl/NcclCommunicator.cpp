@@ -46,7 +46,7 @@ NcclCommunicator::layoutsOf(std::span<const CollectiveSpec> specs) {
     Expected<CollectiveLayout> layout = CollectiveLayout::create(spec);
     if (!layout)
       return layout.error().inContext(name(spec.kind));
-    known.push_back(std::move(*layout));
+    known.push_back(*layout);
   }
   return &known;
 }

@@ -36,16 +36,16 @@ struct Product : testing::Test {
             {&rule.results[0], &result, 512, 4, true, closed}};
   }
   FactorAgreement agree(const Layout &lhs, const Layout &rhs, const Layout &result,
-                        FactorAxes committed = FactorAxes(3)) {
+                        const FactorAxes &committed = FactorAxes(3)) {
     return agreeOnFactorAxes(mesh, rule, tensors(lhs, rhs, result), committed);
   }
-  double seconds(const Layout &lhs, const Layout &rhs, const Layout &result, FactorAxes axes,
+  double seconds(const Layout &lhs, const Layout &rhs, const Layout &result, const FactorAxes &axes,
                  double flops = 0) {
     ReshardCache planner(mesh);
     return factorAxesSeconds(mesh, planner, rule, tensors(lhs, rhs, result), axes, flops);
   }
   ConflictResolution settle(const Layout &lhs, const Layout &rhs, const Layout &result,
-                            FactorAxes committed = FactorAxes(3)) {
+                            const FactorAxes &committed = FactorAxes(3)) {
     ReshardCache planner(mesh);
     return resolveFactorAxes(mesh, planner, rule, tensors(lhs, rhs, result), committed, 1024);
   }

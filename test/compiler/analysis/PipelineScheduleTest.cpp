@@ -38,7 +38,7 @@ static PipelineRun run(llvm::StringRef name, const PipelineShape &shape,
 }
 
 /// All pipelines of 2 to 8 devices and 1 to 32 microbatches.
-static void forAllShapes(std::vector<int> chunks,
+static void forAllShapes(const std::vector<int> &chunks,
                          const std::function<void(const PipelineShape &)> &check) {
   for (int v : chunks)
     for (int p = 2; p <= 8; ++p)

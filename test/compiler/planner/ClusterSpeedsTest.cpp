@@ -66,10 +66,10 @@ TEST(ClusterSpeeds, WhatIsSaidStays) {
   large.mesh = {{"dp", 8}};
   useClusterSpeeds(cluster, large);
   EXPECT_TRUE(large.links.empty());
-  for (auto mesh : {std::vector<std::pair<std::string, int64_t>>{{"a", int64_t(1) << 32},
-                                                                 {"b", int64_t(1) << 32}},
-                    {{"dp", 2}, {"dp", 2}},
-                    {{"dp", 0}}}) {
+  for (const auto &mesh : {std::vector<std::pair<std::string, int64_t>>{{"a", int64_t(1) << 32},
+                                                                        {"b", int64_t(1) << 32}},
+                           {{"dp", 2}, {"dp", 2}},
+                           {{"dp", 0}}}) {
     CompileOptions wrong;
     wrong.mesh = mesh;
     useClusterSpeeds(cluster, wrong);

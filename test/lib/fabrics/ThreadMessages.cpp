@@ -300,7 +300,8 @@ OpenFabric processesFabric(int64_t processes, OpenMessages open, HostSharing sha
 }
 
 OpenFabric processesFabric(int64_t processes, OpenMessages open, OpenEnd openEnd) {
-  return [=](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
+  return [processes, open = std::move(open),
+          openEnd = std::move(openEnd)](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
     std::vector<std::future<Expected<std::shared_ptr<Fabric>>>> opened;
     for (auto &end : open(std::min(processes, mesh.numDevices())))
       opened.push_back(std::async(std::launch::async, openEnd, mesh, end));

@@ -58,7 +58,7 @@ static void fuzz(const plan::Plan &plan) {
     if (::testing::Test::HasFailure())
       return;
   }
-  std::cout << drawn << " of " << count << " were drawn" << std::endl;
+  std::cout << drawn << " of " << count << " were drawn\n";
   EXPECT_GT(drawn, 0u);
 }
 

@@ -28,11 +28,11 @@ using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> plan,
-                                            SessionOptions options = {},
+                                            const SessionOptions &options = {},
                                             std::shared_ptr<const Backend> backend = nullptr) {
   if (!backend)
     backend = createFakeBackend();
-  auto session = Session::create(std::move(plan), std::move(backend), std::move(options));
+  auto session = Session::create(std::move(plan), std::move(backend), options);
   EXPECT_OK(session);
   return std::move(*session);
 }
@@ -103,7 +103,7 @@ TEST(Pipeline, TrainsAsOneDeviceWould) {
 }
 
 TEST(Pipeline, ManyStagesAndMicrobatches) {
-  for (ChainStrategy strategy :
+  for (const ChainStrategy &strategy :
        {ChainStrategy{2, 1, 1, ""}, {2, 2, 5, ""}, {3, 1, 2, ""}, {3, 2, 8, ""}, {8, 2, 20, ""}}) {
     auto session = makeSession(chainPlan(strategy));
     for (int step = 1; step <= 20; ++step) {

@@ -64,7 +64,7 @@ void fuzz(const dtc::plan::Plan &plan, const std::shared_ptr<const Backend> &bac
     ran += readAndRun(bytes, backend);
   }
   // Some changes do no harm (a letter of a name), and most do.
-  std::cout << ran << " of " << count << " ran" << std::endl;
+  std::cout << ran << " of " << count << " ran\n";
   EXPECT_GT(ran, 0u);
   EXPECT_LT(ran, count);
 }

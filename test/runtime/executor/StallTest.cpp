@@ -55,11 +55,11 @@ private:
 };
 
 /// What step() says of a plan that the verifier need not accept.
-MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, SessionOptions options,
-                  std::shared_ptr<const Backend> backend = createFakeBackend()) {
+MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, const SessionOptions &options,
+                  const std::shared_ptr<const Backend> &backend = createFakeBackend()) {
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);
   EXPECT_OK(prepared);
-  auto session = Session::create(std::move(*prepared), backend, std::move(options));
+  auto session = Session::create(std::move(*prepared), backend, options);
   EXPECT_OK(session);
   MaybeError error = trainStep(**session, 0);
   EXPECT_EQ(messageOf(trainStep(**session, 0)), messageOf(error));

@@ -32,7 +32,10 @@ HostTensor tokensFrom(int32_t first) {
 }
 
 /// The sum of those tokens.
-float sumFrom(int32_t first) { return static_cast<float>(47 * 48 / 2 + 48 * first); }
+float sumFrom(int32_t first) {
+  int32_t sum = 47 * 48 / 2 + 48 * first;
+  return static_cast<float>(sum);
+}
 
 /// A plan of programs with a kernel each, none where it is empty.
 std::shared_ptr<plan::Plan> gatedPlan(const std::vector<std::string> &kernels) {
@@ -52,7 +55,7 @@ std::unique_ptr<Session> open(std::shared_ptr<const plan::Plan> plan,
                               std::shared_ptr<const Backend> backend, SessionOptions options = {}) {
   options.stepsInFlight = 2;
   options.openFabric = asyncFabric();
-  auto session = Session::create(std::move(plan), std::move(backend), std::move(options));
+  auto session = Session::create(std::move(plan), std::move(backend), options);
   EXPECT_OK(session);
   return std::move(*session);
 }

@@ -271,7 +271,7 @@ TEST(ClusterReader, NeverCrashes) {
     if (::testing::Test::HasFailure())
       return;
   }
-  std::cout << accepted << " of " << count << " were accepted" << std::endl;
+  std::cout << accepted << " of " << count << " were accepted\n";
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }

@@ -49,7 +49,7 @@ cublasStatus_t statusOf(cudaError_t error) {
 template <typename T> cublasStatus_t setField(T &field, const void *value, size_t bytes) {
   if (!value || bytes != sizeof(T))
     return CUBLAS_STATUS_INVALID_VALUE;
-  std::memcpy(&field, value, sizeof(T));
+  std::memcpy(static_cast<void *>(&field), value, sizeof(T));
   return CUBLAS_STATUS_SUCCESS;
 }
 

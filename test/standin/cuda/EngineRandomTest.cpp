@@ -144,7 +144,7 @@ TEST_F(EngineRandomTest, ProgramsAreWrongExactlyWithoutWhatTheyNeed) {
       ASSERT_TRUE(isNeeded || !differs) << "wait " << wait;
     }
   });
-  std::cout << found << " of " << needed << " waits that are needed are found" << std::endl;
+  std::cout << found << " of " << needed << " waits that are needed are found\n";
   EXPECT_GE(found, needed * 9 / 10);
 }
 

@@ -42,7 +42,7 @@ TEST_F(MemoryTest, IsAligned) {
 }
 
 TEST_F(MemoryTest, NoBytesAreNoError) {
-  void *data = &data;
+  void *data = static_cast<void *>(&data);
   EXPECT_CUDA(cudaMalloc(&data, 0));
   EXPECT_EQ(data, nullptr);
   EXPECT_CUDA(cudaFree(nullptr));

@@ -203,7 +203,10 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t *error)
   Engine &engine = Engine::get();
   Lock lock(engine.mutex);
   const std::shared_ptr<Member> &member = communicator->member;
-  if (member->polls > 0 && --member->polls == 0)
+  const bool waits = member->polls > 0;
+  if (waits)
+    --member->polls;
+  if (waits && member->polls == 0)
     for (const std::vector<NcclCall> &calls : std::exchange(member->pending, {}))
       enqueueCalls(engine, member, calls);
   *error = member->isReady() ? ncclResult_t(member->asyncError.load()) : ncclInProgress;

@@ -16,6 +16,7 @@
 
 #include "dialects/dtc/DtcOps.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -185,13 +186,13 @@ std::string moduleOf(const Case &c) {
   llvm::StringRef(c.parameters).split(types, ' ');
   for (auto [index, shape] : llvm::enumerate(types)) {
     std::string name = "p" + std::to_string(index);
-    text += "%" + name + ": " + tensorType(shape, "f64") + " {dtc.param = \"" + name + "\"}, ";
+    text += fmt::format("%{}: {} {{dtc.param = \"{}\"}}, ", name, tensorType(shape, "f64"), name);
   }
   types.clear();
   llvm::StringRef(c.inputs).split(types, ' ', -1, /*KeepEmpty=*/false);
   for (auto [index, shape] : llvm::enumerate(types)) {
     std::string name = "i" + std::to_string(index);
-    text += "%" + name + ": " + tensorType(shape, "i32") + " {dtc.input = \"" + name + "\"}, ";
+    text += fmt::format("%{}: {} {{dtc.input = \"{}\"}}, ", name, tensorType(shape, "i32"), name);
   }
   std::string type = tensorType(c.result, "f64"), letters;
   for (char letter = 'a'; *c.result && letter <= 'a' + char(llvm::StringRef(c.result).count('x'));

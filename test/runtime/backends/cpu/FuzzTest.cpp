@@ -28,6 +28,7 @@ TensorType i32(Shape shape) { return {DType::I32, std::move(shape)}; }
 TensorType boolean(Shape shape) { return {DType::Bool, std::move(shape)}; }
 
 /// A valid call of every kernel.
+// NOLINTNEXTLINE(readability-function-size): a table
 std::vector<KernelSignature> validCalls() {
   TensorType s = f32({}), a = f32({2, 3}), row = f32({3}), rows = f32({2});
   TensorType flag = boolean({});

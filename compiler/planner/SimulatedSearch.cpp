@@ -1,0 +1,279 @@
+//===- SimulatedSearch.cpp - Simulating the best of estimated strategies --===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/SimulatedSearch.h"
+
+#include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/CandidateSearch.h"
+#include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/PlannerReport.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <utility>
+
+using namespace mlir;
+using namespace dtc;
+
+/// How much faster than its estimate a strategy may turn out to be.
+static constexpr double kEstimateError = 0.1;
+/// How many more than the model allows are simulated as long as none fits.
+static constexpr int64_t kMoreSimulations = 6;
+/// How many more are simulated so that what is listed beside the choice is known, and how much
+/// slower than the choice an estimate must be to be listed as it is.
+static constexpr int64_t kListedSimulations = 6;
+static constexpr double kListedMargin = 1.1;
+/// How far the estimate of a strategy's memory may be off.
+static constexpr double kMemoryError = 0.05;
+/// By how much more these may be off as long as nothing of the work that may be done is.
+static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
+
+int64_t dtc::mostSimulations(ModuleOp model) {
+  int64_t ops = 0;
+  model.walk([&](Operation *) { ++ops; });
+  return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
+}
+
+/// How many times its estimate a strategy takes, before any of its kind was simulated: schedules
+/// that split weights' gradients off make more, smaller tasks and keep their operands in memory.
+static double priorError(const ParallelStrategy &strategy) {
+  auto rule = findScheduleRule(strategy.schedule);
+  return strategy.pp > 1 && rule && rule->splitsWeight ? 1.1 : 1;
+}
+
+/// What strategies have in common whose estimates err in the same way.
+static std::string kindOf(const ParallelStrategy &strategy) {
+  return fmt::format("{} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
+                     wordOf(strategy.recompute), strategy.sequenceParallel,
+                     strategy.microbatches > 1);
+}
+
+/// Whether all devices have as much memory: a plan has one limit.
+static bool hasOneMemory(const PlannerOptions &options, double memoryBytes) {
+  int64_t devices = usedDevices(*options.cluster, options.devices);
+  return llvm::all_of(findUsedNodes(*options.cluster, devices), [&](const UsedNodes &used) {
+    return usableBytes(*used.device) == memoryBytes;
+  });
+}
+
+/// Strategies that may be faster if they recompute only as much as their memory asks for: the
+/// chosen one, if it recomputes, and the one that is estimated to be the fastest of those that do
+/// not recompute and do not fit.
+static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<EstimatedStrategy> strategies,
+                                              std::optional<size_t> chosen, double best) {
+  std::vector<size_t> found;
+  if (chosen && strategies[*chosen].strategy.recompute != Recompute::None)
+    found.push_back(*chosen);
+  for (auto [index, entry] : llvm::enumerate(strategies))
+    if (!entry.fits && entry.strategy.recompute == Recompute::None && entry.seconds() < best) {
+      found.push_back(index);
+      break;
+    }
+  return found;
+}
+
+SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
+                                 PlannerResult &choice,
+                                 llvm::function_ref<void(const PlannerProgress &)> report)
+    : model(model), name(name), options(options), choice(choice), report(report),
+      most(mostSimulations(model)), isThorough(most >= kManySimulations), left(most),
+      isDone(choice.best.size(), false) {
+  for (const EstimatedStrategy &entry : choice.best)
+    kinds.push_back(kindOf(entry.strategy));
+}
+
+void SimulatedSearch::recordFailure(const ParallelStrategy &strategy, std::string reason) {
+  if (!choice.failed)
+    choice.failed = FailedStrategy{strategy, std::move(reason)};
+}
+
+bool SimulatedSearch::simulate(EstimatedStrategy &entry, Compiled &compiled) {
+  CompileOptions asked = optionsOf(entry.strategy, options);
+  // What is wrong with a strategy takes it out of the search.
+  ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
+  auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
+  std::optional<Candidate> candidate = search->run(asked);
+  if (!candidate) {
+    if (!search->failure.empty()) // else it only does not fit
+      recordFailure(entry.strategy, firstErrorOf(search->failure));
+    return false;
+  }
+  std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
+  if (!simulation) {
+    auto failed = simulateOnCluster(candidate->plan, *options.cluster);
+    recordFailure(entry.strategy, failed.error().message);
+    return false;
+  }
+  double share = 0; // of its device's memory
+  for (const StageSimulation &stage : simulation->stages)
+    if (double(stage.arenaBytes) > share * stage.memoryBytes) {
+      share = double(stage.arenaBytes) / stage.memoryBytes;
+      entry.arenaBytes = int64_t(stage.arenaBytes);
+      entry.memoryBytes = stage.memoryBytes;
+    }
+  entry.fits = share <= 1;
+  simulation->step = {}; // tables need no timeline
+  entry.simulation = std::move(*simulation);
+  compiled = {std::move(search), std::move(candidate)};
+  return true;
+}
+
+void SimulatedSearch::simulateOne(size_t index) {
+  isDone[index] = true;
+  EstimatedStrategy &entry = choice.best[index];
+  Compiled compiled;
+  --left;
+  if (!simulate(entry, compiled))
+    return;
+  ++choice.progress.simulated;
+  double times = entry.memoryShare() / entry.estimate.memoryShare();
+  memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
+  mostMemoryError = std::max(mostMemoryError, times);
+  double error = entry.simulation->stepSeconds / entry.estimate.seconds();
+  auto [known, fresh] = errors.try_emplace(kinds[index], error);
+  known->second = std::min(known->second, error);
+  if (entry.fits && entry.simulation->stepSeconds < best) {
+    best = entry.simulation->stepSeconds;
+    chosen = index;
+    choice.progress.bestSeconds = best;
+    choice.plan = std::move(compiled.candidate->plan);
+    choice.options = optionsOf(entry.strategy, options);
+    choice.search = std::move(compiled.search);
+    choice.compiled = std::move(compiled.candidate);
+  }
+  report(choice.progress);
+}
+
+double SimulatedSearch::correctionOf(size_t index) const {
+  auto error = errors.find(kinds[index]);
+  return error == errors.end() ? priorError(choice.best[index].strategy) : error->second;
+}
+
+std::optional<size_t> SimulatedSearch::findFastest() const {
+  // While much of the work is left, estimates are taken to be worse than they should be. Where
+  // little can be tried, what may not fit is no loss to be taken.
+  double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
+  double doubt = kEstimateError + kSpareTimeError * spare;
+  double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
+  std::optional<size_t> fastest;
+  double lowerEstimate = best;
+  for (auto [index, entry] : llvm::enumerate(choice.best)) {
+    if (isDone[index] || entry.estimate.memoryShare() * memoryError > limit)
+      continue;
+    double times = correctionOf(index);
+    if (times > 1) // known from few of its kind
+      times = std::pow(times, 1 - spare / 2);
+    double seconds = entry.estimate.seconds() * times;
+    if (seconds * (1 - doubt) < lowerEstimate) {
+      lowerEstimate = seconds * (1 - doubt);
+      fastest = index;
+    }
+  }
+  return fastest;
+}
+
+std::optional<size_t> SimulatedSearch::findSmallest() const {
+  std::optional<size_t> smallest;
+  for (auto [index, entry] : llvm::enumerate(choice.best))
+    if (!isDone[index] && entry.estimate.memoryShare() < 2 &&
+        (!smallest || entry.estimate.memoryShare() < choice.best[*smallest].estimate.memoryShare()))
+      smallest = index;
+  return smallest;
+}
+
+void SimulatedSearch::simulatePartlyRecomputed() {
+  // Between recomputing a kind of op and none there is as little as the memory asks for, which
+  // takes many compilations to find.
+  if (!isThorough || options.fixed.contains("recompute") ||
+      !hasOneMemory(options, choice.memoryBytes))
+    return;
+  for (size_t index : partlyRecomputable(choice.best, chosen, best)) {
+    EstimatedStrategy &entry = choice.best.emplace_back();
+    entry.strategy = choice.best[index].strategy;
+    entry.estimate = choice.best[index].estimate;
+    entry.strategy.recompute = Recompute::Auto;
+    entry.strategy.memoryLimit = int64_t(choice.memoryBytes);
+    kinds.push_back(kindOf(entry.strategy));
+    isDone.push_back(false);
+    simulateOne(choice.best.size() - 1);
+  }
+}
+
+bool SimulatedSearch::isNear(size_t index) const {
+  const EstimatedStrategy &entry = choice.best[index];
+  return chosen && !isDone[index] && entry.estimate.memoryShare() <= 1 &&
+         correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
+}
+
+std::optional<size_t> SimulatedSearch::findNear() const {
+  auto secondsOf = [&](size_t index) {
+    return correctionOf(index) * choice.best[index].estimate.seconds();
+  };
+  std::optional<size_t> fastest;
+  for (size_t index = 0; index < choice.best.size(); ++index)
+    if (isNear(index) && (!fastest || secondsOf(index) < secondsOf(*fastest)))
+      fastest = index;
+  return fastest;
+}
+
+void SimulatedSearch::sortResults() {
+  std::vector<EstimatedStrategy> simulated, others;
+  for (auto [index, entry] : llvm::enumerate(choice.best)) {
+    entry.correction = correctionOf(index);
+    if (!entry.simulation && isDone[index])
+      continue; // it does not compile
+    if (!entry.simulation && isNear(index)) {
+      ++choice.unknown;
+      continue;
+    }
+    if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
+      entry.fits = false;
+    // Of strategies that take as long as the chosen one, that comes first.
+    std::vector<EstimatedStrategy> &list = entry.simulation ? simulated : others;
+    list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
+  }
+  choice.best.clear();
+  for (std::vector<EstimatedStrategy> *list : {&simulated, &others}) {
+    llvm::stable_sort(*list, [](const EstimatedStrategy &a, const EstimatedStrategy &b) {
+      return a.seconds() < b.seconds();
+    });
+    for (EstimatedStrategy &entry : *list) {
+      if (!entry.fits && (!choice.closest || entry.memoryShare() < choice.closest->memoryShare()))
+        choice.closest = entry;
+      if (entry.fits)
+        choice.best.push_back(std::move(entry));
+    }
+  }
+  // Without a plan there is no best strategy: what should fit by its estimate did not.
+  if (choice.plan.programs_size() == 0)
+    choice.best.clear();
+}
+
+void SimulatedSearch::run() {
+  // Without any that fits, a few more are worth their time.
+  while (left > 0 || (std::isinf(best) && left > -kMoreSimulations)) {
+    std::optional<size_t> next = findFastest();
+    if (!next && std::isinf(best))
+      next = findSmallest();
+    if (!next)
+      break;
+    simulateOne(*next);
+  }
+  simulatePartlyRecomputed();
+  // What by its estimate is as good as the choice is listed beside it only if it is as good: many
+  // such estimates are too low, of strategies that do not fit or are slower.
+  for (int64_t more = kListedSimulations; more > 0; --more) {
+    std::optional<size_t> next = findNear();
+    if (!next)
+      break;
+    simulateOne(*next);
+  }
+  sortResults();
+}

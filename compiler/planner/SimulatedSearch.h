@@ -1,0 +1,93 @@
+//===- SimulatedSearch.h - Simulating the best of estimated strategies ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
+#define DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
+
+#include "compiler/planner/Planner.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace dtc {
+
+/// How many strategies may be compiled: the work that this takes grows with the ops of the model.
+int64_t mostSimulations(mlir::ModuleOp model);
+
+/// Where so many strategies can be simulated, the search is thorough; else it looks at those
+/// whose lower estimate is at most so many times the best.
+inline constexpr int64_t kManySimulations = 10;
+
+/// Compiles and simulates strategies that have been estimated, and learns on the way by how much
+/// estimates err.
+class SimulatedSearch {
+public:
+  /// `choice.best` has the estimated strategies, the fastest first, and `choice.memoryBytes` what a
+  /// plan may use.
+  SimulatedSearch(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options,
+                  PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+
+  /// Leaves in `choice` the best plan, and the strategies to list in the order of their times.
+  void run();
+
+private:
+  /// What of a strategy finishCompile() takes.
+  struct Compiled {
+    std::unique_ptr<CandidateSearch> search;
+    std::optional<Candidate> candidate;
+  };
+  /// Keeps the first strategy that failed.
+  void recordFailure(const ParallelStrategy &strategy, std::string reason);
+  bool simulate(EstimatedStrategy &entry, Compiled &compiled);
+  /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
+  void simulateOne(size_t index);
+  /// How many times its estimate a strategy takes, as far as is known.
+  double correctionOf(size_t index) const;
+  /// The strategy with the least lower estimate, if that is less than the best.
+  std::optional<size_t> findFastest() const;
+  /// Of what has not been simulated, the strategy that needs the least memory.
+  std::optional<size_t> findSmallest() const;
+  /// Whether a strategy was not simulated and by its estimate is about as fast as the chosen one.
+  bool isNear(size_t index) const;
+  /// Of those near the chosen one, the fastest by its estimate.
+  std::optional<size_t> findNear() const;
+  /// Simulates strategies that recompute only as much as their memory asks for.
+  void simulatePartlyRecomputed();
+  /// Sorts `choice.best` by times, simulated ones first, and removes what does not fit.
+  void sortResults();
+
+  mlir::ModuleOp model;
+  llvm::StringRef name;
+  const PlannerOptions &options;
+  PlannerResult &choice;
+  llvm::function_ref<void(const PlannerProgress &)> report;
+
+  const int64_t most; ///< simulations
+  const bool isThorough;
+  int64_t left; ///< of the simulations
+  double best = std::numeric_limits<double>::infinity();
+  std::optional<size_t> chosen; ///< that the best is of
+  /// How many times its estimate a kind of strategy takes at least, as far as is known.
+  std::map<std::string, double> errors;
+  /// How many times its estimate a strategy holds: at least, where there is time to find out, and
+  /// else at most.
+  double memoryError = 1;
+  double mostMemoryError = 1; ///< at most, in any case
+  // For each of `choice.best`:
+  std::vector<std::string> kinds;
+  std::vector<bool> isDone;
+};
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
