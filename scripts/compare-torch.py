@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Trains GPT-2 with PyTorch as fast as it can without code of one's own, to compare: torch.compile, scaled-dot-product
+"""Trains a GPT-2 or a Llama with PyTorch as fast as it can without code of one's own, to compare: torch.compile, scaled-dot-product
 attention, fused AdamW; in bf16, f32 parameters under autocast. The last line is "N tokens/s".
 
     compare-torch.py --layers 12 --heads 12 --width 768 --batch 32
+    compare-torch.py --family llama --layers 16 --heads 32 --key-value-heads 8 --width 2048 --intermediate 8192 \
+        --vocabulary 128256 --sequence 2048 --batch 8
     compare-torch.py --device cpu --dtype f32 --batch 4 --sequence 512 --steps 5    # beside dtc-benchmark-train-gpt2
 
 Exits with 77 where there is no PyTorch or no such device."""
@@ -16,8 +18,10 @@ import time
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in [("layers", 12), ("heads", 12), ("width", 768), ("batch", 32), ("sequence", 1024),
-                          ("vocabulary", 50304), ("steps", 20)]:
+                          ("vocabulary", 50304), ("steps", 20), ("key-value-heads", 8), ("intermediate", 8192)]:
         parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--family", choices=["gpt2", "llama"], default="gpt2",
+                        help="--key-value-heads and --intermediate are of a llama")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--dtype", choices=["bf16", "f32"], default="bf16")
     parser.add_argument("--threads", type=int, default=2, help="of a CPU")
@@ -73,9 +77,57 @@ def main():
             logits = functional.linear(self.ln_f(x), self.wte.weight)
             return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
+    class LlamaLayer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            width, inner = arguments.width, arguments.intermediate
+            shared = width // arguments.heads * arguments.key_value_heads
+            self.norm_1, self.norm_2 = nn.RMSNorm(width, eps=1e-5), nn.RMSNorm(width, eps=1e-5)
+            self.query, self.out = (nn.Linear(width, width, bias=False) for _ in range(2))
+            self.key, self.value = (nn.Linear(width, shared, bias=False) for _ in range(2))
+            self.gate, self.up = (nn.Linear(width, inner, bias=False) for _ in range(2))
+            self.down = nn.Linear(inner, width, bias=False)
+
+        def forward(self, x, cos, sin):
+            def heads(y):
+                return y.view(x.shape[0], x.shape[1], -1, x.shape[2] // arguments.heads).transpose(1, 2)
+
+            def rotate(y):
+                first, second = y.chunk(2, dim=3)
+                return y * cos + torch.cat([-second, first], dim=3) * sin
+
+            y = self.norm_1(x)
+            result = functional.scaled_dot_product_attention(
+                rotate(heads(self.query(y))), rotate(heads(self.key(y))), heads(self.value(y)), is_causal=True,
+                enable_gqa=True)
+            x = x + self.out(result.transpose(1, 2).reshape(x.shape))
+            y = self.norm_2(x)
+            return x + self.down(functional.silu(self.gate(y)) * self.up(y))
+
+    class Llama(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embedding = nn.Embedding(arguments.vocabulary, arguments.width)
+            self.layers = nn.ModuleList(LlamaLayer() for _ in range(arguments.layers))
+            self.norm = nn.RMSNorm(arguments.width, eps=1e-5)
+            nn.init.normal_(self.embedding.weight, std=0.02)
+            # The scaling of llama3 changes the values of these, not the work of a step.
+            size = arguments.width // arguments.heads
+            angles = torch.outer(torch.arange(arguments.sequence), 500000.0 ** (-torch.arange(0, size, 2) / size))
+            dtype = torch.bfloat16 if arguments.dtype == "bf16" else torch.float32
+            self.register_buffer("cos", torch.cat([angles.cos()] * 2, dim=1).to(dtype))
+            self.register_buffer("sin", torch.cat([angles.sin()] * 2, dim=1).to(dtype))
+
+        def forward(self, tokens, targets):
+            x = self.embedding(tokens)
+            for layer in self.layers:
+                x = layer(x, self.cos, self.sin)
+            logits = functional.linear(self.norm(x), self.embedding.weight)
+            return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
+
     torch.manual_seed(0)
     torch.set_float32_matmul_precision("high" if arguments.dtype == "bf16" else "highest")
-    model = Gpt2().to(arguments.device)
+    model = {"gpt2": Gpt2, "llama": Llama}[arguments.family]().to(arguments.device)
     step_model = torch.compile(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
     tokens = torch.randint(arguments.vocabulary, (arguments.batch, arguments.sequence + 1), device=arguments.device)

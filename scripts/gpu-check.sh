@@ -94,7 +94,15 @@ speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
   rate="$(median "$log.jsonl" tokens_per_second)"
   awk -v n="$parameters" -v l="$layers" -v c="$width" -v t="$sequence" -v rate="$rate" -v peak="${DTC_GPU_TFLOPS:-989}" \
     -v flags="$*" 'BEGIN { printf "%.0f tokens/s, MFU %.1f%% of %g TFLOP/s %s\n", rate,
-      100 * (6 * n + 6 * l * c * t) * rate / (peak * 1e12), peak, flags; exit !(n > 0 && rate > 0) }'
+      100 * (6 * n + 6 * l * c * t) * rate / (peak * 1e12), peak, flags; exit !(n > 0 && rate > 0) }' |
+    sed "s|\$| $(predicted "$model")|"
+}
+
+# What the simulator says of the model on a DGX H100, from the package.
+predicted() { # MODEL
+  local file="$here/models/$1.prediction.txt"
+  [[ -e "$file" ]] || return 0
+  sed -nE 's/^ *A step takes .*: ([0-9,]+) tokens\/s.*/(predicted for an H100: \1 tokens\/s)/p' "$file" | tr -d ',' | head -n 1
 }
 
 # What the GPU does in a step beside kernels: the time of a step in graphs, and the sum of its kernels' times.
@@ -134,10 +142,10 @@ memory() { # MODEL
             used - stated }' "$results/$1-memory.txt"
 }
 
-# The GPU trains gpt2-124m as PyTorch does.
-torch() { # MODEL LAYERS HEADS WIDTH BATCH
+# The GPU trains a model as PyTorch does.
+torch() { # MODEL FLAG...
   local model="$1" own status=0
-  python3 "$here/compare-torch.py" --layers "$2" --heads "$3" --width "$4" --batch "$5" | tee "$results/$model-torch.txt" ||
+  python3 "$here/compare-torch.py" "${@:2}" | tee "$results/$model-torch.txt" ||
     status=$?
   [[ "$status" -eq 0 ]] || return "$status"
   own="$(median "$results/$model-speed.jsonl" tokens_per_second)"
@@ -215,7 +223,7 @@ part() {
   begin_part "$name"
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
-    export -f "$1" median compare_losses
+    export -f "$1" median compare_losses predicted
     export here results
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
@@ -282,16 +290,29 @@ part_speed eager-124m 60 gpt2-124m 30 12 768 1024 --cuda-graphs off
 part_speed single-124m 60 gpt2-124m 30 12 768 1024 --kernel-fusion off
 part_speed timed-124m 90 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
 part_speed speed-1558m 120 gpt2-1558m 20 48 1600 1024
+# Of the shape of Llama 3.2 1B; with two batches, as the fastest need not be the largest.
+for batch in 8 16; do
+  part_speed speed-llama-$batch 60 llama-1b-$batch 16 16 2048 2048
+done
+part_speed eager-llama 45 llama-1b-8 10 16 2048 2048 --cuda-graphs off
 part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m
 if command -v nvidia-smi >/dev/null; then
   part_with models/gpt2-124m.plan models/speed.data.txt -- memory-124m 60 memory gpt2-124m
+  part_with models/llama-1b-8.plan models/speed.data.txt -- memory-llama 45 memory llama-1b-8
 else
   leave_out memory-124m "no nvidia-smi in PATH"
 fi
 if command -v python3 >/dev/null && [[ -e "$results/gpt2-124m-speed.jsonl" ]]; then
-  part_with compare-torch.py -- torch-124m 180 torch gpt2-124m 12 12 768 "${DTC_GPU_CHECK_BATCH:-32}"
+  part_with compare-torch.py -- torch-124m 180 torch gpt2-124m --layers 12 --heads 12 --width 768 \
+    --batch "${DTC_GPU_CHECK_BATCH:-32}"
 else
   leave_out torch-124m "no python3 in PATH, or no speed to compare"
+fi
+if command -v python3 >/dev/null && [[ -e "$results/llama-1b-8-speed.jsonl" ]]; then
+  part_with compare-torch.py -- torch-llama 120 torch llama-1b-8 --family llama --layers 16 --heads 32 \
+    --key-value-heads 8 --width 2048 --intermediate 8192 --vocabulary 128256 --sequence 2048 --batch 8
+else
+  leave_out torch-llama "no python3 in PATH, or no speed to compare"
 fi
 # Four devices of the plan on one GPU.
 part_train gpt2-devices 100 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3

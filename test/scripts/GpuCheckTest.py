@@ -103,12 +103,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("20 steps, 20 numbers differ", parts["graphs"][1])
 
     def test_speed(self):
-        for name in ["gpt2-124m.plan", "speed.data.txt"]:
+        for name in ["gpt2-124m.plan", "llama-1b-8.plan", "speed.data.txt"]:
             self.write(f"models/{name}", "")
+        self.write("models/llama-1b-8.prediction.txt", "  A step takes 1.0 s: 489,153 tokens/s, 489,153 a device\n")
         _, output, parts = self.run_check(DTC_GPU_TFLOPS="1")
         # The slow first steps do not count: 100,045 is the median of steps 30 to 59.
         self.assertIn("100044 tokens/s, MFU 626.5% of 1 TFLOP/s", parts["speed-124m"][1], output)
         self.assertEqual(parts["eager-124m"][0], "ok", output)
+        # The median of steps 8 to 15.
+        self.assertIn("100011 tokens/s", parts["speed-llama-8"][1], output)
+        self.assertIn("(predicted for an H100: 489153 tokens/s)", parts["speed-llama-8"][1], output)
+        self.assertEqual(parts["speed-llama-16"], ("left-out", "the package has no models/llama-1b-16.plan"))
         self.assertIn("a step takes 0.0250 s, its kernels 0.0200 s: 20.0% outside", parts["outside-124m"][1])
         self.assertEqual(parts["speed-1558m"], ("left-out", "the package has no models/gpt2-1558m.plan"))
 
