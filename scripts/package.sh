@@ -112,6 +112,13 @@ copy_cuda_licence() {
     sort | head -n 1)"
   [[ -n "$text" ]] || fail "no licence of the CUDA runtime: expected EULA.txt in $toolkit"
   cp "$text" "$package/licences/cuda-runtime"
+  # The headers of cudnn-frontend are compiled into the programs, where they were found.
+  local frontend
+  frontend="$(sed -nE 's|^DTC_CUDNN_FRONTEND_INCLUDE_DIR:PATH=(/.*)$|\1|p' "$build/CMakeCache.txt")"
+  [[ -d "$frontend" ]] || return 0
+  text="$(find -L "$(dirname "$frontend")" -maxdepth 3 -path '*cudnn*' -name LICENSE.txt | sort | head -n 1)"
+  [[ -n "$text" ]] || fail "no licence of cudnn-frontend: expected LICENSE.txt beside $frontend"
+  cp "$text" "$package/licences/cudnn-frontend"
 }
 
 # Plans and data that the check and the examples of README.md train.

@@ -29,7 +29,8 @@ static Location withPlace(Location loc, const llvm::SourceMgr &sources, llvm::SM
   unsigned line = buffer.getLineNumber(place.getPointer());
   auto column = place.getPointer() - buffer.getPointerForLineNumber(line) + 1;
   StringRef file = sources.getMemoryBuffer(sources.getMainFileID())->getBufferIdentifier();
-  Location inFile = FileLineColLoc::get(loc.getContext(), file, line, static_cast<unsigned>(column));
+  Location inFile =
+      FileLineColLoc::get(loc.getContext(), file, line, static_cast<unsigned>(column));
   if (auto named = dyn_cast<NameLoc>(loc); named && isa<UnknownLoc>(named.getChildLoc()))
     return NameLoc::get(named.getName(), inFile);
   return isa<UnknownLoc>(loc) ? inFile : FusedLoc::get(loc.getContext(), {loc, inFile});
