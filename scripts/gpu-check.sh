@@ -66,14 +66,15 @@ graphs() { # MODEL DATA
           exit !(steps == 20 && different == 0) }'
 }
 
-# Trains a model with calls that are computed together, and with each by itself. Products with epilogues round elsewhere.
-fusion() { # MODEL DATA TOLERANCE
+# Trains a model with and without what a flag of the values on and off uses, which rounds elsewhere: --kernel-fusion, with
+# which calls are computed together, or --cudnn.
+with_and_without() { # FLAG MODEL DATA TOLERANCE
   local use
   for use in off on; do
-    "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/$2" --steps 20 --seed 5 --device cuda \
-      --kernel-fusion $use --metrics "$results/$1-fusion-$use.jsonl"
+    "$here/bin/dtc-run" "$here/models/$2.plan" --data "$here/models/$3" --steps 20 --seed 5 --device cuda \
+      "$1" $use --metrics "$results/$2$1-$use.jsonl"
   done
-  compare_losses "$results/$1-fusion-off.jsonl" "$results/$1-fusion-on.jsonl" "$3"
+  compare_losses "$results/$2$1-off.jsonl" "$results/$2$1-on.jsonl" "$4"
 }
 
 # The median of a metric over the second half of the steps.
@@ -283,11 +284,20 @@ part_train llama 60 llama-tiny llama-tiny.data.txt 1e-3
 part_train gpt2-bf16 60 gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
 part_train llama-bf16 60 llama-tiny-bf16 llama-tiny.data.txt 0.02
 part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- graphs 60 graphs gpt2-tiny-bf16 gpt2-tiny.data.txt
-part_with models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- fusion 60 fusion gpt2-tiny gpt2-tiny.data.txt 1e-3
-part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- fusion-bf16 60 fusion gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
+part_with models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- fusion 60 \
+  with_and_without --kernel-fusion gpt2-tiny gpt2-tiny.data.txt 1e-3
+part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- fusion-bf16 60 \
+  with_and_without --kernel-fusion gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
+if grep -q '^cuDNN [0-9]' "$results/devices.log"; then
+  part_with models/llama-tiny-bf16.plan models/gpt2-tiny.data.txt -- cudnn 60 \
+    with_and_without --cudnn llama-tiny-bf16 gpt2-tiny.data.txt 0.02
+else
+  leave_out cudnn "dtc-run finds no cuDNN"
+fi
 part_speed speed-124m 90 gpt2-124m 60 12 768 1024
 part_speed eager-124m 60 gpt2-124m 30 12 768 1024 --cuda-graphs off
 part_speed single-124m 60 gpt2-124m 30 12 768 1024 --kernel-fusion off
+part_speed own-attention-124m 60 gpt2-124m 30 12 768 1024 --cudnn off
 part_speed timed-124m 90 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
 part_speed speed-1558m 120 gpt2-1558m 20 48 1600 1024
 # Of the shape of Llama 3.2 1B; with two batches, as the fastest need not be the largest.
@@ -318,6 +328,8 @@ fi
 part_train gpt2-devices 100 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
 part_train llama-devices 100 llama-tiny-devices llama-tiny.data.txt 1e-3
 part_with bin/dtc-cuda-kernel-test -- kernels 240 "$tests" --gtest_brief=1
+part_with bin/dtc-cuda-kernel-test -- own-attention 100 env DTC_TEST_CUDNN=off "$tests" --gtest_brief=1 \
+  --gtest_filter='*ttention*:ElementTypes*:Segments*'
 part_with bin/GpuKernelBenchmark -- times 120 "$here/bin/GpuKernelBenchmark" --benchmark_counters_tabular=true \
   --benchmark_out="$results/times.json"
 [[ ! -e "$results/times.log" ]] || cat "$results/times.log"

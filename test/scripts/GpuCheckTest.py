@@ -83,6 +83,15 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("20 steps, largest difference of losses 1e-05", parts["mlp"][1])
         self.assertIn("memcheck", parts)
 
+    def test_without_cudnn(self):
+        self.assertEqual(self.run_check()[2]["cudnn"], ("left-out", "dtc-run finds no cuDNN"))
+
+    def test_with_cudnn(self):
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1").replace(
+            "a GPU, 1 MiB\\n", "a GPU, 1 MiB\\ncuDNN 9.19.0 (libcudnn.so.9)\\n"))
+        _, output, parts = self.run_check()
+        self.assertEqual(parts["cudnn"][0], "ok", output)
+
     def test_other_losses_fail(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1.01").replace("NORM", "1"))
         status, output, parts = self.run_check()

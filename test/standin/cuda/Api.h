@@ -20,7 +20,7 @@ cudaError_t beginCall(Engine &engine, const char *function);
 cudaError_t endCall(cudaError_t error);
 
 /// Calls body(engine, lock).
-template <typename Body> cudaError_t call(const char *function, Body body) {
+template <typename Body> cudaError_t call(const char *function, const Body &body) {
   Engine &engine = Engine::get();
   Lock lock(engine.mutex);
   cudaError_t error = beginCall(engine, function);

@@ -51,14 +51,15 @@ struct CudnnDescriptor {
       return {};
     std::vector<T> values(found->second.bytes.size() / sizeof(T));
     if (!values.empty())
-      std::memcpy(values.data(), found->second.bytes.data(), values.size() * sizeof(T));
+      std::memcpy(static_cast<void *>(values.data()), found->second.bytes.data(),
+                  values.size() * sizeof(T));
     return values;
   }
   template <typename T> T get(cudnnBackendAttributeName_t name, T otherwise = {}) const {
     auto found = attributes.find(name);
     if (found == attributes.end() || found->second.bytes.size() < sizeof(T))
       return otherwise;
-    std::memcpy(&otherwise, found->second.bytes.data(), sizeof(T));
+    std::memcpy(static_cast<void *>(&otherwise), found->second.bytes.data(), sizeof(T));
     return otherwise;
   }
   /// The descriptor that an attribute is; null if it is not set.

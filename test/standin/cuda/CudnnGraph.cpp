@@ -268,7 +268,7 @@ void Builder::check(const CudnnOperation &operation) const {
   std::string all = graph.tensors[operation.output].describe();
   bool sameRank = true;
   for (size_t input : operation.inputs) {
-    all = graph.tensors[input].describe() + ", " + all;
+    all.insert(0, graph.tensors[input].describe() + ", ");
     sameRank &= graph.tensors[input].isByValue || graph.tensors[input].dims.size() == to.size();
   }
   // A number goes with every shape, of whatever rank it is.

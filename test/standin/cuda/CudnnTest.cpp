@@ -98,7 +98,8 @@ protected:
         .set_dim({p.batch, p.heads, p.queries, 1})
         .set_stride({p.heads * p.queries, p.queries, 1, 1});
   }
-  static void become(const std::shared_ptr<Tensor_attributes> &output, Tensor_attributes like) {
+  static void become(const std::shared_ptr<Tensor_attributes> &output,
+                     const Tensor_attributes &like) {
     output->set_output(true)
         .set_uid(like.get_uid())
         .set_dim(like.get_dim())
@@ -607,7 +608,8 @@ TEST_F(CudnnDescriptors, AreCompleteOrNotFinalized) {
   ASSERT_EQ(cudnnBackendCreateDescriptor(CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR, &operation),
             CUDNN_STATUS_SUCCESS);
   expectError(cudnnBackendSetAttribute(operation, CUDNN_ATTR_OPERATION_RESHAPE_XDESC,
-                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &tensor),
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                                       static_cast<const void *>(&tensor)),
               CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED, "before it is finalized");
   EXPECT_EQ(cudnnBackendDestroyDescriptor(tensor), CUDNN_STATUS_SUCCESS);
   expectError(cudnnBackendDestroyDescriptor(tensor), CUDNN_STATUS_BAD_PARAM,
