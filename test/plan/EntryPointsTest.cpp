@@ -46,8 +46,8 @@ TEST(EntryPoints, AreFoundByName) {
 
 TEST(EntryPoints, HaveNames) {
   EXPECT_ERROR_AFTER("an entry point has no name", entryPoint.clear_entry());
-  EXPECT_ERROR_AFTER("two entry points are named \"again\"", plan::Plan copy = entryPoint;
-                     *plan.add_entry_points() = copy);
+  EXPECT_ERROR_AFTER("two entry points are named \"again\"",
+                     *plan.add_entry_points() = plan::Plan(entryPoint));
   EXPECT_ERROR_AFTER("is the entry point \"again\" of another one", plan = plan::Plan(entryPoint));
   EXPECT_ERROR_AFTER(
       "at most 16 are allowed", for (int i = 0; i < 16; ++i) {

@@ -423,7 +423,8 @@ TEST(PipelineVerifier, ProgramsDoNotWaitInACircle) {
 namespace {
 /// Two programs that send two tensors each in one task, in a given order.
 struct TwoSends : PlanBuilder {
-  TwoSends(std::vector<uint32_t> sends, std::vector<uint32_t> receives, bool startsAll = false)
+  TwoSends(const std::vector<uint32_t> &sends, const std::vector<uint32_t> &receives,
+           bool startsAll = false)
       : startsAll(startsAll) {
     pipelineAxis("pp", 2);
     uint32_t s = state("s", DType::F32, {4}, {{}}).buffer();

@@ -73,7 +73,7 @@ const CollectiveSummary *findCollective(const PlanSummary &summary, CollectiveKi
 }
 
 /// What the devices of a session send in one step, all together.
-CommunicatorBytes bytesOfAStep(std::shared_ptr<const plan::Plan> plan) {
+CommunicatorBytes bytesOfAStep(const std::shared_ptr<const plan::Plan> &plan) {
   auto session = Session::create(plan, createCpuBackend());
   EXPECT_OK(session);
   if (!session)

@@ -118,17 +118,20 @@ TEST(VerifyBindings, RolesOfInputs) {
   EXPECT_EQ(errorOf(plan::Input::BATCHES, DType::F64, {}), "");
   EXPECT_TRUE(contains(errorOf(plan::Input::BATCHES, DType::F32, {1}),
                        "the number of batches is a scalar of a float type, found f32[1]"));
-  for (auto [dtype, shape] : {std::pair(DType::F32, Shape{}), std::pair(DType::I32, Shape{4}),
-                              std::pair(DType::BF16, Shape{4}), std::pair(DType::F32, Shape{0}),
-                              std::pair(DType::F32, Shape{2, 2})})
+  for (const auto &[dtype, shape] :
+       {std::pair(DType::F32, Shape{}), std::pair(DType::I32, Shape{4}),
+        std::pair(DType::BF16, Shape{4}), std::pair(DType::F32, Shape{0}),
+        std::pair(DType::F32, Shape{2, 2})})
     EXPECT_TRUE(contains(errorOf(plan::Input::LEARNING_RATES, dtype, shape),
                          "learning rates are a vector of f32 or f64, found " +
                              TensorType{dtype, shape}.str()));
-  for (auto [dtype, shape] : {std::pair(DType::I32, Shape{1}), std::pair(DType::F32, Shape{})})
+  for (const auto &[dtype, shape] :
+       {std::pair(DType::I32, Shape{1}), std::pair(DType::F32, Shape{})})
     EXPECT_TRUE(contains(errorOf(plan::Input::FIRST_STEP, dtype, shape),
                          "the step of the first learning rate is a scalar of i32, found"));
-  for (auto [role, type] : {std::pair(plan::Input::LEARNING_RATES, TensorType{DType::F32, {4}}),
-                            std::pair(plan::Input::FIRST_STEP, TensorType{DType::I32, {}})})
+  for (const auto &[role, type] :
+       {std::pair(plan::Input::LEARNING_RATES, TensorType{DType::F32, {4}}),
+        std::pair(plan::Input::FIRST_STEP, TensorType{DType::I32, {}})})
     EXPECT_TRUE(contains(errorOf(role, type.dtype, type.shape),
                          "the program has one of LEARNING_RATES and FIRST_STEP; expected both"));
 }

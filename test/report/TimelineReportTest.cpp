@@ -16,7 +16,6 @@
 
 using namespace dtc;
 using namespace dtc::runtime::testing;
-using plan::Task;
 
 static Timeline timelineOf(const std::shared_ptr<plan::Plan> &plan) {
   Expected<Timeline> timeline = simulatePlan(*plan);

@@ -33,7 +33,7 @@ cluster::Cluster clusterOf(const std::string &device = "", const std::string &no
 
 /// A plan, the cluster and the steps on it, with times as tests want them.
 struct Steps {
-  explicit Steps(std::shared_ptr<plan::Plan> plan, cluster::Cluster cluster = clusterOf())
+  explicit Steps(const std::shared_ptr<plan::Plan> &plan, cluster::Cluster cluster = clusterOf())
       : plan(plan), cluster(std::make_unique<cluster::Cluster>(std::move(cluster))),
         topology(*Topology::create(*this->cluster, meshOf(*plan))) {
     Expected<StepWork> made = workOnCluster(*plan, topology);

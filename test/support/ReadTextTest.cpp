@@ -20,9 +20,9 @@ using namespace dtc::runtime::testing;
 
 TEST(ReadText, FilesAreReadWhole) {
   TempDir dir;
-  std::string long_(300'000, 'x');
-  long_[123'456] = '\0';
-  for (const std::string &content : {std::string(), std::string("a\nb"), long_}) {
+  std::string large(300'000, 'x');
+  large[123'456] = '\0';
+  for (const std::string &content : {std::string(), std::string("a\nb"), large}) {
     auto text = readText(dir.write("f", content));
     ASSERT_OK(text);
     EXPECT_EQ(*text, content);

@@ -29,18 +29,23 @@ static std::string environment(const char *name) {
   return value ? value : "";
 }
 
+/// 0 where the variable is no number.
+static long numberOf(const char *name) {
+  return std::strtol(environment(name).c_str(), nullptr, 10);
+}
+
 /// The error number with which this call is to fail, 0 if it is not.
 static int faultOf(const char *call) {
   static std::atomic<long> calls = 0;
   if (("," + environment("FAULT_CALLS") + ",").find("," + std::string(call) + ",") ==
       std::string::npos)
     return 0;
-  if (++calls < std::atol(environment("FAULT_FROM").c_str()))
+  if (++calls < numberOf("FAULT_FROM"))
     return 0;
   close(open(environment("FAULT_MARK").c_str(), O_WRONLY | O_CREAT, 0600));
   if (environment("FAULT_ERRNO") == "kill")
     kill(getpid(), SIGKILL);
-  return std::atoi(environment("FAULT_ERRNO").c_str());
+  return static_cast<int>(numberOf("FAULT_ERRNO"));
 }
 
 template <typename Function> static Function *real(Function *, const char *name) {
