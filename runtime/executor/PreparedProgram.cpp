@@ -43,6 +43,21 @@ static AttributeValue toAttributeValue(const plan::Attribute &attribute) {
   return int64_t{0};
 }
 
+KernelSignature signatureOf(const plan::Program &program, const plan::KernelCall &call,
+                            std::span<const AxisCoordinate> position) {
+  KernelSignature signature{call.kernel(), {}, {}, {}, {position.begin(), position.end()}};
+  auto typeOfBuffer = [&](uint32_t buffer) {
+    return typeOf(program.buffers(static_cast<int>(buffer)));
+  };
+  for (uint32_t buffer : call.inputs())
+    signature.inputs.push_back(typeOfBuffer(buffer));
+  for (uint32_t buffer : call.outputs())
+    signature.outputs.push_back(typeOfBuffer(buffer));
+  for (const auto &[name, attribute] : call.attributes())
+    signature.attributes.emplace(name, toAttributeValue(attribute));
+  return signature;
+}
+
 namespace {
 
 /// Prepares the programs of a plan, one after the other.
@@ -158,14 +173,7 @@ private:
   }
 
   KernelSignature signatureOf(const plan::KernelCall &call) const {
-    KernelSignature signature{call.kernel(), {}, {}, {}, position};
-    for (uint32_t buffer : call.inputs())
-      signature.inputs.push_back(typeOfBuffer(buffer));
-    for (uint32_t buffer : call.outputs())
-      signature.outputs.push_back(typeOfBuffer(buffer));
-    for (const auto &[name, attribute] : call.attributes())
-      signature.attributes.emplace(name, toAttributeValue(attribute));
-    return signature;
+    return runtime::signatureOf(*result->program, call, position);
   }
 
   MaybeError prepareKernel(const plan::KernelCall &call) {

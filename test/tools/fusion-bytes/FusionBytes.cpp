@@ -26,6 +26,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/executor/CallGroups.h"
+#include "runtime/executor/PreparedProgram.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -38,26 +39,6 @@ using namespace dtc;
 using namespace dtc::runtime;
 
 namespace {
-
-AttributeValue toValue(const plan::Attribute &attribute) {
-  switch (attribute.value_case()) {
-  case plan::Attribute::kF:
-    return attribute.f();
-  case plan::Attribute::kS:
-    return attribute.s();
-  case plan::Attribute::kB:
-    return attribute.b();
-  case plan::Attribute::kInts:
-    return std::vector<int64_t>(attribute.ints().values().begin(), attribute.ints().values().end());
-  case plan::Attribute::kStrings:
-    return std::vector<std::string>(attribute.strings().values().begin(),
-                                    attribute.strings().values().end());
-  case plan::Attribute::kData:
-    return RawBytes{attribute.data()};
-  default:
-    return attribute.i();
-  }
-}
 
 /// A launch, or an instruction that is no kernel.
 struct Node {
@@ -126,14 +107,7 @@ private:
   }
 
   KernelSignature signatureOf(int call) const {
-    KernelSignature signature{kernel(call).kernel(), {}, {}, {}, {}};
-    for (uint32_t buffer : kernel(call).inputs())
-      signature.inputs.push_back(type(buffer));
-    for (uint32_t buffer : kernel(call).outputs())
-      signature.outputs.push_back(type(buffer));
-    for (const auto &[name, value] : kernel(call).attributes())
-      signature.attributes.emplace(name, toValue(value));
-    return signature;
+    return runtime::signatureOf(program, kernel(call), {});
   }
 
   void findNodes() {
