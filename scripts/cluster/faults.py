@@ -13,7 +13,8 @@ from hosts import Hosts, command_here, name
 from runs import STARTS, Run, make_data, make_model, tool
 
 HOSTS = 4
-STEPS = 60
+STEPS = 240
+LAST_STEPS = (150, 60, 10)  # the last step at which a fault may come, at the first, second and third try
 QUICK, SILENT = 15, 30  # seconds until all processes have gone
 START_TIMEOUT = 5
 MPIRUN_LOST = "ORTE has lost communication with a remote daemon."
@@ -206,43 +207,56 @@ def clean():
 
 
 class OverBefore(Exception):
-    """The run succeeded before its fault: the machine has become faster than while it was measured."""
+    """The run has done all its work before its fault had an effect: the machine takes longer to find and kill a process
+    than the run takes for the steps that are left."""
 
 
-def ended_before(run):
-    """What is wrong with a run that ended before its fault. Raises OverBefore where nothing is."""
-    left, statuses = run.end(), run.statuses()
-    if left or any(statuses):
-        return None, [f"the run failed before, with {statuses}", run.text()]
-    raise OverBefore
+def steps_of(run, count):
+    """Waits until the run has written the metrics of so many steps. Whether it has."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and run.poll():
+        try:
+            if pathlib.Path("steps.jsonl").read_bytes().count(b"\n") >= count:
+                return True
+        except FileNotFoundError:
+            pass
+        time.sleep(0.01)
+    return False
 
 
-def trial(cluster, fault, start, draw, whole, latest):
-    """One fault, at most `latest` of a run's time after its first step, and the run that goes on. The seconds until all
-    have gone, and what was wrong. `whole`: by processes of a host, the seconds that an undisturbed run takes after its
-    first step, and its weights."""
+def saved_all(run, weights):
+    """Whether the run got to its end. A process that is killed after that is not missed by anybody."""
+    try:
+        return "\nsaved found.safetensors\n" in run.text() and pathlib.Path("found.safetensors").read_bytes() == weights
+    except FileNotFoundError:
+        return False
+
+
+def trial(cluster, fault, start, draw, weights_of, last_step):
+    """One fault after a step drawn from the first `last_step`, and the run that goes on. The seconds until all have gone,
+    and what was wrong. `weights_of`: by processes of a host, the weights of an undisturbed run. Raises OverBefore."""
     plan = f"{HOSTS * fault.per_host}.plan" if fault.per_host > 1 else "m.plan"
-    seconds_of_run, weights = whole[fault.per_host]
+    weights = weights_of[fault.per_host]
     clean()
     run = Run(cluster, start, fault.per_host, arguments_of(plan, "disk/ck"), fault.instead())
-    if not happens_before(fault):
-        if not run.wait_for("steps.jsonl"):
-            run.end()
-            return None, ["it has not begun", run.text()]
-        time.sleep(draw.uniform(0, latest * seconds_of_run))
-        if not run.poll():
-            return ended_before(run)
+    during = not happens_before(fault)
+    if during and not steps_of(run, draw.randint(1, last_step)):
+        left, statuses = run.end(), run.statuses()
+        if not left and not any(statuses) and saved_all(run, weights):
+            raise OverBefore
+        return None, [f"the run failed before its fault, with {statuses}", run.text()]
     begin = time.monotonic()
     try:
         fault.during(run)
     except (KeyError, ProcessLookupError):
-        run.wait(fault.limit)
-        return ended_before(run)
+        pass  # The process has ended by now: with all its work done, or there is no message of its loss.
     limit = fault.limit + (START_TIMEOUT if isinstance(fault, Missing) else 0)
     gone = run.wait(limit)
     seconds = None if gone is None else time.monotonic() - begin
     left = run.end()
     fault.after(run)
+    if during and saved_all(run, weights):
+        raise OverBefore
     problems = problems_of(fault, run, seconds, left)
     again = Run(cluster, start, fault.per_host, arguments_of(plan, "disk/ck"))
     if again.wait(120) is None or any(again.statuses()):
@@ -255,11 +269,8 @@ def trial(cluster, fault, start, draw, whole, latest):
 
 def undisturbed(cluster, per_host, plan):
     clean()
-    run = Run(cluster, "mpirun", per_host, arguments_of(plan, "disk/ck"))
-    run.wait_for("steps.jsonl")
-    begin = time.monotonic()
-    run.succeeds()
-    return time.monotonic() - begin, pathlib.Path("found.safetensors").read_bytes()
+    Run(cluster, "mpirun", per_host, arguments_of(plan, "disk/ck")).succeeds()
+    return pathlib.Path("found.safetensors").read_bytes()
 
 
 def check_faults(options, folder):
@@ -276,16 +287,17 @@ def check_faults(options, folder):
     kinds = options.only.split(",") if options.only else list(FAULTS)
     bad = 0
     with Hosts(HOSTS, folder) as cluster:
-        whole = {per_host: undisturbed(cluster, per_host, plan) for per_host, plan in ((1, "m.plan"), (2, "8.plan"))
-                 if any(FAULTS[kind].per_host == per_host for kind in kinds)}
+        weights_of = {per_host: undisturbed(cluster, per_host, plan)
+                      for per_host, plan in ((1, "m.plan"), (2, "8.plan"))
+                      if any(FAULTS[kind].per_host == per_host for kind in kinds)}
         for kind in kinds:
             times, failures = [], 0
             for number in range(options.times):
                 draw = random.Random(f"{options.seed} {kind} {number}")
                 start = STARTS[number % len(STARTS)]
-                for latest in (0.7, 0.35, 0.1):
+                for last_step in LAST_STEPS:
                     try:
-                        seconds, problems = trial(cluster, FAULTS[kind](draw), start, draw, whole, latest)
+                        seconds, problems = trial(cluster, FAULTS[kind](draw), start, draw, weights_of, last_step)
                         break
                     except OverBefore:
                         seconds, problems = None, ["the run was over before"]
