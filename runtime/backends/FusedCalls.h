@@ -41,6 +41,15 @@ struct FusedCalls {
   std::vector<Call> calls; // in the order of the plan
   std::vector<Value> values;
   std::vector<Overlap> overlaps;
+
+  /// By value: which of the kernel's inputs, or of its outputs, it is.
+  std::vector<size_t> operandIndices() const {
+    std::vector<size_t> indices;
+    size_t counts[2] = {};
+    for (const Value &value : values)
+      indices.push_back(counts[value.maker.has_value()]++);
+    return indices;
+  }
 };
 
 } // namespace dtc::runtime

@@ -41,7 +41,7 @@ public:
     runBegin = begin;
     for (int call = begin; call < end; ++call)
       join(call);
-    leaveOutSlices(begin, end);
+    leaveOutCopied(begin, end);
   }
 
 private:
@@ -70,15 +70,15 @@ private:
            anyOverlap(kernel(a).inputs(), kernel(b).outputs());
   }
 
-  /// Whether a call may not be moved past another one, with the slices that that one's group has
+  /// Whether a call may not be moved past another one, with the calls that that one's group has
   /// copies of.
   bool isHeldBy(int call, int other) const {
     if (haveOrder(call, other))
       return true;
     std::optional<size_t> group = result.groupOf[static_cast<size_t>(other)];
-    return group && std::ranges::any_of(result.groups[*group].calls, [&](int slice) {
-             return isSlice(kernel(slice)) &&
-                    anyOverlap(kernel(call).outputs(), kernel(slice).inputs());
+    return group && std::ranges::any_of(result.groups[*group].calls, [&](int copy) {
+             return isCopied(kernel(copy)) &&
+                    anyOverlap(kernel(call).outputs(), kernel(copy).inputs());
            });
   }
 
@@ -94,22 +94,24 @@ private:
     return false;
   }
 
-  static bool isSlice(const plan::KernelCall &call) { return call.kernel() == "slice"; }
-
-  /// The calls that slice inputs of the call, near enough in this run.
-  std::vector<int> slicesFor(int call) const {
-    std::vector<int> slices;
-    for (uint32_t input : kernel(call).inputs())
-      if (auto maker = makers.find(readers.valueOf(input));
-          maker != makers.end() && isSlice(kernel(maker->second)))
-        slices.push_back(maker->second);
-    return slices;
+  static bool isCopied(const plan::KernelCall &call) {
+    return call.kernel() == "slice" || call.kernel() == "broadcast";
   }
 
-  /// Whether the operand of a slice is the same at another place.
-  bool mayCopy(int slice, int place, const std::vector<int> &group) const {
-    return !anyBetween(slice, place, group, [&](int i) {
-      return anyOverlap(kernel(slice).inputs(), kernel(i).outputs());
+  /// The calls of this run that make inputs of the call and may be copied.
+  std::vector<int> copiesFor(int call) const {
+    std::vector<int> copies;
+    for (uint32_t input : kernel(call).inputs())
+      if (auto maker = makers.find(readers.valueOf(input));
+          maker != makers.end() && isCopied(kernel(maker->second)))
+        copies.push_back(maker->second);
+    return copies;
+  }
+
+  /// Whether the operand of a call that may be copied is the same at another place.
+  bool mayCopy(int call, int place, const std::vector<int> &group) const {
+    return !anyBetween(call, place, group, [&](int i) {
+      return anyOverlap(kernel(call).inputs(), kernel(i).outputs());
     });
   }
 
@@ -124,13 +126,13 @@ private:
     return false;
   }
 
-  /// Makes the call a part of a group before it, or the first of a group with its slices.
+  /// Makes the call a part of a group before it, or the first of a group with copies.
   void join(int call) {
     std::vector<size_t> tried;
     int tries = 0;
     for (int i = call - 1; i >= std::max(runBegin, call - kReach) && tries < kMostTries; --i) {
       std::optional<size_t> group = result.groupOf[static_cast<size_t>(i)];
-      if (isSlice(kernel(i)) || !isRelated(i, call) ||
+      if (isCopied(kernel(i)) || !isRelated(i, call) ||
           (group && std::ranges::find(tried, *group) != tried.end()))
         continue;
       if (group)
@@ -140,8 +142,8 @@ private:
         break;
     }
     if (!result.groupOf[static_cast<size_t>(call)])
-      if (std::vector<int> slices = slicesFor(call); !slices.empty())
-        (void)tryMerge({call}, slices, call, std::nullopt);
+      if (std::vector<int> copies = copiesFor(call); !copies.empty())
+        (void)tryMerge({call}, copies, call, std::nullopt);
     for (uint32_t output : kernel(call).outputs())
       makers[readers.valueOf(output)] = call;
   }
@@ -151,25 +153,25 @@ private:
     std::vector<int> calls = group ? result.groups[*group].calls : std::vector<int>{other};
     int place = group ? result.groups[*group].place : other;
     calls.push_back(call);
-    for (const std::vector<int> &slices : {slicesFor(call), std::vector<int>{}}) {
+    for (const std::vector<int> &copies : {copiesFor(call), std::vector<int>{}}) {
       for (int at : {place, call})
-        if (tryMerge(calls, slices, at, group))
+        if (tryMerge(calls, copies, at, group))
           return true;
-      if (slices.empty())
+      if (copies.empty())
         break;
     }
     return false;
   }
 
-  /// Makes a group of these calls and copies of these slices, instead of `replaced`, if there is a
-  /// kernel for it.
-  bool tryMerge(std::vector<int> calls, const std::vector<int> &slices, int place,
+  /// Makes a group of these calls and of `copies`, instead of `replaced`, if there is a kernel for
+  /// it.
+  bool tryMerge(std::vector<int> calls, const std::vector<int> &copies, int place,
                 std::optional<size_t> replaced) {
-    calls.insert(calls.end(), slices.begin(), slices.end());
+    calls.insert(calls.end(), copies.begin(), copies.end());
     std::sort(calls.begin(), calls.end());
     calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
     for (int member : calls) {
-      bool isFixed = isSlice(kernel(member))
+      bool isFixed = isCopied(kernel(member))
                          ? !mayCopy(member, place, calls)
                          : anyBetween(places[static_cast<size_t>(member)], place, calls,
                                       [&](int i) { return isHeldBy(member, i); });
@@ -183,7 +185,7 @@ private:
     if (!replaced)
       result.groups.emplace_back();
     for (int member : calls)
-      if (!isSlice(kernel(member))) {
+      if (!isCopied(kernel(member))) {
         result.groupOf[static_cast<size_t>(member)] = index;
         places[static_cast<size_t>(member)] = place;
       }
@@ -218,9 +220,10 @@ private:
       FusedCalls::Value &value = fused.values[i];
       if (!value.maker)
         continue;
-      // Other readers of a slice have it from the call itself, or from copies of their own.
+      // Other readers of a copied call have its result from the call itself, or from copies of
+      // their own.
       value.isKept =
-          !isSlice(kernel(calls[*value.maker])) && readers.count(buffers[i]) > reads[buffers[i]];
+          !isCopied(kernel(calls[*value.maker])) && readers.count(buffers[i]) > reads[buffers[i]];
       for (size_t j = 0; j < buffers.size(); ++j)
         if (!fused.values[j].maker && rangeOf(buffers[i]).overlaps(rangeOf(buffers[j])))
           fused.overlaps.push_back({j, i, liesAs(buffers[i], buffers[j])});
@@ -237,25 +240,25 @@ private:
            typeOf(first).numBytes() == typeOf(second).numBytes();
   }
 
-  /// Slices whose readers all have copies of their own are part of the last group with one.
-  void leaveOutSlices(int begin, int end) {
+  /// Calls whose readers all have copies of their own are part of the last group with one.
+  void leaveOutCopied(int begin, int end) {
     std::map<int, std::pair<size_t, size_t>> copies; // readers that have one, and the last group
     for (size_t index = 0; index < result.groups.size(); ++index)
-      for (int slice : result.groups[index].calls) {
-        if (slice < begin || slice >= end || !isSlice(kernel(slice)))
+      for (int call : result.groups[index].calls) {
+        if (call < begin || call >= end || !isCopied(kernel(call)))
           continue;
-        uint32_t value = readers.valueOf(kernel(slice).outputs(0));
-        auto &[count, last] = copies[slice];
+        uint32_t value = readers.valueOf(kernel(call).outputs(0));
+        auto &[count, last] = copies[call];
         last = index;
-        for (int call : result.groups[index].calls)
-          count +=
-              static_cast<size_t>(std::ranges::count_if(kernel(call).inputs(), [&](uint32_t input) {
+        for (int reader : result.groups[index].calls)
+          count += static_cast<size_t>(
+              std::ranges::count_if(kernel(reader).inputs(), [&](uint32_t input) {
                 return readers.valueOf(input) == value;
               }));
       }
-    for (const auto &[slice, found] : copies)
-      if (found.first == readers.count(kernel(slice).outputs(0)))
-        result.groupOf[static_cast<size_t>(slice)] = found.second;
+    for (const auto &[call, found] : copies)
+      if (found.first == readers.count(kernel(call).outputs(0)))
+        result.groupOf[static_cast<size_t>(call)] = found.second;
   }
 
   const plan::Program &program;

@@ -9,8 +9,8 @@
 // that changes nothing, which follows from the bytes that they and the calls between them read and
 // write. No call is moved past anything but kernel calls.
 //
-// A slice is copied into each group that reads it, which may leave the call itself without a
-// reader: then it is left out.
+// A slice or a broadcast, which computes nothing, is copied into each group that reads it. That may
+// leave the call itself without a reader: then it is left out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +30,14 @@ namespace dtc::runtime {
 
 /// Calls of a task that one kernel computes at `place`, all by their numbers in the task.
 struct CallGroup {
-  std::vector<int> calls; // in order; slices that were copied may be in several groups
+  std::vector<int> calls; // in order; calls that were copied may be in several groups
   int place = 0;
   std::shared_ptr<const Kernel> kernel;
 };
 
 struct CallGroups {
   std::vector<CallGroup> groups;
-  /// By instruction of the task: its group, or none. Of a slice that nothing reads any more,
+  /// By instruction of the task: its group, or none. Of a copied call that nothing reads any more,
   /// the last group that has a copy.
   std::vector<std::optional<size_t>> groupOf;
 };

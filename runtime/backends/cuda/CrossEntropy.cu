@@ -9,61 +9,148 @@
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/shared/RowCalls.h"
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 namespace dtc::runtime::cuda {
 
 namespace {
 
-/// A block for each row: lse = log(sum(exp(x))) and the loss.
-template <typename F>
-__global__ void __launch_bounds__(kMaxBlockThreads)
-    crossEntropyKernel(const F *logits, const int32_t *labels, Wide<F> *loss, Wide<F> *lse,
-                       int64_t rows, int64_t width, Wide<F> smoothing) {
-  using W = Wide<F>;
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const F *x = logits + row * width;
-    W largest = -W(INFINITY);
-    for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-      largest = MaxOf::combine(largest, widen(x[i]));
-    largest = reduceBlock<MaxOf>(largest);
-    W exponentials = 0, sum = 0;
-    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-      W value = widen(x[i]);
-      exponentials += exp(value - largest);
-      sum += value;
+/// Elements that a thread reads at a time: as many of 16 bits as of f32, so that they are added in
+/// the same order. Of f64 one: registers would spill.
+template <typename F> constexpr int kVector = sizeof(Wide<F>) == 8 ? 1 : 8;
+
+/// The arrays of a launch, one row for each block; null: not wanted.
+template <typename F> struct CrossEntropyArrays {
+  const F *logits;
+  const int32_t *labels;
+  Wide<F> *loss, *lse;
+};
+/// `dlogits` may be `logits`. Row r has the gradient of its loss at `dloss[r * dlossStride]`.
+template <typename F> struct CrossEntropyGradArrays {
+  const F *logits;
+  const int32_t *labels;
+  const Wide<F> *lse, *dloss;
+  int64_t dlossStride;
+  F *dlogits;
+};
+
+/// What the label and every class take of a row.
+template <typename W> struct LabelShares { W everyClass, onLabel; };
+
+/// The largest element so far, and the sums of exp(x - largest) and of x.
+template <typename W> struct RowSums {
+  W largest = -W(INFINITY), exponentials = 0, sum = 0;
+
+  template <typename F, int V> __device__ __forceinline__ void add(const Vector<F, V> &x) {
+    W before = largest;
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      largest = MaxOf::combine(largest, widen(x.at[j]));
+    if (largest == -W(INFINITY))
+      return; // nothing but classes that are ruled out
+    exponentials *= exp(before - largest);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      exponentials += exp(widen(x.at[j]) - largest);
+      sum += widen(x.at[j]);
     }
-    exponentials = reduceBlock<SumOf>(exponentials);
-    if (smoothing != W(0))
-      sum = reduceBlock<SumOf>(sum);
-    if (threadIdx.x != 0)
-      continue;
-    int32_t label = labels[row];
-    W result = largest + log(exponentials);
+  }
+};
+
+/// lse = log(sum(exp(x))) of a row, which all threads get, and the loss. The sums of the threads'
+/// elements are relative to the largest that each has seen, as in Milakov and Gimelshein, "Online
+/// normalizer calculation for softmax" (2018), algorithm 3, so that the row is read once.
+template <int V, typename F>
+__device__ Wide<F> lossOfRow(const CrossEntropyArrays<F> &at, int64_t row, int64_t width,
+                             Wide<F> smoothing) {
+  using W = Wide<F>;
+  const F *x = at.logits + row * width;
+  RowSums<W> sums;
+  for (int64_t i = threadIdx.x * V; i < width; i += blockDim.x * V)
+    sums.add(*reinterpret_cast<const Vector<F, V> *>(x + i));
+  W largest = reduceBlock<MaxOf>(sums.largest);
+  W own = sums.largest == -W(INFINITY) ? W(0) : exp(sums.largest - largest);
+  W lse = largest + log(reduceBlock<SumOf>(sums.exponentials * own));
+  W sum = smoothing == W(0) ? W(0) : reduceBlock<SumOf>(sums.sum);
+  if (threadIdx.x == 0) {
+    int32_t label = at.labels[row];
     W target = label >= 0 && label < width ? widen(x[label]) : W(0);
-    lse[row] = result;
-    loss[row] = smoothing == W(0) ? result - target
-                                  : result - (W(1) - smoothing) * target -
-                                        smoothing * (sum / static_cast<W>(width));
+    if (at.lse)
+      at.lse[row] = lse;
+    if (at.loss)
+      at.loss[row] = smoothing == W(0) ? lse - target
+                                       : lse - (W(1) - smoothing) * target -
+                                             smoothing * (sum / static_cast<W>(width));
+  }
+  return lse;
+}
+
+/// dx = (exp(x - lse) - share) * dloss, where every class has a share and the label has more.
+template <int V, typename F>
+__device__ void gradOfRow(const CrossEntropyGradArrays<F> &at, int64_t row, int64_t width,
+                          Wide<F> lse, LabelShares<Wide<F>> shares) {
+  using W = Wide<F>;
+  const F *x = at.logits + row * width;
+  F *dx = at.dlogits + row * width;
+  W factor = at.dloss[row * at.dlossStride];
+  int64_t label = at.labels[row];
+  for (int64_t i = threadIdx.x * V; i < width; i += blockDim.x * V) {
+    auto values = *reinterpret_cast<const Vector<F, V> *>(x + i);
+#pragma unroll
+    for (int j = 0; j < V; ++j) {
+      W share = i + j == label ? shares.onLabel + shares.everyClass : shares.everyClass;
+      values.at[j] = narrow<F>((exp(widen(values.at[j]) - lse) - share) * factor);
+    }
+    *reinterpret_cast<Vector<F, V> *>(dx + i) = values;
   }
 }
 
-/// dx = (exp(x - lse) - share) * dloss, where every class has the share `everyClass` and the label
-/// `onLabel` more; dx may be x.
-template <typename F>
+template <int V, typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads)
-    crossEntropyGradKernel(const F *logits, const int32_t *labels, const Wide<F> *lse,
-                           const Wide<F> *dloss, F *dlogits, int64_t rows, int64_t width,
-                           Wide<F> everyClass, Wide<F> onLabel) {
-  using W = Wide<F>;
+    crossEntropyKernel(const __grid_constant__ CrossEntropyArrays<F> at, int64_t rows,
+                       int64_t width, Wide<F> smoothing) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+    lossOfRow<V>(at, row, width, smoothing);
+}
+
+template <int V, typename F>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    crossEntropyGradKernel(const __grid_constant__ CrossEntropyGradArrays<F> at, int64_t rows,
+                           int64_t width, LabelShares<Wide<F>> shares) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
+    gradOfRow<V>(at, row, width, at.lse[row], shares);
+}
+
+/// Both: the gradient reads the row from the cache.
+template <int V, typename F>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    crossEntropyWithGradKernel(const __grid_constant__ CrossEntropyArrays<F> loss,
+                               const __grid_constant__ CrossEntropyGradArrays<F> grad, int64_t rows,
+                               int64_t width, Wide<F> smoothing, LabelShares<Wide<F>> shares) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const F *x = logits + row * width;
-    F *dx = dlogits + row * width;
-    W shift = lse[row], factor = dloss[row];
-    int64_t label = labels[row];
-    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-      W share = i == label ? onLabel + everyClass : everyClass;
-      dx[i] = narrow<F>((exp(widen(x[i]) - shift) - share) * factor);
-    }
+    Wide<F> lse = lossOfRow<V>(loss, row, width, smoothing);
+    __syncthreads(); // the label's logit has been read
+    gradOfRow<V>(grad, row, width, lse, shares);
   }
+}
+
+/// Launches the kernel for as many elements at a time as rows and addresses allow.
+template <typename F, typename... Arguments>
+MaybeError launchRows(CudaQueue &queue, const RowShape &shape, bool isAligned,
+                      void (*wide)(Arguments...), void (*narrow)(Arguments...),
+                      const Arguments &...arguments) {
+  return launch(queue, blockPerRow(shape.rows, shape.width / kVector<F>),
+                isAligned && shape.width % kVector<F> == 0 ? wide : narrow, arguments...);
+}
+template <typename F> bool isAligned(const F *pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % sizeof(Vector<F, kVector<F>>) == 0;
+}
+
+template <typename W> LabelShares<W> sharesOf(const CrossEntropyCall &call) {
+  double classes = static_cast<double>(std::max<int64_t>(call.classes, 1));
+  return {static_cast<W>(call.labelSmoothing / classes), static_cast<W>(1 - call.labelSmoothing)};
 }
 
 PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
@@ -74,11 +161,11 @@ PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      const RowShape &shape = call.shape;
-      return launch(queue, blockPerRow(shape.rows, shape.width / 4), crossEntropyKernel<F>,
-                    input<F>(args, 0), input<int32_t>(args, 1), output<W>(args, 0),
-                    output<W>(args, 1), shape.rows, shape.width,
-                    static_cast<W>(call.labelSmoothing));
+      CrossEntropyArrays<F> at{input<F>(args, 0), input<int32_t>(args, 1), output<W>(args, 0),
+                               output<W>(args, 1)};
+      return launchRows<F>(queue, call.shape, isAligned(at.logits),
+                           crossEntropyKernel<kVector<F>, F>, crossEntropyKernel<1, F>, at,
+                           call.shape.rows, call.shape.width, static_cast<W>(call.labelSmoothing));
     });
   });
 }
@@ -91,18 +178,101 @@ PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      const RowShape &shape = call.shape;
-      double classes = static_cast<double>(std::max<int64_t>(call.classes, 1));
-      return launch(queue, blockPerRow(shape.rows, shape.width / 4), crossEntropyGradKernel<F>,
-                    input<F>(args, 0), input<int32_t>(args, 1), input<W>(args, 2),
-                    input<W>(args, 3), output<F>(args, 0), shape.rows, shape.width,
-                    static_cast<W>(call.labelSmoothing / classes),
-                    static_cast<W>(1 - call.labelSmoothing));
+      CrossEntropyGradArrays<F> at{
+          input<F>(args, 0), input<int32_t>(args, 1), input<W>(args, 2), input<W>(args, 3), 1,
+          output<F>(args, 0)};
+      return launchRows<F>(queue, call.shape, isAligned(at.logits) && isAligned(at.dlogits),
+                           crossEntropyGradKernel<kVector<F>, F>, crossEntropyGradKernel<1, F>, at,
+                           call.shape.rows, call.shape.width, sharesOf<W>(call));
     });
   });
 }
 
+/// The loss and its gradient, as numbers of values.
+struct LossAndGrad {
+  const FusedCalls::Call *loss = nullptr, *grad = nullptr;
+  size_t dloss = 0;
+  bool isBroadcast = false; // dloss is one number
+};
+
+/// None where the calls are something else, or the gradient lies anywhere but in the place of the
+/// logits.
+std::optional<LossAndGrad> matchLossAndGrad(const FusedCalls &calls) {
+  LossAndGrad match;
+  const FusedCalls::Call *broadcast = nullptr;
+  for (const FusedCalls::Call &call : calls.calls) {
+    const std::string &kernel = call.signature.kernel;
+    const FusedCalls::Call **place = kernel == "cross_entropy"        ? &match.loss
+                                     : kernel == "cross_entropy_grad" ? &match.grad
+                                     : kernel == "broadcast"          ? &broadcast
+                                                                      : nullptr;
+    if (!place || *place)
+      return std::nullopt;
+    *place = &call;
+  }
+  if (!match.loss || !match.grad)
+    return std::nullopt;
+  match.dloss = match.grad->inputs[3];
+  if (broadcast) {
+    match.isBroadcast = broadcast->outputs[0] == match.dloss &&
+                        broadcast->signature.inputs[0].numElements() == 1 &&
+                        !calls.values[match.dloss].isKept;
+    if (!match.isBroadcast)
+      return std::nullopt;
+    match.dloss = broadcast->inputs[0];
+  }
+  size_t logits = match.loss->inputs[0], dlogits = match.grad->outputs[0];
+  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
+    bool isWritten = calls.values[each.made].isKept || each.made == dlogits;
+    return !isWritten || (each.made == dlogits && each.before == logits && each.isSame);
+  });
+  bool agrees = match.grad->inputs[0] == logits && match.grad->inputs[1] == match.loss->inputs[1] &&
+                match.grad->inputs[2] == match.loss->outputs[1];
+  return agrees && isClear && !calls.values[match.dloss].maker ? std::optional(match)
+                                                               : std::nullopt;
+}
+
+template <typename F>
+std::unique_ptr<CudaKernel> makeLossAndGrad(const FusedCalls &calls, const LossAndGrad &match,
+                                            const CrossEntropyCall &loss,
+                                            const CrossEntropyCall &grad) {
+  using W = Wide<F>;
+  std::vector<size_t> index = calls.operandIndices();
+  auto ifKept = [&](size_t value) {
+    return calls.values[value].isKept ? std::optional(index[value]) : std::nullopt;
+  };
+  size_t logits = index[match.loss->inputs[0]], labels = index[match.loss->inputs[1]],
+         dloss = index[match.dloss], dlogits = index[match.grad->outputs[0]];
+  std::optional<size_t> losses = ifKept(match.loss->outputs[0]),
+                        lse = ifKept(match.loss->outputs[1]);
+  int64_t stride = match.isBroadcast ? 0 : 1;
+  return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
+    auto written = [&](std::optional<size_t> i) { return i ? output<W>(args, *i) : nullptr; };
+    CrossEntropyArrays<F> at{input<F>(args, logits), input<int32_t>(args, labels), written(losses),
+                             written(lse)};
+    CrossEntropyGradArrays<F> gradAt{
+        at.logits, at.labels, nullptr, input<W>(args, dloss), stride, output<F>(args, dlogits)};
+    return launchRows<F>(queue, loss.shape, isAligned(at.logits) && isAligned(gradAt.dlogits),
+                         crossEntropyWithGradKernel<kVector<F>, F>,
+                         crossEntropyWithGradKernel<1, F>, at, gradAt, loss.shape.rows,
+                         loss.shape.width, static_cast<W>(loss.labelSmoothing), sharesOf<W>(grad));
+  });
+}
+
 } // namespace
+
+PrepareResult prepareFusedCrossEntropy(const FusedCalls &calls, const SingleKernels &) {
+  std::optional<LossAndGrad> match = matchLossAndGrad(calls);
+  if (!match)
+    return PrepareResult(nullptr);
+  Expected<CrossEntropyCall> loss = checkCrossEntropy(match->loss->signature);
+  Expected<CrossEntropyCall> grad = checkCrossEntropyGrad(match->grad->signature);
+  if (!loss || !grad)
+    return loss ? grad.error() : loss.error();
+  return withFloatType(loss->shape.dtype, [&](auto identity) {
+    return makeLossAndGrad<typename decltype(identity)::type>(calls, *match, *loss, *grad);
+  });
+}
 
 std::span<const KernelEntry> crossEntropyKernels() {
   static constexpr KernelEntry entries[] = {

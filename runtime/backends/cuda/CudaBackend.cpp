@@ -18,10 +18,35 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
+#include <vector>
 
 namespace dtc::runtime {
 
 namespace cuda {
+
+namespace {
+
+/// Calls that may have one kernel if one of them is of this name.
+using PrepareFused = PrepareResult (*)(const FusedCalls &, const SingleKernels &);
+struct Fusion {
+  std::string_view kernel;
+  PrepareFused prepare;
+};
+constexpr Fusion kFusions[] = {
+    {"einsum", prepareFusedProduct},
+    {"layer_norm_grad", prepareFusedNormGrad},
+    {"rms_norm_grad", prepareFusedNormGrad},
+    {"embedding_grad", prepareFusedEmbeddingGrad},
+    {"cross_entropy_grad", prepareFusedCrossEntropy},
+    {"mul", prepareGatedActivation},
+    {"adamw", prepareFusedOptimizer},
+    {"adam", prepareFusedOptimizer},
+    {"sgd", prepareFusedOptimizer},
+    {"lion", prepareFusedOptimizer},
+};
+
+} // namespace
 
 class CudaBackend final : public Backend {
 public:
@@ -58,12 +83,13 @@ public:
   bool fusesCalls() const override { return isFusing; }
 
   std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const override {
-    auto count = [&](std::string_view name) {
-      return std::ranges::count_if(
-          calls.calls, [&](const FusedCalls::Call &call) { return call.signature.kernel == name; });
-    };
-    bool isProduct = count("einsum") == 1;
-    if (!isProduct && count("layer_norm_grad") + count("rms_norm_grad") != 1)
+    std::vector<PrepareFused> fusions;
+    for (const Fusion &fusion : kFusions)
+      if (std::ranges::any_of(calls.calls, [&](const FusedCalls::Call &call) {
+            return call.signature.kernel == fusion.kernel;
+          }))
+        fusions.push_back(fusion.prepare);
+    if (fusions.empty())
       return nullptr;
     SingleKernels singles;
     std::string names;
@@ -75,12 +101,12 @@ public:
       singles.push_back(std::static_pointer_cast<const CudaKernel>(std::move(shared)));
       names += (names.empty() ? "" : "' with '") + call.signature.kernel;
     }
-    PrepareResult kernel =
-        isProduct ? prepareFusedProduct(calls, std::move(singles)) : prepareFusedNormGrad(calls);
-    if (!kernel || !*kernel)
-      return nullptr;
-    (*kernel)->kernelName = names;
-    return std::move(*kernel);
+    for (PrepareFused prepareFused : fusions)
+      if (PrepareResult kernel = prepareFused(calls, singles); kernel && *kernel) {
+        (*kernel)->kernelName = names;
+        return std::move(*kernel);
+      }
+    return nullptr;
   }
 
   Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {

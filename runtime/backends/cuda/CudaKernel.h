@@ -40,12 +40,20 @@ using PrepareResult = Expected<std::unique_ptr<CudaKernel>>;
 
 using KernelEntry = RegisteredKernel<CudaKernel>;
 
-/// One kernel for a product of matrices and the calls around it (FusedProduct.h), or for the
-/// gradient of a norm and the addition to it; null where there is none. `singles` are the calls one
-/// by one.
+/// Calls one by one.
 using SingleKernels = std::vector<std::shared_ptr<const CudaKernel>>;
-PrepareResult prepareFusedProduct(const FusedCalls &calls, SingleKernels singles);
-PrepareResult prepareFusedNormGrad(const FusedCalls &calls);
+
+/// One kernel for several calls; null where there is none. In turn for: a product of matrices and
+/// the calls around it (FusedProduct.h); the gradient of a norm, or of an embedding, and the
+/// addition to it; the loss of a classification and its gradient; an activation function and the
+/// multiplication of its result, or the gradients of both; the update of a parameter and its
+/// conversion to 16 bits.
+PrepareResult prepareFusedProduct(const FusedCalls &calls, const SingleKernels &singles);
+PrepareResult prepareFusedNormGrad(const FusedCalls &calls, const SingleKernels &singles);
+PrepareResult prepareFusedEmbeddingGrad(const FusedCalls &calls, const SingleKernels &singles);
+PrepareResult prepareFusedCrossEntropy(const FusedCalls &calls, const SingleKernels &singles);
+PrepareResult prepareGatedActivation(const FusedCalls &calls, const SingleKernels &singles);
+PrepareResult prepareFusedOptimizer(const FusedCalls &calls, const SingleKernels &singles);
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

@@ -304,9 +304,9 @@ private:
   FusedProductKernel(const FusedCalls &calls, FusedProduct match, SingleKernels singles,
                      std::unique_ptr<EinsumKernel<F, R>> product)
       : match(std::move(match)), singles(std::move(singles)), product(std::move(product)) {
-    size_t counts[2] = {};
-    for (const FusedCalls::Value &value : calls.values)
-      places.push_back({value.maker.has_value(), counts[value.maker.has_value()]++});
+    std::vector<size_t> indices = calls.operandIndices();
+    for (size_t i = 0; i < indices.size(); ++i)
+      places.push_back({calls.values[i].maker.has_value(), indices[i]});
     for (const FusedCalls::Call &call : calls.calls)
       operands.push_back({call.inputs, call.outputs});
   }
@@ -335,15 +335,15 @@ private:
 
 } // namespace
 
-PrepareResult prepareFusedProduct(const FusedCalls &calls, SingleKernels singles) {
+PrepareResult prepareFusedProduct(const FusedCalls &calls, const SingleKernels &singles) {
   std::optional<FusedProduct> match = matchProduct(calls);
   if (!match)
     return PrepareResult(nullptr);
   return withFloatType(match->in, [&](auto identity) {
     using F = typename decltype(identity)::type;
     if (match->out == match->in)
-      return FusedProductKernel<F, F>::create(calls, std::move(*match), std::move(singles));
-    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(*match), std::move(singles));
+      return FusedProductKernel<F, F>::create(calls, std::move(*match), singles);
+    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(*match), singles);
   });
 }
 

@@ -36,7 +36,7 @@ class CudaQueue;
 
 /// The arrays of one call, with `count` elements each.
 struct TensorGroup {
-  static constexpr size_t kMaxArrays = 7;
+  static constexpr size_t kMaxArrays = 8;
   std::array<void *, kMaxArrays> arrays{};
   int64_t count = 0;
 };

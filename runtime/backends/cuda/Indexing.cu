@@ -9,6 +9,10 @@
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/shared/IndexingCalls.h"
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 namespace dtc::runtime::cuda {
 
 namespace {
@@ -36,10 +40,11 @@ inline constexpr unsigned kGradColumns = 4; // of a thread
 /// A block for each row of the table and `gradThreads * gradColumns` columns. It reads all indices,
 /// a tile at a time, and adds the rows of dy that have its own, in the order of the indices; so the
 /// result does not depend on timing. For `count` indices that is vocabulary * count / 256 steps.
+/// `added` is added to the sums, unless it is null; the result may lie in its place.
 template <typename F>
 __global__ void __launch_bounds__(kGradThreads)
-    embeddingGradKernel(const int32_t *ids, const F *dy, Wide<F> *out, int64_t vocabulary,
-                        int64_t width, int64_t count) {
+    embeddingGradKernel(const int32_t *ids, const F *dy, const Wide<F> *added, Wide<F> *out,
+                        int64_t vocabulary, int64_t width, int64_t count) {
   using W = Wide<F>;
   __shared__ unsigned hits[kGradThreads / kWarpThreads];
   int64_t firstColumn = int64_t{blockIdx.y} * kGradThreads * kGradColumns + threadIdx.x;
@@ -66,8 +71,9 @@ __global__ void __launch_bounds__(kGradThreads)
 #pragma unroll
     for (unsigned c = 0; c < kGradColumns; ++c) {
       int64_t column = firstColumn + c * kGradThreads;
+      int64_t at = row * width + column;
       if (column < width)
-        out[row * width + column] = sums[c];
+        out[at] = added ? added[at] + sums[c] : sums[c];
     }
   }
 }
@@ -105,22 +111,28 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
   });
 }
 
+/// Operands are given as which of the inputs, or of the outputs, they are; `added` may be none.
+template <typename F>
+std::unique_ptr<CudaKernel> makeEmbeddingGrad(const EmbeddingCall &call, size_t ids, size_t dy,
+                                              std::optional<size_t> added, size_t out) {
+  return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
+    int64_t tile = kGradThreads * kGradColumns;
+    LaunchShape shape;
+    shape.blocksX = static_cast<unsigned>(std::min<int64_t>(call.vocabulary, 1 << 20));
+    shape.blocksY = static_cast<unsigned>((call.width + tile - 1) / tile);
+    shape.threads = kGradThreads;
+    return launch(queue, shape, embeddingGradKernel<F>, input<int32_t>(args, ids),
+                  input<F>(args, dy), added ? input<Wide<F>>(args, *added) : nullptr,
+                  output<Wide<F>>(args, out), call.vocabulary, call.width, call.count);
+  });
+}
+
 PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
   Expected<EmbeddingCall> checked = checkEmbeddingGrad(signature);
   if (!checked)
     return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
-    using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      int64_t tile = kGradThreads * kGradColumns;
-      LaunchShape shape;
-      shape.blocksX = static_cast<unsigned>(std::min<int64_t>(call.vocabulary, 1 << 20));
-      shape.blocksY = static_cast<unsigned>((call.width + tile - 1) / tile);
-      shape.threads = kGradThreads;
-      return launch(queue, shape, embeddingGradKernel<F>, input<int32_t>(args, 0),
-                    input<F>(args, 1), output<Wide<F>>(args, 0), call.vocabulary, call.width,
-                    call.count);
-    });
+  return withFloatType(checked->dtype, [&](auto identity) {
+    return makeEmbeddingGrad<typename decltype(identity)::type>(*checked, 0, 1, std::nullopt, 0);
   });
 }
 
@@ -152,6 +164,32 @@ PrepareResult preparePickGrad(const KernelSignature &signature) {
 }
 
 } // namespace
+
+/// The gradient of a table that has another one, such as that of its product, added to it. The
+/// gradient alone is not kept, and the sum lies nowhere but in the place of what is added.
+PrepareResult prepareFusedEmbeddingGrad(const FusedCalls &calls, const SingleKernels &) {
+  if (calls.calls.size() != 2 || calls.calls[0].signature.kernel != "embedding_grad" ||
+      calls.calls[1].signature.kernel != "add" || !calls.calls[1].signature.attributes.empty())
+    return PrepareResult(nullptr);
+  const FusedCalls::Call &grad = calls.calls[0], &add = calls.calls[1];
+  size_t own = grad.outputs[0], sum = add.outputs[0];
+  bool isFirst = add.inputs[0] == own;
+  size_t added = add.inputs[isFirst ? 1 : 0];
+  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
+    return each.made == own || (each.before == added && each.isSame);
+  });
+  if (isFirst == (add.inputs[1] == own) || calls.values[own].isKept || calls.values[added].maker ||
+      !isClear)
+    return PrepareResult(nullptr);
+  Expected<EmbeddingCall> checked = checkEmbeddingGrad(grad.signature);
+  if (!checked)
+    return checked.error();
+  std::vector<size_t> index = calls.operandIndices();
+  return withFloatType(checked->dtype, [&](auto identity) {
+    return makeEmbeddingGrad<typename decltype(identity)::type>(
+        *checked, index[grad.inputs[0]], index[grad.inputs[1]], index[added], index[sum]);
+  });
+}
 
 std::span<const KernelEntry> indexingKernels() {
   static constexpr KernelEntry entries[] = {

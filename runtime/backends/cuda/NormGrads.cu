@@ -278,12 +278,7 @@ std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormG
                                             const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
   NormGradParts cut(shape, static_cast<int64_t>(statistics));
-  // Where each operand is among the inputs, or the outputs, of the kernel.
-  std::vector<size_t> index(calls.values.size());
-  size_t counts[2] = {};
-  for (size_t i = 0; i < index.size(); ++i)
-    index[i] = counts[calls.values[i].maker.has_value()]++;
-  std::vector<size_t> in, out;
+  std::vector<size_t> index = calls.operandIndices(), in, out;
   for (size_t value : match.grad->inputs)
     in.push_back(index[value]);
   in.push_back(index[match.added]);
@@ -306,7 +301,7 @@ std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormG
 
 } // namespace
 
-PrepareResult prepareFusedNormGrad(const FusedCalls &calls) {
+PrepareResult prepareFusedNormGrad(const FusedCalls &calls, const SingleKernels &) {
   std::optional<NormGradSum> match = matchNormGradSum(calls);
   if (!match)
     return PrepareResult(nullptr);

@@ -9,7 +9,10 @@
 #include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/shared/OptimizerCalls.h"
 
+#include <algorithm>
 #include <cmath>
+#include <type_traits>
+#include <vector>
 
 namespace dtc::runtime::cuda {
 
@@ -83,9 +86,10 @@ template <typename W> struct SharedOperands {
 };
 
 /// Of a group of tensors. With one moment, the second is the first, and nothing is written to it.
-enum Array { P, G, First, Second, POut, FirstOut, SecondOut, NumArrays };
+/// `Converted` is the new parameter in 16 bits, of type H; null if H is void.
+enum Array { P, G, First, Second, POut, FirstOut, SecondOut, Converted, NumArrays };
 
-template <OptimizerRule rule, int Capacity, typename W>
+template <OptimizerRule rule, int Capacity, typename W, typename H>
 __global__ void __launch_bounds__(256)
     optimizerKernel(const __grid_constant__ GroupTable<NumArrays, Capacity> table,
                     const __grid_constant__ SharedOperands<W> shared) {
@@ -117,6 +121,15 @@ __global__ void __launch_bounds__(256)
           p.at[j] = update<rule>(c, p.at[j], g.at[j] * c.gradScale, first.at[j], second.at[j]);
       }
       store(POut, p);
+      if constexpr (!std::is_void_v<H>) {
+        constexpr int count = sizeof(Elements) / sizeof(W);
+        Vector<H, count> converted;
+#pragma unroll
+        for (int j = 0; j < count; ++j)
+          converted.at[j] = narrow<H>(p.at[j]);
+        *reinterpret_cast<Vector<H, count> *>(static_cast<H *>(group.arrays[Converted]) + i) =
+            converted;
+      }
       store(FirstOut, first);
       if constexpr (hasSecond)
         store(SecondOut, second);
@@ -132,33 +145,36 @@ __global__ void __launch_bounds__(256)
   });
 }
 
-template <OptimizerRule rule, typename W>
+template <OptimizerRule rule, typename W, typename H>
 MaybeError launchOptimizer(CudaQueue &queue, const void *shared,
                            std::span<const TensorGroup> groups) {
-  return launchGroups(queue, groups, optimizerKernel<rule, 8, W>,
-                      optimizerKernel<rule, HeldLaunches::kMaxGroups, W>,
+  return launchGroups(queue, groups, optimizerKernel<rule, 8, W, H>,
+                      optimizerKernel<rule, HeldLaunches::kMaxGroups, W, H>,
                       *static_cast<const SharedOperands<W> *>(shared));
 }
 
-template <OptimizerRule rule, typename W>
-HeldCall holdOptimizer(const KernelArguments &args, const OptimizerCall &call) {
+/// The operands are those of the call alone; `converted` is null if H is void.
+template <OptimizerRule rule, typename W, typename H>
+HeldCall holdOptimizer(const KernelArguments &args, const OptimizerCall &call, void *converted) {
   constexpr OptimizerOperands index = operands<rule>;
   constexpr size_t last = index.numMoments - 1;
   HeldCall held;
-  held.launch = launchOptimizer<rule, W>;
+  held.launch = launchOptimizer<rule, W, H>;
   held.setShared(
       SharedOperands<W>{CallConstants(call.constants), input<W>(args, index.learningRate()),
                         index.hasStep ? input<W>(args, index.step()) : nullptr,
                         input<W>(args, index.gradScale()), input<uint8_t>(args, index.apply())});
   held.tensors = {{args.inputs[0], args.inputs[1], args.inputs[index.firstMoment],
                    args.inputs[index.firstMoment + last], args.outputs[0], args.outputs[1],
-                   args.outputs[1 + last]},
+                   args.outputs[1 + last], converted},
                   call.count};
   size_t bytes = static_cast<size_t>(call.count) * sizeof(W);
   for (size_t i = 0; i < args.inputs.size(); ++i)
     held.reads.push_back({args.inputs[i], i < index.learningRate() ? bytes : sizeof(W)});
   for (void *output : args.outputs)
     held.writes.push_back({output, bytes});
+  if constexpr (!std::is_void_v<H>)
+    held.writes.push_back({converted, static_cast<size_t>(call.count) * sizeof(H)});
   return held;
 }
 
@@ -169,12 +185,73 @@ template <OptimizerRule rule> PrepareResult prepareOptimizer(const KernelSignatu
   return withWideType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using W = typename decltype(identity)::type;
     return makeMultiTensorKernel([call = *checked](const KernelArguments &args) {
-      return holdOptimizer<rule, W>(args, call);
+      return holdOptimizer<rule, W, void>(args, call, nullptr);
     });
   });
 }
 
+/// The calls' operands are brought into the order of the single call's.
+template <OptimizerRule rule, typename H> PrepareResult prepareConverting(const FusedCalls &calls) {
+  const FusedCalls::Call &update = calls.calls[0];
+  Expected<OptimizerCall> checked = checkOptimizer(update.signature, rule);
+  if (!checked)
+    return checked.error();
+  std::vector<size_t> index = calls.operandIndices(), in, out;
+  for (size_t value : update.inputs)
+    in.push_back(index[value]);
+  for (size_t value : update.outputs)
+    out.push_back(index[value]);
+  size_t converted = index[calls.calls[1].outputs[0]];
+  return makeMultiTensorKernel([=, call = *checked](const KernelArguments &args) {
+    std::vector<void *> inputs, outputs;
+    for (size_t i : in)
+      inputs.push_back(args.inputs[i]);
+    for (size_t i : out)
+      outputs.push_back(args.outputs[i]);
+    return holdOptimizer<rule, float, H>({inputs, outputs, args.position, args.workspace}, call,
+                                         args.outputs[converted]);
+  });
+}
+
+template <OptimizerRule rule> PrepareResult prepareConverting(const FusedCalls &calls, DType to) {
+  return to == DType::BF16 ? prepareConverting<rule, __nv_bfloat16>(calls)
+                           : prepareConverting<rule, __half>(calls);
+}
+
+/// Whether the second call converts the parameter that the first makes to 16 bits, and the result
+/// lies apart from all operands.
+bool isConvertedUpdate(const FusedCalls &calls) {
+  if (calls.calls.size() != 2 || calls.calls[1].signature.kernel != "convert")
+    return false;
+  const FusedCalls::Call &update = calls.calls[0], &convert = calls.calls[1];
+  DType to = convert.signature.outputs[0].dtype;
+  bool isKept =
+      std::ranges::all_of(update.outputs, [&](size_t value) { return calls.values[value].isKept; });
+  bool isApart = std::ranges::none_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
+    return each.made == convert.outputs[0];
+  });
+  return isKept && isApart && (to == DType::BF16 || to == DType::F16) &&
+         convert.signature.inputs[0].dtype == DType::F32 && !update.outputs.empty() &&
+         convert.inputs[0] == update.outputs[0];
+}
+
 } // namespace
+
+PrepareResult prepareFusedOptimizer(const FusedCalls &calls, const SingleKernels &) {
+  if (!isConvertedUpdate(calls))
+    return PrepareResult(nullptr);
+  const std::string &kernel = calls.calls[0].signature.kernel;
+  DType to = calls.calls[1].signature.outputs[0].dtype;
+  if (kernel == "adamw")
+    return prepareConverting<OptimizerRule::AdamW>(calls, to);
+  if (kernel == "adam")
+    return prepareConverting<OptimizerRule::Adam>(calls, to);
+  if (kernel == "sgd")
+    return prepareConverting<OptimizerRule::Sgd>(calls, to);
+  if (kernel == "lion")
+    return prepareConverting<OptimizerRule::Lion>(calls, to);
+  return PrepareResult(nullptr);
+}
 
 std::span<const KernelEntry> optimizerKernels() {
   static constexpr KernelEntry entries[] = {

@@ -18,6 +18,7 @@ foreach(source
   ElementwiseBinary.cu
   ElementwiseUnary.cu
   FusedProduct.cpp
+  GatedActivation.cu
   HeldLaunches.cpp
   Indexing.cu
   Matmul.cpp

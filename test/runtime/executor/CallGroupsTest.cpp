@@ -18,7 +18,7 @@ namespace {
 class NoKernel final : public Kernel {};
 
 /// A task with calls of made-up kernels, of which those named "fused" are computed together, with
-/// slices.
+/// slices and broadcasts.
 class CallGroupsTest : public ::testing::Test {
 protected:
   CallGroupsTest() { builder.task("step"); }
@@ -47,7 +47,7 @@ protected:
                           for (int i : calls) {
                             const std::string &name =
                                 program.tasks(0).instructions(i).kernel().kernel();
-                            isFused &= name == "fused" || name == "slice";
+                            isFused &= name == "fused" || name == "slice" || name == "broadcast";
                           }
                           if (isFused) {
                             kernel = std::make_shared<NoKernel>();
@@ -136,6 +136,17 @@ TEST_F(CallGroupsTest, SlicesAreCopiedAndLeftOut) {
   call("fused", {b, d}, e);
   EXPECT_EQ(find(), (Found{{{0, 1}, 1}, {{0, 3}, 3}}));
   EXPECT_TRUE(isPart(0));
+}
+
+/// A call that reads the result of a broadcast comes to a group before that.
+TEST_F(CallGroupsTest, BroadcastsAreCopiedToAnEarlierPlace) {
+  uint32_t a = value(), b = value(), c = value(), d = value();
+  call("fused", {a}, b);
+  call("other", {b}, value());
+  call("broadcast", {c}, d);
+  call("fused", {a, d}, value());
+  EXPECT_EQ(find(), (Found{{{0, 2, 3}, 0}}));
+  EXPECT_TRUE(isPart(2));
 }
 
 TEST_F(CallGroupsTest, SlicesThatOthersReadStay) {
