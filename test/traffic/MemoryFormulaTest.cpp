@@ -64,9 +64,9 @@ double statedBuffers(const ModelSizes &model, const Case &c) {
   // What a token leaves for the backward pass: in a layer not more than twelve vectors of the
   // residual's width (norms, queries, keys, values, attention, sums) and four of the MLP's; the
   // logits and their gradient.
-  double tokens = double(model.batch / c.n / c.m * model.seq);
-  buffers +=
-      4 * tokens * double(model.layers * (12 * model.embed + 4 * model.mlp) + 2 * model.vocab);
+  int64_t tokens = model.batch / c.n / c.m * model.seq;
+  buffers += 4 * double(tokens) *
+             double(model.layers * (12 * model.embed + 4 * model.mlp) + 2 * model.vocab);
   return buffers;
 }
 

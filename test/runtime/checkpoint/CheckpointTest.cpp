@@ -41,8 +41,8 @@ protected:
   }
 
   /// A piece with memory of its own.
-  CheckpointPiece piece(const std::string &name, std::vector<int64_t> shape,
-                        std::vector<int64_t> offset, std::vector<int64_t> size) {
+  CheckpointPiece piece(const std::string &name, const std::vector<int64_t> &shape,
+                        const std::vector<int64_t> &offset, const std::vector<int64_t> &size) {
     const HostTensor &whole = values.at(name);
     ShardRegion region{shape, offset, size, size};
     std::vector<std::byte> &part =

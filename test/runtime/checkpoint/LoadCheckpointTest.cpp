@@ -37,7 +37,7 @@ protected:
   }
 
   static std::unique_ptr<Session> open(PlanPtr plan, uint64_t seed) {
-    auto session = Session::create(plan, createFakeBackend());
+    auto session = Session::create(std::move(plan), createFakeBackend());
     EXPECT_OK(session);
     EXPECT_OK((*session)->initializeStates(seed));
     return std::move(*session);

@@ -52,7 +52,7 @@ struct End {
 class ControlConnectionTest : public ::testing::Test {
 protected:
   /// Opens the ends of all processes but those that are made by hand.
-  void open(int64_t processes, std::set<int64_t> byHand = {},
+  void open(int64_t processes, const std::set<int64_t> &byHand = {},
             std::chrono::milliseconds timeout = 20s) {
     count = processes;
     given = 0;

@@ -10,6 +10,7 @@
 #include "test/lib/plans/TempDir.h"
 
 #include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 

@@ -21,7 +21,7 @@ using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> plan,
-                                            SessionOptions options = {}) {
+                                            const SessionOptions &options = {}) {
   auto session = Session::create(std::move(plan), createFakeBackend(), options);
   EXPECT_OK(session);
   return std::move(*session);

@@ -25,7 +25,7 @@ using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 static std::unique_ptr<Session> makeSession(std::shared_ptr<const plan::Plan> plan,
-                                            SessionOptions options = {}) {
+                                            const SessionOptions &options = {}) {
   auto session = Session::create(std::move(plan), createFakeBackend(), options);
   EXPECT_OK(session);
   return std::move(*session);
@@ -260,7 +260,7 @@ TEST(Session, TracesThatDoNotFitInMemoryAreRefused) {
 
 TEST(Session, ABatchThatAStepDoesNotHaveIsAnError) {
   auto backend = createFakeBackend();
-  auto prepared = PreparedPlan::create(trainingPlan(), *backend, /*threadsPerDevice=*/1);
+  auto prepared = PreparedPlan::create(trainingPlan(), *backend, /*threads=*/1);
   ASSERT_OK(prepared);
   for (int64_t batches : {1, 3}) {
     auto created = Session::create(*prepared, backend, {.batches = batches});

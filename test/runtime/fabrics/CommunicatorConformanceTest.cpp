@@ -14,8 +14,10 @@
 #include "test/lib/plans/Expect.h"
 #include "test/runtime/fabrics/Network.h"
 
+#include <array>
+#include <bit>
 #include <cmath>
-#include <cstring>
+#include <cstddef>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -74,6 +76,7 @@ T naiveElement(const CollectiveSpec &spec, const std::vector<const HostTensor *>
 template <typename T>
 void expectNaive(const CollectiveSpec &spec, const Mesh &mesh, const Axes &axes,
                  const std::vector<HostTensor> &inputs, const std::vector<HostTensor> &outputs) {
+  using Bits = std::array<std::byte, sizeof(T)>;
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     std::vector<const HostTensor *> members;
     for (int64_t member : mesh.group(device, axes))
@@ -83,7 +86,7 @@ void expectNaive(const CollectiveSpec &spec, const Mesh &mesh, const Axes &axes,
     for (int64_t i = 0; i < output.type.numElements(); ++i) {
       T expected = naiveElement<T>(spec, members, mesh.blockIndex(device, axes), index);
       T actual = output.as<T>()[i];
-      ASSERT_EQ(std::memcmp(&actual, &expected, sizeof(T)), 0)
+      ASSERT_TRUE(std::bit_cast<Bits>(actual) == std::bit_cast<Bits>(expected))
           << name(spec.kind) << " of " << spec.input.str() << " device " << device << " element "
           << i << ": " << static_cast<Wide<T>>(actual) << " instead of "
           << static_cast<Wide<T>>(expected);

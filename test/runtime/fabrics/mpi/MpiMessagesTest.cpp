@@ -39,7 +39,7 @@ namespace {
 
 /// Bytes in some parts with gaps between them.
 struct Scattered {
-  Scattered(std::vector<size_t> sizes, int first) {
+  Scattered(const std::vector<size_t> &sizes, int first) {
     size_t at = 0;
     for (size_t size : sizes)
       at += size + 3;
@@ -70,10 +70,10 @@ TEST(MpiMessages, PartsOfAnySizeGoAround) {
   std::shared_ptr<Messages> messages = openMessages();
   int64_t own = messages->process(), count = messages->numProcesses();
   int64_t next = (own + 1) % count, before = (own + count - 1) % count; // with one process, itself
-  for (auto [from, to] : {std::pair<std::vector<size_t>, std::vector<size_t>>{{5}, {5}},
-                          {{1, 2, 3}, {6}},
-                          {{700001}, {1, 700000}},
-                          {{300000, 300000, 7}, {300000, 300007}}}) {
+  for (const auto &[from, to] : {std::pair<std::vector<size_t>, std::vector<size_t>>{{5}, {5}},
+                                 {{1, 2, 3}, {6}},
+                                 {{700001}, {1, 700000}},
+                                 {{300000, 300000, 7}, {300000, 300007}}}) {
     Scattered sent(from, static_cast<int>(own)), expected(from, static_cast<int>(before)),
         received(to, -1);
     std::unique_ptr<MessageBatch> batch = messages->openBatch();

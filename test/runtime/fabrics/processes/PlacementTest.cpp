@@ -16,7 +16,7 @@ using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
-static Mesh meshOf(std::vector<std::pair<const char *, int64_t>> sizes) {
+static Mesh meshOf(const std::vector<std::pair<const char *, int64_t>> &sizes) {
   std::vector<MeshAxis> axes = {{"mb", 4, true}};
   for (auto [name, size] : sizes)
     axes.push_back({name, size, false});
@@ -24,7 +24,7 @@ static Mesh meshOf(std::vector<std::pair<const char *, int64_t>> sizes) {
 }
 
 /// So many processes on each host.
-static std::vector<std::string> hosts(std::vector<size_t> counts) {
+static std::vector<std::string> hosts(const std::vector<size_t> &counts) {
   std::vector<std::string> names;
   for (size_t host = 0; host < counts.size(); ++host)
     names.insert(names.end(), counts[host], std::string(1, static_cast<char>('a' + host)));

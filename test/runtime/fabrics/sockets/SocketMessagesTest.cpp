@@ -29,7 +29,7 @@ namespace {
 
 /// Bytes in some parts with gaps between them.
 struct Scattered {
-  Scattered(std::vector<size_t> sizes, int first) {
+  Scattered(const std::vector<size_t> &sizes, int first) {
     size_t at = 0;
     for (size_t size : sizes)
       at += size + 3;
@@ -88,13 +88,14 @@ TEST_F(SocketMessagesTest, PartsOfAnySizeGoAround) {
     open(processes);
     for (int64_t to : {int64_t{0}, processes - 1})
       for (bool receiverIsFirst : {false, true})
-        for (auto [sizes, places] : {std::pair<std::vector<size_t>, std::vector<size_t>>{{5}, {5}},
-                                     {{}, {}},
-                                     {{1, 0, 3}, {4}},
-                                     {{700001}, {1, 700000}},
-                                     {many, {1500000}},
-                                     {{3000000}, many},
-                                     {{5000000, 7}, {3000000, 2000007}}}) {
+        for (const auto &[sizes, places] :
+             {std::pair<std::vector<size_t>, std::vector<size_t>>{{5}, {5}},
+              {{}, {}},
+              {{1, 0, 3}, {4}},
+              {{700001}, {1, 700000}},
+              {many, {1500000}},
+              {{3000000}, many},
+              {{5000000, 7}, {3000000, 2000007}}}) {
           std::vector<size_t> given = places == many ? std::vector<size_t>{1500000} : sizes;
           Scattered sent(given, 1), received(places, -1);
           auto sender = ends.front()->openBatch(),
