@@ -8,6 +8,7 @@
 #define DTC_TEST_LIB_PLANS_RUNTOOL_H
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,10 +33,16 @@ inline pid_t startTool(const std::string &program, std::vector<std::string> argu
   _exit(127);
 }
 
-/// The exit status; negative for a signal.
+/// The exit status of a program in which a sanitizer has found an error (CMakePresets.json).
+constexpr int kSanitizerStatus = 99;
+
+/// The exit status; negative for a signal. What a sanitizer finds fails the test, also where the
+/// tool is to fail.
 inline int waitForTool(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
+  EXPECT_FALSE(WIFEXITED(status) && WEXITSTATUS(status) == kSanitizerStatus)
+      << "a sanitizer has found an error in the tool";
   return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 

@@ -14,6 +14,7 @@
 #include "test/simulator/cluster/ParsedCluster.h"
 
 #include <gtest/gtest.h>
+#include <iostream>
 #include <nlohmann/json.hpp>
 
 using namespace dtc;
@@ -29,6 +30,11 @@ protected:
 
   int run(const std::vector<std::string> &arguments) {
     return waitForTool(startTool(DTC_PLAN_PATH, arguments, dir.path("out"), dir.path("err")));
+  }
+
+  void TearDown() override {
+    if (HasFailure())
+      std::cerr << "The tool printed:\n" << err();
   }
 
   std::string out() const { return dir.read("out"); }

@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <iostream>
 #include <thread>
 
 using namespace dtc;
@@ -40,6 +41,11 @@ protected:
   int run(const std::vector<std::string> &arguments) { return waitForTool(start(arguments)); }
   std::string out() const { return dir.read("out"); }
   std::string err() const { return dir.read("err"); }
+
+  void TearDown() override {
+    if (HasFailure())
+      std::cerr << "The tool printed:\n" << err();
+  }
 
   TempDir dir;
   std::string plan = dir.path("m.plan");
