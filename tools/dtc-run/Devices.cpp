@@ -61,7 +61,8 @@ static Expected<std::shared_ptr<const Backend>> openGpus(const GpuOptions &optio
       createCudaBackend({.timesProducts = options.timesProducts,
                          .cachePath = defaultCachePath(),
                          .fusesCalls = options.fusesCalls,
-                         .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off}));
+                         .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off,
+                         .usesTf32 = options.usesTf32}));
 }
 #endif
 

@@ -28,6 +28,7 @@ struct GpuOptions {
   enum class Cudnn : uint8_t { On, Off, Auto };
 
   bool timesProducts = false; // time the algorithms of products, and keep the fastest
+  bool usesTf32 = false;      // round f32 operands of products to TF32
   bool fusesCalls = true;     // compute calls of a plan together
   Cudnn cudnn = Cudnn::Auto;  // compute attention by cuDNN; Auto: where it is found
 };

@@ -75,6 +75,12 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->check(CLI::IsMember({"first", "timed"}))
       ->default_str("first");
   app.add_option_function<std::string>(
+         "--matmul-precision", [this](const std::string &use) { gpus.usesTf32 = use == "tf32"; },
+         "How GPUs read the f32 operands of matrix products: as they are (f32), or rounded to the "
+         "10 bits of mantissa that tensor cores multiply much faster (tf32); sums are f32 in both")
+      ->check(CLI::IsMember({"f32", "tf32"}))
+      ->default_str("f32");
+  app.add_option_function<std::string>(
          "--kernel-fusion", [this](const std::string &use) { gpus.fusesCalls = use == "on"; },
          "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
          "and "

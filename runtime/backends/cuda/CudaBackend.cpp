@@ -54,7 +54,7 @@ public:
       : algorithms(options.timesProducts
                        ? std::make_shared<AlgorithmCache>(std::move(options.cachePath))
                        : nullptr),
-        isFusing(options.fusesCalls) {
+        usesTf32(options.usesTf32), isFusing(options.fusesCalls) {
 #ifdef DTC_HAS_CUDNN
     if (options.usesCudnn && loadCudnn())
       attention = std::make_unique<CudnnAttention>();
@@ -114,7 +114,7 @@ public:
     if (!count)
       return count.error();
     Expected<std::unique_ptr<CudaDevice>> device =
-        CudaDevice::open(static_cast<int>(index % *count), algorithms);
+        CudaDevice::open(static_cast<int>(index % *count), algorithms, usesTf32);
     if (!device)
       return device.error();
     return deferWaitingWork(std::move(*device));
@@ -122,7 +122,7 @@ public:
 
 private:
   std::shared_ptr<AlgorithmCache> algorithms;
-  bool isFusing = true;
+  bool usesTf32 = false, isFusing = true;
 #ifdef DTC_HAS_CUDNN
   std::unique_ptr<CudnnAttention> attention; // null: by kernels of our own
 #endif

@@ -25,6 +25,8 @@ struct CudaOptions {
   bool fusesCalls = true;
   /// Attention is computed by cuDNN where that is found and has the call.
   bool usesCudnn = true;
+  /// Operands of products in f32 are rounded to TF32, which has 10 bits of mantissa.
+  bool usesTf32 = false;
 };
 
 /// What cuDNN is used, for people ("cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"). The error says why

@@ -280,9 +280,9 @@ MaybeError CudaQueue::enqueue(const Graph &graph) {
 // Devices
 //===----------------------------------------------------------------------===//
 
-Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(int ordinal,
-                                                       std::shared_ptr<AlgorithmCache> algorithms) {
-  std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(algorithms)));
+Expected<std::unique_ptr<CudaDevice>>
+CudaDevice::open(int ordinal, std::shared_ptr<AlgorithmCache> algorithms, bool usesTf32) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice(ordinal, std::move(algorithms), usesTf32));
   if (MaybeError error = device->initialize())
     return *error;
   return device;

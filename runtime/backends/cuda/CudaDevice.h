@@ -119,9 +119,9 @@ private:
 class CudaDevice final : public Device {
 public:
   /// The GPU of number `ordinal`, as the calls of CUDA count; the errors name it "cuda <ordinal>".
-  /// `algorithms`: see getAlgorithms().
+  /// `algorithms`: see getAlgorithms(); `usesTf32`: see CudaOptions.
   static Expected<std::unique_ptr<CudaDevice>>
-  open(int ordinal, std::shared_ptr<AlgorithmCache> algorithms = {});
+  open(int ordinal, std::shared_ptr<AlgorithmCache> algorithms = {}, bool usesTf32 = false);
   ~CudaDevice() override;
 
   std::string describe() const override { return name; }
@@ -139,6 +139,7 @@ public:
   const std::string &modelName() const { return model; }
   /// Where the fastest algorithms of products are; null: nothing is timed.
   AlgorithmCache *getAlgorithms() const { return algorithms.get(); }
+  bool roundsToTf32() const { return usesTf32; }
   int multiprocessors() const { return numMultiprocessors; }
   MaybeError activate() const;
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
@@ -147,8 +148,8 @@ public:
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 
 private:
-  CudaDevice(int number, std::shared_ptr<AlgorithmCache> algorithms)
-      : number(number), algorithms(std::move(algorithms)) {}
+  CudaDevice(int number, std::shared_ptr<AlgorithmCache> algorithms, bool usesTf32)
+      : number(number), algorithms(std::move(algorithms)), usesTf32(usesTf32) {}
   MaybeError initialize();
   /// Relates the clock of the GPU to the host's from now on.
   MaybeError setAnchor();
@@ -157,6 +158,7 @@ private:
   int number;
   int numMultiprocessors = 1;
   std::shared_ptr<AlgorithmCache> algorithms;
+  const bool usesTf32;
   std::string model, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;

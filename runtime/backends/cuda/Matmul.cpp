@@ -101,6 +101,7 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
                            gelus[static_cast<size_t>(epilogue.gelu)],
                            sums[static_cast<size_t>(epilogue.biasGrad)]);
   isDouble = in == DType::F64;
+  isSingle = in == DType::F32;
   workspace = workspaceFor(batch.count * shape.m * shape.n);
   MatrixOrder a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n),
       c(shape.c, shape.m, shape.n);
@@ -139,7 +140,11 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
     return error;
   if (MaybeError error = make(result, out, m, n, c.step, batch.c))
     return error;
-  return epilogue.empty() ? describeOperation(operation, {}) : std::nullopt;
+  if (!epilogue.empty())
+    return std::nullopt;
+  if (MaybeError error = describeOperation(operation, {}, /*usesTf32=*/false))
+    return error;
+  return isSingle ? describeOperation(tf32Operation, {}, /*usesTf32=*/true) : std::nullopt;
 }
 
 cublasLtEpilogue_t Matmul::cublasEpilogue() const {
@@ -162,11 +167,17 @@ cublasLtEpilogue_t Matmul::cublasEpilogue() const {
   return addsBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
+bool Matmul::usesTf32(const CudaQueue &queue) const {
+  return isSingle && queue.owner().roundsToTf32();
+}
+
 MaybeError Matmul::describeOperation(cublasLtMatmulDesc_t &description,
-                                     const MatmulOperands &operands) const {
+                                     const MatmulOperands &operands, bool usesTf32) const {
+  cublasComputeType_t compute = isDouble   ? CUBLAS_COMPUTE_64F
+                                : usesTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                           : CUBLAS_COMPUTE_32F;
   cublasStatus_t status =
-      library.matmulDescCreate(&description, isDouble ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                               isDouble ? CUDA_R_64F : CUDA_R_32F);
+      library.matmulDescCreate(&description, compute, isDouble ? CUDA_R_64F : CUDA_R_32F);
   auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
     if (status == CUBLAS_STATUS_SUCCESS)
       status = library.matmulDescSetAttribute(description, attribute,
@@ -191,8 +202,9 @@ Matmul::~Matmul() {
   for (cublasLtMatrixLayout_t layout : {first, second, result})
     if (layout)
       (void)library.matrixLayoutDestroy(layout);
-  if (operation)
-    (void)library.matmulDescDestroy(operation);
+  for (cublasLtMatmulDesc_t each : {operation, tf32Operation})
+    if (each)
+      (void)library.matmulDescDestroy(each);
 }
 
 //===----------------------------------------------------------------------===//
@@ -280,8 +292,9 @@ Expected<Matmul::MaybeAlgorithm> Matmul::chooseAlgorithm(CudaQueue &queue, const
     return algorithm;
   };
   if (kept) {
-    key = fmt::format("{}, cuBLASLt {}, {}, {}, aligned to {}", queue.owner().modelName(),
-                      library.getVersion(), shapeText, orderText, fmt::join(alignments, " "));
+    key = fmt::format("{}, cuBLASLt {}, {}{}, {}, aligned to {}", queue.owner().modelName(),
+                      library.getVersion(), shapeText, usesTf32(queue) ? " in TF32" : "", orderText,
+                      fmt::join(alignments, " "));
     if (std::optional<AlgorithmCache::Algorithm> found = kept->find(key)) {
       cublasLtMatmulAlgo_t algorithm = toAlgorithm(*found);
       if (isUsable(call, algorithm))
@@ -365,10 +378,10 @@ Expected<bool> Matmul::enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &
 
 Expected<bool> Matmul::enqueue(CudaQueue &queue, const MatmulOperands &operands) const {
   if (epilogue.empty())
-    return enqueueWith(operation, queue, operands);
+    return enqueueWith(usesTf32(queue) ? tf32Operation : operation, queue, operands);
   // The addresses are part of the description. cuBLASLt has read it when the call returns.
   cublasLtMatmulDesc_t description = nullptr;
-  MaybeError error = describeOperation(description, operands);
+  MaybeError error = describeOperation(description, operands, usesTf32(queue));
   Expected<bool> done = error ? Expected<bool>(*error) : enqueueWith(description, queue, operands);
   if (description)
     (void)library.matmulDescDestroy(description);

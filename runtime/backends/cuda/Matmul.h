@@ -60,9 +60,9 @@ struct MatmulOperands {
 };
 
 /// c = a b for a shape, or c = added + a b, with an epilogue. Elements of f64 are computed in f64,
-/// all others in f32 (never in TF32). The algorithm is chosen once for each GPU and alignment of
-/// operands, so that results repeat bit by bit: what cuBLASLt proposes first, or the fastest of its
-/// proposals (CudaOptions).
+/// all others in f32; a device may round operands of f32 to TF32 (CudaOptions). The algorithm is
+/// chosen once for each GPU and alignment of operands, so that results repeat bit by bit: what
+/// cuBLASLt proposes first, or the fastest of its proposals (CudaOptions).
 class Matmul {
 public:
   /// a and b have elements of type `in`; c has such, or f32 where `in` has 16 bits.
@@ -93,9 +93,10 @@ private:
   using MaybeAlgorithm = std::optional<cublasLtMatmulAlgo_t>;
 
   /// For a product without an epilogue no operands are needed.
-  MaybeError describeOperation(cublasLtMatmulDesc_t &description,
-                               const MatmulOperands &operands) const;
+  MaybeError describeOperation(cublasLtMatmulDesc_t &description, const MatmulOperands &operands,
+                               bool usesTf32) const;
   cublasLtEpilogue_t cublasEpilogue() const;
+  bool usesTf32(const CudaQueue &queue) const;
 
   // None: cuBLASLt has no algorithm with the epilogue.
   Expected<MaybeAlgorithm> algorithmFor(CudaQueue &queue, const Call &call) const;
@@ -115,12 +116,12 @@ private:
 
   const CublasLt &library;
   MatmulEpilogue epilogue;
-  /// Of products without an epilogue, whose operation has no addresses.
-  cublasLtMatmulDesc_t operation = nullptr;
+  /// Of products without an epilogue, whose operation has no addresses; in TF32, only of f32.
+  cublasLtMatmulDesc_t operation = nullptr, tf32Operation = nullptr;
   /// cuBLASLt's matrices are column-major. A result that is row-major is computed as its transpose,
   /// from the operands in reverse order.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  bool reversed = false, isDouble = false;
+  bool reversed = false, isDouble = false, isSingle = false;
   int32_t operationA = CUBLAS_OP_N, operationB = CUBLAS_OP_N;
   int64_t resultStep = 0; // between rows of c
   size_t workspace = 0;

@@ -9,6 +9,7 @@
 #include "support/Float16.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -62,7 +63,20 @@ template <typename Sum> void sumOperand(const Product &product) {
   }
 }
 
+/// Rounded to the 10 bits of TF32's mantissa, to the nearest, ties to even.
+float roundToTf32(float value) {
+  auto bits = std::bit_cast<uint32_t>(value);
+  if (std::isfinite(value))
+    bits = (bits + 0xFFF + ((bits >> 13) & 1)) & ~uint32_t{0x1FFF};
+  return std::bit_cast<float>(bits);
+}
+
 template <typename Sum> void multiplyIn(const Product &product) {
+  auto operand = [&](double value) {
+    return product.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32
+               ? static_cast<Sum>(roundToTf32(static_cast<float>(value)))
+               : static_cast<Sum>(value);
+  };
   if (product.desc.writesBias())
     sumOperand<Sum>(product);
 
@@ -71,13 +85,13 @@ template <typename Sum> void multiplyIn(const Product &product) {
   for (int64_t batch = 0; batch < product.d.layout.batches; ++batch) {
     for (uint64_t i = 0; i < k; ++i)
       for (uint64_t j = 0; j < n; ++j)
-        right[i * n + j] = static_cast<Sum>(product.desc.transB ? product.b.at(batch, j, i)
-                                                                : product.b.at(batch, i, j));
+        right[i * n + j] =
+            operand(product.desc.transB ? product.b.at(batch, j, i) : product.b.at(batch, i, j));
     for (uint64_t row = 0; row < m; ++row) {
       std::fill(sums.begin(), sums.end(), Sum(0));
       for (uint64_t i = 0; i < k; ++i) {
-        Sum left = static_cast<Sum>(product.desc.transA ? product.a.at(batch, i, row)
-                                                        : product.a.at(batch, row, i));
+        Sum left = operand(product.desc.transA ? product.a.at(batch, i, row)
+                                               : product.a.at(batch, row, i));
         for (uint64_t j = 0; j < n; ++j)
           sums[j] += left * right[i * n + j];
       }
@@ -140,7 +154,7 @@ static cublasStatus_t checkEpilogue(const cublasLtMatmulDescOpaque_t &desc, cons
     return CUBLAS_STATUS_INVALID_VALUE;
   bool isAligned = !desc.hasAux() ||
                    (desc.auxLeading % 8 == 0 && reinterpret_cast<uintptr_t>(desc.aux) % 16 == 0);
-  return desc.compute == CUBLAS_COMPUTE_32F && d.order == CUBLASLT_ORDER_COL && d.batches == 1 &&
+  return desc.compute != CUBLAS_COMPUTE_64F && d.order == CUBLASLT_ORDER_COL && d.batches == 1 &&
                  isAligned
              ? CUBLAS_STATUS_SUCCESS
              : CUBLAS_STATUS_NOT_SUPPORTED;

@@ -154,6 +154,36 @@ TEST_P(FusedProduct, ReadsSlicesWhereTheyAre) {
   expectEqual(calls, {sum});
 }
 
+/// f32 has 13 bits less in a product's operands then, and nothing else changes.
+TEST_P(FusedProduct, RoundsOperandsToTf32WhereThatIsAskedFor) {
+  for (bool hasBias : {false, true}) {
+    Forward forward(mesh, GetParam());
+    Calls &calls = forward.calls;
+    size_t result = forward.product;
+    if (hasBias) {
+      size_t bias = calls.value(type({16}));
+      result = calls.value(type({2, 3, 16}));
+      calls.call("add", {forward.product, bias}, {result}, kAlongRows);
+    }
+    calls.keep(result);
+    auto compute = [&] { return hasBias ? runFused(calls) : runOneByOne(calls); };
+    backend = createCudaBackend();
+    std::vector<std::byte> exact = compute();
+    backend = createCudaBackend({.usesTf32 = true});
+    std::vector<std::byte> rounded = compute();
+    double largest = 0;
+    for (int64_t i = 0; i < 96; ++i)
+      largest = std::max(largest, std::abs(elementOf(calls, rounded, result, i) -
+                                           elementOf(calls, exact, result, i)));
+    if (GetParam() == DType::F32) {
+      EXPECT_GT(largest, 0x1p-16);
+      EXPECT_LT(largest, 8 * 0x1p-10); // eight products of elements in [-1, 1)
+    } else {
+      EXPECT_EQ(largest, 0);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, FusedProduct, ::testing::Values(DType::F32, DType::BF16),
                          [](const auto &info) { return std::string(name(info.param)); });
 
