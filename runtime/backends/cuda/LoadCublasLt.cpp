@@ -17,29 +17,24 @@ static Expected<CublasLt> load() {
   if (!library)
     return library.error();
   CublasLt table = {};
-  MaybeError missing;
-  auto find = [&](auto &function, const char *name) {
-    if (MaybeError error = library->find(function, name); error && !missing)
-      missing = error;
-  };
-  find(table.create, "cublasLtCreate");
-  find(table.destroy, "cublasLtDestroy");
-  find(table.getVersion, "cublasLtGetVersion");
-  find(table.getStatusString, "cublasLtGetStatusString");
-  find(table.matmulDescCreate, "cublasLtMatmulDescCreate");
-  find(table.matmulDescDestroy, "cublasLtMatmulDescDestroy");
-  find(table.matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute");
-  find(table.matrixLayoutCreate, "cublasLtMatrixLayoutCreate");
-  find(table.matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy");
-  find(table.matrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute");
-  find(table.matmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
-  find(table.matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
-  find(table.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
-  find(table.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(table.matmulAlgoCheck, "cublasLtMatmulAlgoCheck");
-  find(table.matmul, "cublasLtMatmul");
-  if (missing)
-    return *missing;
+  library->find(table.create, "cublasLtCreate");
+  library->find(table.destroy, "cublasLtDestroy");
+  library->find(table.getVersion, "cublasLtGetVersion");
+  library->find(table.getStatusString, "cublasLtGetStatusString");
+  library->find(table.matmulDescCreate, "cublasLtMatmulDescCreate");
+  library->find(table.matmulDescDestroy, "cublasLtMatmulDescDestroy");
+  library->find(table.matmulDescSetAttribute, "cublasLtMatmulDescSetAttribute");
+  library->find(table.matrixLayoutCreate, "cublasLtMatrixLayoutCreate");
+  library->find(table.matrixLayoutDestroy, "cublasLtMatrixLayoutDestroy");
+  library->find(table.matrixLayoutSetAttribute, "cublasLtMatrixLayoutSetAttribute");
+  library->find(table.matmulPreferenceCreate, "cublasLtMatmulPreferenceCreate");
+  library->find(table.matmulPreferenceDestroy, "cublasLtMatmulPreferenceDestroy");
+  library->find(table.matmulPreferenceSetAttribute, "cublasLtMatmulPreferenceSetAttribute");
+  library->find(table.matmulAlgoGetHeuristic, "cublasLtMatmulAlgoGetHeuristic");
+  library->find(table.matmulAlgoCheck, "cublasLtMatmulAlgoCheck");
+  library->find(table.matmul, "cublasLtMatmul");
+  if (library->missing())
+    return *library->missing();
   return table;
 }
 

@@ -46,26 +46,21 @@ Expected<std::string> openCudnn() {
   Expected<VendorLibrary> opened = VendorLibrary::open("cuDNN", "libcudnn.so.9", "nvidia-cudnn");
   if (!opened)
     return opened.error();
-  MaybeError missing;
-  auto find = [&](auto &function, const char *name) {
-    if (MaybeError error = opened->find(function, name); error && !missing)
-      missing = error;
-  };
-  find(library.create, "cudnnCreate");
-  find(library.destroy, "cudnnDestroy");
-  find(library.setStream, "cudnnSetStream");
-  find(library.getStream, "cudnnGetStream");
-  find(library.getVersion, "cudnnGetVersion");
-  find(library.getErrorString, "cudnnGetErrorString");
-  find(library.getLastErrorString, "cudnnGetLastErrorString");
-  find(library.createDescriptor, "cudnnBackendCreateDescriptor");
-  find(library.destroyDescriptor, "cudnnBackendDestroyDescriptor");
-  find(library.finalize, "cudnnBackendFinalize");
-  find(library.setAttribute, "cudnnBackendSetAttribute");
-  find(library.getAttribute, "cudnnBackendGetAttribute");
-  find(library.execute, "cudnnBackendExecute");
-  if (missing)
-    return *missing;
+  opened->find(library.create, "cudnnCreate");
+  opened->find(library.destroy, "cudnnDestroy");
+  opened->find(library.setStream, "cudnnSetStream");
+  opened->find(library.getStream, "cudnnGetStream");
+  opened->find(library.getVersion, "cudnnGetVersion");
+  opened->find(library.getErrorString, "cudnnGetErrorString");
+  opened->find(library.getLastErrorString, "cudnnGetLastErrorString");
+  opened->find(library.createDescriptor, "cudnnBackendCreateDescriptor");
+  opened->find(library.destroyDescriptor, "cudnnBackendDestroyDescriptor");
+  opened->find(library.finalize, "cudnnBackendFinalize");
+  opened->find(library.setAttribute, "cudnnBackendSetAttribute");
+  opened->find(library.getAttribute, "cudnnBackendGetAttribute");
+  opened->find(library.execute, "cudnnBackendExecute");
+  if (opened->missing())
+    return *opened->missing();
   return opened->path();
 }
 

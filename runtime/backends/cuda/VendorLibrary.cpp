@@ -116,12 +116,12 @@ Expected<VendorLibrary> VendorLibrary::open(const std::string &library, const st
                            library, file, found, fmt::join(places, ", "), wheel)};
 }
 
-MaybeError VendorLibrary::findAddress(void *&address, const char *name) const {
-  address = dlsym(handle, name);
-  if (address)
-    return std::nullopt;
-  return Error{
-      fmt::format("{} has no function '{}', expected a version that has it", foundAt, name)};
+void *VendorLibrary::findAddress(const char *name) {
+  void *address = dlsym(handle, name);
+  if (!address && !firstMissing)
+    firstMissing = Error{
+        fmt::format("{} has no function '{}', expected a version that has it", foundAt, name)};
+  return address;
 }
 
 } // namespace dtc::runtime::cuda

@@ -39,19 +39,19 @@ public:
   /// The path under which the library was found.
   const std::string &path() const { return foundAt; }
 
-  /// Sets `function` to the address of `name`; an error names the function and the library's path.
-  template <typename Function> MaybeError find(Function &function, const char *name) const {
-    void *address = nullptr;
-    MaybeError error = findAddress(address, name);
-    function = reinterpret_cast<Function>(address);
-    return error;
+  /// Sets `function` to the address of `name`, null where the library has none.
+  template <typename Function> void find(Function &function, const char *name) {
+    function = reinterpret_cast<Function>(findAddress(name));
   }
+  /// Names the first function that was not found, and the library's path.
+  const MaybeError &missing() const { return firstMissing; }
 
 private:
-  MaybeError findAddress(void *&address, const char *name) const;
+  void *findAddress(const char *name);
 
   void *handle = nullptr;
   std::string foundAt;
+  MaybeError firstMissing;
 };
 
 } // namespace dtc::runtime::cuda

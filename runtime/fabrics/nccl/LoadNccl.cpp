@@ -15,28 +15,23 @@ static Expected<Nccl> load() {
   if (!library)
     return library.error();
   Nccl table = {};
-  MaybeError missing;
-  auto find = [&](auto &function, const char *name) {
-    if (MaybeError error = library->find(function, name); error && !missing)
-      missing = error;
-  };
-  find(table.getVersion, "ncclGetVersion");
-  find(table.getErrorString, "ncclGetErrorString");
-  find(table.getLastError, "ncclGetLastError");
-  find(table.getUniqueId, "ncclGetUniqueId");
-  find(table.commInitRankConfig, "ncclCommInitRankConfig");
-  find(table.commDestroy, "ncclCommDestroy");
-  find(table.commAbort, "ncclCommAbort");
-  find(table.commGetAsyncError, "ncclCommGetAsyncError");
-  find(table.allReduce, "ncclAllReduce");
-  find(table.reduceScatter, "ncclReduceScatter");
-  find(table.allGather, "ncclAllGather");
-  find(table.send, "ncclSend");
-  find(table.recv, "ncclRecv");
-  find(table.groupStart, "ncclGroupStart");
-  find(table.groupEnd, "ncclGroupEnd");
-  if (missing)
-    return *missing;
+  library->find(table.getVersion, "ncclGetVersion");
+  library->find(table.getErrorString, "ncclGetErrorString");
+  library->find(table.getLastError, "ncclGetLastError");
+  library->find(table.getUniqueId, "ncclGetUniqueId");
+  library->find(table.commInitRankConfig, "ncclCommInitRankConfig");
+  library->find(table.commDestroy, "ncclCommDestroy");
+  library->find(table.commAbort, "ncclCommAbort");
+  library->find(table.commGetAsyncError, "ncclCommGetAsyncError");
+  library->find(table.allReduce, "ncclAllReduce");
+  library->find(table.reduceScatter, "ncclReduceScatter");
+  library->find(table.allGather, "ncclAllGather");
+  library->find(table.send, "ncclSend");
+  library->find(table.recv, "ncclRecv");
+  library->find(table.groupStart, "ncclGroupStart");
+  library->find(table.groupEnd, "ncclGroupEnd");
+  if (library->missing())
+    return *library->missing();
   return table;
 }
 
