@@ -67,15 +67,16 @@ static MaybeError check(cudnnStatus_t status, const char *what) {
   return failure(what, cudnnGetErrorString(status));
 }
 
-Expected<std::shared_ptr<cudnnContext>> createCudnnHandle(void *stream) {
+Expected<std::shared_ptr<cudnnContext>> createCudnnHandle() {
   cudnnHandle_t handle = nullptr;
   if (MaybeError error = check(cudnnCreate(&handle), "create a handle"))
     return *error;
-  std::shared_ptr<cudnnContext> owner(handle, [](cudnnContext *used) { (void)cudnnDestroy(used); });
-  if (MaybeError error =
-          check(cudnnSetStream(handle, static_cast<cudaStream_t>(stream)), "use a stream"))
-    return *error;
-  return owner;
+  return std::shared_ptr<cudnnContext>(handle,
+                                       [](cudnnContext *used) { (void)cudnnDestroy(used); });
+}
+
+MaybeError setStream(cudnnContext *handle, void *stream) {
+  return check(cudnnSetStream(handle, static_cast<cudaStream_t>(stream)), "use a stream");
 }
 
 //===----------------------------------------------------------------------===//

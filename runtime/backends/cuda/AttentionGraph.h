@@ -27,8 +27,10 @@ namespace dtc::runtime::cuda {
 /// says which file was looked for and where, or that the library is too old.
 Expected<std::string> loadCudnn();
 
-/// A handle for the work of one stream (a cudaStream_t) of the GPU that is the calling thread's.
-Expected<std::shared_ptr<cudnnContext>> createCudnnHandle(void *stream);
+/// A handle for the GPU that is the calling thread's.
+Expected<std::shared_ptr<cudnnContext>> createCudnnHandle();
+/// Makes the work of a handle that of a stream (a cudaStream_t).
+MaybeError setStream(cudnnContext *handle, void *stream);
 
 /// A GPU that a graph is compiled for.
 struct GraphTarget {

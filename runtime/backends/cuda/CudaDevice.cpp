@@ -120,7 +120,12 @@ CudaQueue::~CudaQueue() {
     (void)begin();
   // Work that is still held may use what its caller frees next.
   (void)cudaStreamSynchronize(handle);
-  cudnn.reset();
+  {
+    CudnnHandle &cudnn = device.cudnn();
+    std::lock_guard lock(cudnn.mutex);
+    if (cudnn.stream == handle)
+      cudnn.context.reset();
+  }
   (void)cudaStreamDestroy(handle);
 }
 
@@ -291,6 +296,7 @@ CudaDevice::open(int ordinal, std::shared_ptr<AlgorithmCache> algorithms, bool u
 CudaDevice::~CudaDevice() {
   if (activate())
     return;
+  cudnnHandle.context.reset();
   if (anchor)
     (void)cudaEventDestroy(anchor);
   if (anchorStream)

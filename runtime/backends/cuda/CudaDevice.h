@@ -98,9 +98,6 @@ public:
   /// The error of the queue, which others may set from any thread.
   const std::shared_ptr<QueueFailure> &failureState() const { return failure; }
 
-  /// cuDNN's handle for this queue; null until a kernel needs one (CudnnAttention.h).
-  std::shared_ptr<cudnnContext> cudnn;
-
 private:
   /// Makes the GPU the one of the calling thread; gives the error of a queue that has failed.
   MaybeError activate() const;
@@ -114,6 +111,14 @@ private:
   bool captures = false;
   std::shared_ptr<QueueFailure> failure;
   HeldLaunches held;
+};
+
+/// cuDNN's handle for a GPU; null until a kernel needs one (CudnnAttention.h). The queues of a
+/// device share it, as none can be made while a queue captures. Who uses it holds the mutex.
+struct CudnnHandle {
+  std::mutex mutex;
+  std::shared_ptr<cudnnContext> context;
+  cudaStream_t stream = nullptr; // that the handle is set to
 };
 
 class CudaDevice final : public Device {
@@ -144,6 +149,7 @@ public:
   MaybeError activate() const;
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
   Expected<cublasLtHandle_t> cublasLt();
+  CudnnHandle &cudnn() { return cudnnHandle; }
   /// When an event came that was created with timing and is done.
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 
@@ -162,6 +168,7 @@ private:
   std::string model, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;
+  CudnnHandle cudnnHandle;
   cudaStream_t anchorStream = nullptr;
   cudaEvent_t anchor = nullptr;
   Event::TimePoint anchorTime;

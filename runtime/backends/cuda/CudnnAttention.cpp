@@ -33,13 +33,21 @@ public:
     tensors.insert(tensors.end(), args.outputs.begin(), args.outputs.end());
     if (queue.owner().modelName() != model || !areUsable(tensors, args.outputs.size()))
       return own->enqueue(queue, args);
-    if (!queue.cudnn) {
-      Expected<std::shared_ptr<cudnnContext>> handle = createCudnnHandle(queue.stream());
+    CudnnHandle &cudnn = queue.owner().cudnn();
+    std::lock_guard lock(cudnn.mutex);
+    if (!cudnn.context) {
+      Expected<std::shared_ptr<cudnnContext>> handle = createCudnnHandle();
       if (!handle)
         return handle.error();
-      queue.cudnn = std::move(*handle);
+      cudnn.context = std::move(*handle);
+      cudnn.stream = nullptr;
     }
-    return graph->enqueue(queue.cudnn.get(), tensors, args.workspace);
+    if (cudnn.stream != queue.stream()) {
+      if (MaybeError error = setStream(cudnn.context.get(), queue.stream()))
+        return error;
+      cudnn.stream = queue.stream();
+    }
+    return graph->enqueue(cudnn.context.get(), tensors, args.workspace);
   }
 
 private:

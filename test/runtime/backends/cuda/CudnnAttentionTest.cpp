@@ -50,9 +50,9 @@ protected:
   };
 
   /// Runs a call on random operands, of which the first lies `shift` bytes after its place, as many
-  /// times as there are queues.
+  /// times as there are queues. With `captures`, all but the first run it as a graph.
   static Result run(const KernelSignature &signature, bool usesCudnn = true, size_t shift = 0,
-                    int queues = 1) {
+                    int queues = 1, bool captures = false) {
     std::unique_ptr<Backend> backend = createCudaBackend({.usesCudnn = usesCudnn});
     std::unique_ptr<Device> device = take(backend->openDevice(0));
     std::unique_ptr<Kernel> kernel = take(backend->prepare(signature));
@@ -77,13 +77,24 @@ protected:
         outputs.push_back(place);
     }
     std::map<std::string, uint64_t> before = standin::launchesByKernel();
+    std::vector<std::unique_ptr<Queue>> opened;
     for (int i = 0; i < queues; ++i) {
       auto queue = take(device->openQueue(QueueKind::Compute));
       std::memcpy(staging->data(), bytes.data(), bytes.size());
       check(queue->copy(memory->data(), staging->data(), bytes.size()));
+      bool isGraph = captures && i > 0;
+      if (isGraph)
+        check(queue->beginCapture());
       check(queue->enqueue(*kernel, {inputs, outputs, mesh, workspace->data()}));
+      std::unique_ptr<Graph> graph;
+      if (isGraph) {
+        graph = take(queue->endCapture());
+        check(queue->enqueue(*graph));
+      }
       check(queue->copy(staging->data(), memory->data(), bytes.size()));
       check(queue->finish());
+      if (captures) // the queues are open together
+        opened.push_back(std::move(queue));
     }
     Result result;
     for (const auto &[name, launches] : standin::launchesByKernel())
@@ -172,11 +183,21 @@ TEST_F(CudnnAttention, ResultsAreNearThoseOfOwnKernels) {
   }
 }
 
-TEST_F(CudnnAttention, EachQueueHasAHandle) {
+TEST_F(CudnnAttention, IsComputedInOneQueueAfterAnother) {
   KernelSignature signature = makeSignature("attention_grad", DType::BF16);
   Result once = run(signature), twice = run(signature, true, 0, 2);
   EXPECT_FALSE(twice.byOwnKernels);
   EXPECT_EQ(once.outputs, twice.outputs);
+}
+
+/// No handle can be made while a queue captures.
+TEST_F(CudnnAttention, IsCapturedByAQueueThatHasComputedNothing) {
+  for (const char *kernel : {"attention", "attention_grad"}) {
+    KernelSignature signature = makeSignature(kernel, DType::BF16);
+    Result once = run(signature), captured = run(signature, true, 0, 3, /*captures=*/true);
+    EXPECT_FALSE(captured.byOwnKernels);
+    EXPECT_EQ(once.outputs, captured.outputs);
+  }
 }
 
 TEST_F(CudnnAttention, FindsCudnn) {
