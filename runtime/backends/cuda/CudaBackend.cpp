@@ -57,7 +57,7 @@ public:
         usesTf32(options.usesTf32), isFusing(options.fusesCalls) {
 #ifdef DTC_HAS_CUDNN
     if (options.usesCudnn && loadCudnn())
-      attention = std::make_unique<CudnnAttention>();
+      attention = std::make_shared<CudnnAttention>();
 #endif
   }
   std::string name() const override { return "cuda"; }
@@ -117,6 +117,11 @@ public:
         CudaDevice::open(static_cast<int>(index % *count), algorithms, usesTf32);
     if (!device)
       return device.error();
+#ifdef DTC_HAS_CUDNN
+    if (attention)
+      (*device)->prepareCapturesBy(
+          [kept = attention](CudaDevice &opened) { return kept->prepareCapture(opened); });
+#endif
     return deferWaitingWork(std::move(*device));
   }
 
@@ -124,7 +129,7 @@ private:
   std::shared_ptr<AlgorithmCache> algorithms;
   bool usesTf32 = false, isFusing = true;
 #ifdef DTC_HAS_CUDNN
-  std::unique_ptr<CudnnAttention> attention; // null: by kernels of our own
+  std::shared_ptr<CudnnAttention> attention; // null: by kernels of our own
 #endif
   KernelRegistry<CudaKernel> registry{
       unaryKernels(),   binaryKernels(),    conversionKernels(),    dataMovementKernels(),

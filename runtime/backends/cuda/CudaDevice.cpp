@@ -242,6 +242,8 @@ CudaGraph::~CudaGraph() {
 MaybeError CudaQueue::beginCapture() {
   if (MaybeError error = begin())
     return error;
+  if (MaybeError error = device.prepareCapture())
+    return error;
   MaybeError error = check(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal),
                            "cannot begin to capture a graph");
   captures = !error;

@@ -22,6 +22,7 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -114,7 +115,7 @@ private:
 };
 
 /// cuDNN's handle for a GPU; null until a kernel needs one (CudnnAttention.h). The queues of a
-/// device share it, as none can be made while a queue captures. Who uses it holds the mutex.
+/// device share it. None can be made while a queue captures. Who uses it holds the mutex.
 struct CudnnHandle {
   std::mutex mutex;
   std::shared_ptr<cudnnContext> context;
@@ -150,6 +151,10 @@ public:
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
   Expected<cublasLtHandle_t> cublasLt();
   CudnnHandle &cudnn() { return cudnnHandle; }
+  /// Does what kernels of this device need and could not do while a queue captures.
+  using Preparation = std::function<MaybeError(CudaDevice &)>;
+  void prepareCapturesBy(Preparation prepare) { preparation = std::move(prepare); }
+  MaybeError prepareCapture() { return preparation ? preparation(*this) : std::nullopt; }
   /// When an event came that was created with timing and is done.
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 
@@ -165,6 +170,7 @@ private:
   int numMultiprocessors = 1;
   std::shared_ptr<AlgorithmCache> algorithms;
   const bool usesTf32;
+  Preparation preparation;
   std::string model, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;

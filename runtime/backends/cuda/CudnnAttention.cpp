@@ -18,6 +18,18 @@ namespace {
 /// The GPU that the graphs of a process are compiled for.
 constexpr int kTargetOrdinal = 0;
 
+/// Makes the handle, for the GPU of the calling thread, unless there is one.
+MaybeError openHandle(CudnnHandle &cudnn) {
+  if (cudnn.context)
+    return std::nullopt;
+  Expected<std::shared_ptr<cudnnContext>> handle = createCudnnHandle();
+  if (!handle)
+    return handle.error();
+  cudnn.context = std::move(*handle);
+  cudnn.stream = nullptr;
+  return std::nullopt;
+}
+
 class CudnnAttentionKernel final : public CudaKernel {
 public:
   CudnnAttentionKernel(std::shared_ptr<const AttentionGraph> graph, std::string model,
@@ -35,13 +47,8 @@ public:
       return own->enqueue(queue, args);
     CudnnHandle &cudnn = queue.owner().cudnn();
     std::lock_guard lock(cudnn.mutex);
-    if (!cudnn.context) {
-      Expected<std::shared_ptr<cudnnContext>> handle = createCudnnHandle();
-      if (!handle)
-        return handle.error();
-      cudnn.context = std::move(*handle);
-      cudnn.stream = nullptr;
-    }
+    if (MaybeError error = openHandle(cudnn))
+      return error;
     if (cudnn.stream != queue.stream()) {
       if (MaybeError error = setStream(cudnn.context.get(), queue.stream()))
         return error;
@@ -93,6 +100,17 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
   if (graph)
     entry->second = {std::move(*graph), gpu.name};
   return entry->second;
+}
+
+MaybeError CudnnAttention::prepareCapture(CudaDevice &device) {
+  std::lock_guard lock(mutex);
+  bool isUsed = std::ranges::any_of(
+      compiled, [](const auto &entry) { return entry.second.graph != nullptr; });
+  if (!isUsed)
+    return std::nullopt;
+  CudnnHandle &cudnn = device.cudnn();
+  std::lock_guard handleLock(cudnn.mutex);
+  return openHandle(cudnn);
 }
 
 PrepareResult CudnnAttention::prepare(const KernelSignature &signature,

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <thread>
@@ -208,8 +209,9 @@ TEST_F(DtcRun, TooLittleMemoryIsAnError) {
     GTEST_SKIP() << "a sanitizer needs address space of its own";
   // From what is too little for a thread, but enough for the program and its libraries, up to what
   // is enough for all.
+  auto programMegabytes = static_cast<int>(std::filesystem::file_size(DTC_RUN_PATH) >> 20);
   int threads = 0, successes = 0;
-  for (int megabytes = 112; megabytes <= 1024; megabytes += megabytes / 8) {
+  for (int megabytes = programMegabytes + 60; megabytes <= 1024; megabytes += megabytes / 8) {
     std::string command =
         "ulimit -s 8192; ulimit -v " + std::to_string(megabytes * 1024) + "; exec \"$0\" \"$@\"";
     int status = waitForTool(startTool(
