@@ -138,14 +138,14 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
 
 /// Launches the kernel for as many elements at a time as rows and addresses allow.
 template <typename F, typename... Arguments>
-MaybeError launchRows(CudaQueue &queue, const RowShape &shape, bool isAligned,
+MaybeError launchRows(CudaQueue &queue, const RowShape &shape, bool inVectors,
                       void (*wide)(Arguments...), void (*narrow)(Arguments...),
                       const Arguments &...arguments) {
   return launch(queue, blockPerRow(shape.rows, shape.width / kVector<F>),
-                isAligned && shape.width % kVector<F> == 0 ? wide : narrow, arguments...);
+                inVectors && shape.width % kVector<F> == 0 ? wide : narrow, arguments...);
 }
-template <typename F> bool isAligned(const F *pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % sizeof(Vector<F, kVector<F>>) == 0;
+template <typename F> bool allowsVectors(const F *pointer) {
+  return isAligned(pointer, sizeof(Vector<F, kVector<F>>));
 }
 
 template <typename W> LabelShares<W> sharesOf(const CrossEntropyCall &call) {
@@ -163,7 +163,7 @@ PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
       CrossEntropyArrays<F> at{input<F>(args, 0), input<int32_t>(args, 1), output<W>(args, 0),
                                output<W>(args, 1)};
-      return launchRows<F>(queue, call.shape, isAligned(at.logits),
+      return launchRows<F>(queue, call.shape, allowsVectors(at.logits),
                            crossEntropyKernel<kVector<F>, F>, crossEntropyKernel<1, F>, at,
                            call.shape.rows, call.shape.width, static_cast<W>(call.labelSmoothing));
     });
@@ -181,7 +181,7 @@ PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
       CrossEntropyGradArrays<F> at{
           input<F>(args, 0), input<int32_t>(args, 1), input<W>(args, 2), input<W>(args, 3), 1,
           output<F>(args, 0)};
-      return launchRows<F>(queue, call.shape, isAligned(at.logits) && isAligned(at.dlogits),
+      return launchRows<F>(queue, call.shape, allowsVectors(at.logits) && allowsVectors(at.dlogits),
                            crossEntropyGradKernel<kVector<F>, F>, crossEntropyGradKernel<1, F>, at,
                            call.shape.rows, call.shape.width, sharesOf<W>(call));
     });
@@ -252,7 +252,7 @@ std::unique_ptr<CudaKernel> makeLossAndGrad(const FusedCalls &calls, const LossA
                              written(lse)};
     CrossEntropyGradArrays<F> gradAt{
         at.logits, at.labels, nullptr, input<W>(args, dloss), stride, output<F>(args, dlogits)};
-    return launchRows<F>(queue, loss.shape, isAligned(at.logits) && isAligned(gradAt.dlogits),
+    return launchRows<F>(queue, loss.shape, allowsVectors(at.logits) && allowsVectors(gradAt.dlogits),
                          crossEntropyWithGradKernel<kVector<F>, F>,
                          crossEntropyWithGradKernel<1, F>, at, gradAt, loss.shape.rows,
                          loss.shape.width, static_cast<W>(loss.labelSmoothing), sharesOf<W>(grad));

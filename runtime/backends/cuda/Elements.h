@@ -45,6 +45,11 @@ template <typename T> __device__ __forceinline__ T narrow(Wide<T> value) {
 /// N elements that are read and written together.
 template <typename T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
 
+/// Whether vectors of `bytes` bytes may be read and written at the address.
+__host__ __device__ inline bool isAligned(const void *pointer, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
+}
+
 /// Calls function(type) with the std::type_identity of the float type that `dtype` names.
 template <typename Function> auto withFloatType(DType dtype, const Function &function) {
   switch (dtype) {

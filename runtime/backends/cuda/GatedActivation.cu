@@ -97,8 +97,8 @@ MaybeError launchVectors(CudaQueue &queue, int64_t count, const Arrays &at,
                          void (*wide)(Arrays, int64_t), void (*narrow)(Arrays, int64_t),
                          Pointers... pointers) {
   constexpr int V = 16 / sizeof(T);
-  bool isAligned = (true && ... && (reinterpret_cast<uintptr_t>(pointers) % 16 == 0));
-  if (isAligned && count % V == 0)
+  bool inVectors = ((count % V == 0) && ... && isAligned(pointers, 16));
+  if (inVectors)
     return launch(queue, gridStride(queue, count / V), wide, at, count);
   return launch(queue, gridStride(queue, count), narrow, at, count);
 }

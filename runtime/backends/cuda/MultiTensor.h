@@ -16,6 +16,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_MULTITENSOR_H
 #define DTC_RUNTIME_BACKENDS_CUDA_MULTITENSOR_H
 
+#include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/HeldLaunches.h"
 #include "runtime/backends/cuda/Launch.h"
 
@@ -65,11 +66,6 @@ __device__ __forceinline__ void forEachChunk(const Table &table, const Function 
     int64_t end = begin + Table::kChunk < group.count ? begin + Table::kChunk : group.count;
     function(group, begin, end);
   }
-}
-
-/// Whether vectors of `bytes` bytes may be read and written at the address.
-__host__ __device__ inline bool isAligned(const void *pointer, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
 }
 
 template <int Capacity, int Arrays, typename... Parameters, typename... Arguments>

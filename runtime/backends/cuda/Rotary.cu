@@ -103,10 +103,8 @@ MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F
     if (MaybeError error = launch(queue, gridStride(queue, rows * call.heads * rest),
                                   rotaryRestKernel<F>, x, y, DeviceRotary(call, 0)))
       return error;
-  auto isAligned = [](const F *at) {
-    return reinterpret_cast<uintptr_t>(at) % (V * sizeof(F)) == 0;
-  };
-  bool inVectors = call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x) && isAligned(y);
+  bool inVectors = call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x, V * sizeof(F)) &&
+                   isAligned(y, V * sizeof(F));
   for (int64_t begin = 0; begin < call.pairs(); begin += kMostPairs) {
     DeviceRotary device(call, begin);
     MaybeError error = inVectors ? launch(queue, gridStride(queue, rows * device.count / V),
