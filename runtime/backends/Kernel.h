@@ -13,47 +13,19 @@
 #ifndef DTC_RUNTIME_BACKENDS_KERNEL_H
 #define DTC_RUNTIME_BACKENDS_KERNEL_H
 
+#include "calls/KernelSignature.h"
 #include "runtime/backends/Device.h"
 #include "support/Error.h"
-#include "support/Tensor.h"
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
-#include <variant>
-#include <vector>
+
+namespace dtc {
+struct FusedCalls; // calls/fusion/FusedCalls.h
+}
 
 namespace dtc::runtime {
-
-/// The value of a kernel attribute; the alternatives of plan.proto's Attribute, `data` last.
-struct RawBytes {
-  std::string bytes;
-};
-using AttributeValue = std::variant<int64_t, double, std::string, bool, std::vector<int64_t>,
-                                    std::vector<std::string>, RawBytes>;
-using AttributeMap = std::map<std::string, AttributeValue>;
-
-/// Where a device is on the mesh: axis name -> (coordinate, size). The temporal axis is among them;
-/// its coordinate is the microbatch that is running.
-struct AxisCoordinate {
-  std::string name;
-  int64_t size = 1;
-  int64_t coordinate = 0;
-  bool temporal = false;
-  /// Of the temporal axis: how often the loop over microbatches has run before in this step.
-  int64_t repetition = 0;
-};
-
-/// A kernel call as the plan states it.
-struct KernelSignature {
-  std::string kernel;
-  std::vector<TensorType> inputs;
-  std::vector<TensorType> outputs;
-  AttributeMap attributes;
-  /// The mesh, for kernels that depend on it. Coordinates are not meaningful while preparing.
-  std::vector<AxisCoordinate> mesh;
-};
 
 /// What a kernel gets when it runs: addresses of memory of its device.
 struct KernelArguments {
@@ -73,8 +45,6 @@ public:
   /// Workspace that a run needs.
   virtual size_t workspaceBytes() const { return 0; }
 };
-
-struct FusedCalls; // FusedCalls.h
 
 /// The kernels of one kind of device, and the devices.
 class Backend {

@@ -6,11 +6,12 @@
 
 #include "runtime/executor/PreparedProgram.h"
 
+#include "calls/fusion/CallGroups.h"
+#include "calls/fusion/Fusions.h"
+#include "calls/fusion/ValueReaders.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
-#include "runtime/executor/CallGroups.h"
-#include "runtime/executor/ValueReaders.h"
 
 #include <algorithm>
 #include <exception>
@@ -20,43 +21,6 @@
 #include <utility>
 
 namespace dtc::runtime {
-
-static AttributeValue toAttributeValue(const plan::Attribute &attribute) {
-  switch (attribute.value_case()) {
-  case plan::Attribute::kI:
-    return attribute.i();
-  case plan::Attribute::kF:
-    return attribute.f();
-  case plan::Attribute::kS:
-    return attribute.s();
-  case plan::Attribute::kB:
-    return attribute.b();
-  case plan::Attribute::kInts:
-    return toVector(attribute.ints().values());
-  case plan::Attribute::kStrings:
-    return toVector(attribute.strings().values());
-  case plan::Attribute::kData:
-    return RawBytes{attribute.data()};
-  case plan::Attribute::VALUE_NOT_SET:
-    break;
-  }
-  return int64_t{0};
-}
-
-KernelSignature signatureOf(const plan::Program &program, const plan::KernelCall &call,
-                            std::span<const AxisCoordinate> position) {
-  KernelSignature signature{call.kernel(), {}, {}, {}, {position.begin(), position.end()}};
-  auto typeOfBuffer = [&](uint32_t buffer) {
-    return typeOf(program.buffers(static_cast<int>(buffer)));
-  };
-  for (uint32_t buffer : call.inputs())
-    signature.inputs.push_back(typeOfBuffer(buffer));
-  for (uint32_t buffer : call.outputs())
-    signature.outputs.push_back(typeOfBuffer(buffer));
-  for (const auto &[name, attribute] : call.attributes())
-    signature.attributes.emplace(name, toAttributeValue(attribute));
-  return signature;
-}
 
 namespace {
 
@@ -173,7 +137,7 @@ private:
   }
 
   KernelSignature signatureOf(const plan::KernelCall &call) const {
-    return runtime::signatureOf(*result->program, call, position);
+    return dtc::signatureOf(*result->program, call, position);
   }
 
   MaybeError prepareKernel(const plan::KernelCall &call) {
@@ -214,23 +178,21 @@ private:
   }
 
   CallGroups groupTask(const plan::Task &task) {
-    return groupCalls(*result->program, task, *readers,
-                      [&](const std::vector<int> &calls, FusedCalls fused) {
-                        return prepareGroup(task, calls, std::move(fused));
-                      });
+    FusionRules rules{mayHaveFusion, [&](const std::vector<int> &calls, const FusedCalls &fused) {
+                        return prepareGroup(task, calls, fused) != nullptr;
+                      }};
+    return groupCalls(*result->program, task, *readers, position, rules);
   }
 
   /// Null if the backend has no kernel for these calls. An error of one of them is found when it is
   /// prepared by itself.
   std::shared_ptr<const Kernel> prepareGroup(const plan::Task &task, const std::vector<int> &calls,
-                                             FusedCalls fused) {
+                                             const FusedCalls &fused) {
     std::string key;
     for (size_t i = 0; i < calls.size(); ++i) {
-      const plan::KernelCall &call = task.instructions(calls[i]).kernel();
-      FusedCalls::Call &part = fused.calls[i];
-      part.signature = signatureOf(call);
-      key += fmt::format("{} {} {};", keyOf(call, part.signature), fmt::join(part.inputs, ","),
-                         fmt::join(part.outputs, ","));
+      const FusedCalls::Call &part = fused.calls[i];
+      key += fmt::format("{} {} {};", keyOf(task.instructions(calls[i]).kernel(), part.signature),
+                         fmt::join(part.inputs, ","), fmt::join(part.outputs, ","));
     }
     for (const FusedCalls::Value &value : fused.values)
       key += value.isKept ? 'k' : '-';
@@ -263,8 +225,8 @@ private:
       part.microbatchUse = std::max(part.microbatchUse, microbatchUseOf(signatureOf(kernel)));
     }
     if (instruction == group.place) {
-      part.kernel = group.kernel;
-      result->workspaceBytes = std::max(result->workspaceBytes, group.kernel->workspaceBytes());
+      part.kernel = prepareGroup(task, group.calls, group.fused);
+      result->workspaceBytes = std::max(result->workspaceBytes, part.kernel->workspaceBytes());
       for (uint32_t buffer : inputs)
         part.inputs.push_back(rangeOf(buffer));
       for (uint32_t buffer : outputs)

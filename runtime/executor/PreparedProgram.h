@@ -41,10 +41,6 @@ struct ArenaRange {
 /// operands: nothing, something in the first one of a step, something in each.
 enum class MicrobatchUse { None, First, Each };
 
-/// What a call of the program is, for Backend::prepare(); `position` has the axes of the mesh.
-KernelSignature signatureOf(const plan::Program &program, const plan::KernelCall &call,
-                            std::span<const AxisCoordinate> position);
-
 /// A kernel call with the places of its operands. Where the backend computes several calls at once,
 /// one of them has the operands of all, and the others have no kernel.
 struct PreparedKernel {

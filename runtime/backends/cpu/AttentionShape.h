@@ -15,6 +15,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_ATTENTIONSHAPE_H
 #define DTC_RUNTIME_BACKENDS_CPU_ATTENTIONSHAPE_H
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Gemm.h"
 #include "runtime/backends/cpu/MaskStretches.h"
@@ -22,7 +23,6 @@
 #include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/VisibleKeys.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <algorithm>
 #include <array>

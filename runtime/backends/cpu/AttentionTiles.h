@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_ATTENTIONTILES_H
 #define DTC_RUNTIME_BACKENDS_CPU_ATTENTIONTILES_H
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cpu/CpuKernel.h"
-#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <memory>
 

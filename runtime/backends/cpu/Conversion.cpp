@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cpu/KernelSupport.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
 
 #include <limits>
 #include <type_traits>

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/Softmax.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 

@@ -6,8 +6,8 @@
 
 #include "runtime/backends/cpu/DataMovement.h"
 
+#include "calls/DataMovementCalls.h"
 #include "runtime/backends/cpu/StridedCopy.h"
-#include "runtime/backends/shared/DataMovementCalls.h"
 
 #include <cstring>
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/MaskStretches.h"
-#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/EinsumLowering.h"
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/Gemm16.h"
 #include "runtime/backends/cpu/StridedCopy.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/EinsumLowering.h"
 
 #include <map>
 #include <mutex>

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
+#include "calls/LoopNest.h"
 #include "runtime/backends/cpu/DataMovement.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
-#include "runtime/backends/shared/LoopNest.h"
 
 #include <array>
 #include <type_traits>

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
 
 namespace dtc::runtime::cpu {
 

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_GEMM_H
 #define DTC_RUNTIME_BACKENDS_CPU_GEMM_H
 
-#include "runtime/backends/shared/GemmShape.h"
+#include "calls/GemmShape.h"
 
 namespace dtc::runtime::cpu {
 

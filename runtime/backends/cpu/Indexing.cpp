@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/IndexingCalls.h"
 #include "runtime/backends/cpu/DataMovement.h"
-#include "runtime/backends/shared/IndexingCalls.h"
 
 namespace dtc::runtime::cpu {
 

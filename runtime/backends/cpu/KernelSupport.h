@@ -7,10 +7,10 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_KERNELSUPPORT_H
 #define DTC_RUNTIME_BACKENDS_CPU_KERNELSUPPORT_H
 
+#include "calls/SignatureChecker.h"
 #include "runtime/backends/cpu/CpuKernels.h"
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/Simd.h"
-#include "runtime/backends/shared/SignatureChecker.h"
 #include "support/Float16.h"
 
 #include <cstddef>

@@ -12,7 +12,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_MASKSTRETCHES_H
 #define DTC_RUNTIME_BACKENDS_CPU_MASKSTRETCHES_H
 
-#include "runtime/backends/shared/RandomMask.h"
+#include "calls/RandomMask.h"
 
 #include <algorithm>
 #include <cstdint>

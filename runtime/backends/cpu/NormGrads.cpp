@@ -12,8 +12,8 @@
 
 #include "runtime/backends/cpu/Norms.h"
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/RowCalls.h"
 
 namespace dtc::runtime::cpu {
 

@@ -6,9 +6,9 @@
 
 #include "runtime/backends/cpu/Norms.h"
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/RowCalls.h"
 
 #include <cmath>
 

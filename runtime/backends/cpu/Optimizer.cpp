@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/OptimizerCalls.h"
 #include "runtime/backends/cpu/KernelSupport.h"
-#include "runtime/backends/shared/OptimizerCalls.h"
 
 #include <cmath>
 #include <cstring>

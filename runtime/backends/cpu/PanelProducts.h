@@ -13,7 +13,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_PANELPRODUCTS_H
 #define DTC_RUNTIME_BACKENDS_CPU_PANELPRODUCTS_H
 
-#include "runtime/backends/shared/GemmShape.h"
+#include "calls/GemmShape.h"
 
 #include <cstdint>
 

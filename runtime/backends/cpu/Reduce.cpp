@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/LoopNest.h"
+#include "calls/ReduceCall.h"
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/LoopNest.h"
-#include "runtime/backends/shared/ReduceCall.h"
 
 #include <algorithm>
 #include <cmath>

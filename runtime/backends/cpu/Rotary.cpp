@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_SEGMENTS_H
 #define DTC_RUNTIME_BACKENDS_CPU_SEGMENTS_H
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cpu/KernelSupport.h"
-#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ShardingCalls.h"
 #include "runtime/backends/cpu/DataMovement.h"
 #include "runtime/backends/cpu/StridedCopy.h"
-#include "runtime/backends/shared/ShardingCalls.h"
 
 #include <utility>
 

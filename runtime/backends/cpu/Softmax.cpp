@@ -6,8 +6,8 @@
 
 #include "runtime/backends/cpu/Softmax.h"
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/WideBlocks.h"
-#include "runtime/backends/shared/RowCalls.h"
 
 #include <algorithm>
 

@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_STRIDEDCOPY_H
 #define DTC_RUNTIME_BACKENDS_CPU_STRIDEDCOPY_H
 
+#include "calls/LoopNest.h"
 #include "runtime/backends/cpu/Parallel.h"
-#include "runtime/backends/shared/LoopNest.h"
 
 #include <optional>
 

@@ -14,7 +14,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_VISIBLEKEYS_H
 #define DTC_RUNTIME_BACKENDS_CPU_VISIBLEKEYS_H
 
-#include "runtime/backends/shared/AttentionCalls.h"
+#include "calls/AttentionCalls.h"
 
 #include <algorithm>
 #include <cstdint>

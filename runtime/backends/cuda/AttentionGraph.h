@@ -12,7 +12,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRAPH_H
 #define DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRAPH_H
 
-#include "runtime/backends/shared/AttentionCalls.h"
+#include "calls/AttentionCalls.h"
 #include "support/Error.h"
 
 #include <memory>

@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "runtime/backends/shared/IndexingCalls.h"
+#include "calls/IndexingCalls.h"
 
 namespace dtc::runtime::cuda {
 

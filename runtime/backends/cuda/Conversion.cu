@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/MultiTensor.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
+#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

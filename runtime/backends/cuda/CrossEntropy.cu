@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/shared/RowCalls.h"
+#include "calls/RowCalls.h"
 
 #include <algorithm>
 #include <optional>
@@ -188,50 +188,6 @@ PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
   });
 }
 
-/// The loss and its gradient, as numbers of values.
-struct LossAndGrad {
-  const FusedCalls::Call *loss = nullptr, *grad = nullptr;
-  size_t dloss = 0;
-  bool isBroadcast = false; // dloss is one number
-};
-
-/// None where the calls are something else, or the gradient lies anywhere but in the place of the
-/// logits.
-std::optional<LossAndGrad> matchLossAndGrad(const FusedCalls &calls) {
-  LossAndGrad match;
-  const FusedCalls::Call *broadcast = nullptr;
-  for (const FusedCalls::Call &call : calls.calls) {
-    const std::string &kernel = call.signature.kernel;
-    const FusedCalls::Call **place = kernel == "cross_entropy"        ? &match.loss
-                                     : kernel == "cross_entropy_grad" ? &match.grad
-                                     : kernel == "broadcast"          ? &broadcast
-                                                                      : nullptr;
-    if (!place || *place)
-      return std::nullopt;
-    *place = &call;
-  }
-  if (!match.loss || !match.grad)
-    return std::nullopt;
-  match.dloss = match.grad->inputs[3];
-  if (broadcast) {
-    match.isBroadcast = broadcast->outputs[0] == match.dloss &&
-                        broadcast->signature.inputs[0].numElements() == 1 &&
-                        !calls.values[match.dloss].isKept;
-    if (!match.isBroadcast)
-      return std::nullopt;
-    match.dloss = broadcast->inputs[0];
-  }
-  size_t logits = match.loss->inputs[0], dlogits = match.grad->outputs[0];
-  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
-    bool isWritten = calls.values[each.made].isKept || each.made == dlogits;
-    return !isWritten || (each.made == dlogits && each.before == logits && each.isSame);
-  });
-  bool agrees = match.grad->inputs[0] == logits && match.grad->inputs[1] == match.loss->inputs[1] &&
-                match.grad->inputs[2] == match.loss->outputs[1];
-  return agrees && isClear && !calls.values[match.dloss].maker ? std::optional(match)
-                                                               : std::nullopt;
-}
-
 template <typename F>
 std::unique_ptr<CudaKernel> makeLossAndGrad(const FusedCalls &calls, const LossAndGrad &match,
                                             const CrossEntropyCall &loss,
@@ -261,16 +217,13 @@ std::unique_ptr<CudaKernel> makeLossAndGrad(const FusedCalls &calls, const LossA
 
 } // namespace
 
-PrepareResult prepareFusedCrossEntropy(const FusedCalls &calls, const SingleKernels &) {
-  std::optional<LossAndGrad> match = matchLossAndGrad(calls);
-  if (!match)
-    return PrepareResult(nullptr);
-  Expected<CrossEntropyCall> loss = checkCrossEntropy(match->loss->signature);
-  Expected<CrossEntropyCall> grad = checkCrossEntropyGrad(match->grad->signature);
+PrepareResult prepareLossAndGrad(const FusedCalls &calls, const LossAndGrad &match) {
+  Expected<CrossEntropyCall> loss = checkCrossEntropy(match.loss->signature);
+  Expected<CrossEntropyCall> grad = checkCrossEntropyGrad(match.grad->signature);
   if (!loss || !grad)
     return loss ? grad.error() : loss.error();
   return withFloatType(loss->shape.dtype, [&](auto identity) {
-    return makeLossAndGrad<typename decltype(identity)::type>(calls, *match, *loss, *grad);
+    return makeLossAndGrad<typename decltype(identity)::type>(calls, match, *loss, *grad);
   });
 }
 

@@ -18,7 +18,8 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace dtc::runtime {
@@ -27,23 +28,27 @@ namespace cuda {
 
 namespace {
 
-/// Calls that may have one kernel if one of them is of this name.
-using PrepareFused = PrepareResult (*)(const FusedCalls &, const SingleKernels &);
-struct Fusion {
-  std::string_view kernel;
-  PrepareFused prepare;
-};
-constexpr Fusion kFusions[] = {
-    {"einsum", prepareFusedProduct},
-    {"layer_norm_grad", prepareFusedNormGrad},
-    {"rms_norm_grad", prepareFusedNormGrad},
-    {"embedding_grad", prepareFusedEmbeddingGrad},
-    {"cross_entropy_grad", prepareFusedCrossEntropy},
-    {"mul", prepareGatedActivation},
-    {"adamw", prepareFusedOptimizer},
-    {"adam", prepareFusedOptimizer},
-    {"sgd", prepareFusedOptimizer},
-    {"lion", prepareFusedOptimizer},
+struct FusionPreparer {
+  const FusedCalls &calls;
+  const SingleKernels &singles;
+
+  PrepareResult operator()(FusedProduct &match) const {
+    return prepareFusedProduct(calls, std::move(match), singles);
+  }
+  PrepareResult operator()(const AddedGradient &match) const {
+    return match.grad->signature.kernel == "embedding_grad"
+               ? prepareAddedEmbeddingGrad(calls, match)
+               : prepareAddedNormGrad(calls, match);
+  }
+  PrepareResult operator()(const LossAndGrad &match) const {
+    return prepareLossAndGrad(calls, match);
+  }
+  PrepareResult operator()(const GatedActivation &match) const {
+    return prepareGatedActivation(calls, match);
+  }
+  PrepareResult operator()(const ConvertedUpdate &match) const {
+    return prepareConvertedUpdate(calls, match);
+  }
 };
 
 } // namespace
@@ -83,13 +88,8 @@ public:
   bool fusesCalls() const override { return isFusing; }
 
   std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const override {
-    std::vector<PrepareFused> fusions;
-    for (const Fusion &fusion : kFusions)
-      if (std::ranges::any_of(calls.calls, [&](const FusedCalls::Call &call) {
-            return call.signature.kernel == fusion.kernel;
-          }))
-        fusions.push_back(fusion.prepare);
-    if (fusions.empty())
+    std::optional<Fusion> fusion = findFusion(calls);
+    if (!fusion)
       return nullptr;
     SingleKernels singles;
     std::string names;
@@ -101,12 +101,11 @@ public:
       singles.push_back(std::static_pointer_cast<const CudaKernel>(std::move(shared)));
       names += (names.empty() ? "" : "' with '") + call.signature.kernel;
     }
-    for (PrepareFused prepareFused : fusions)
-      if (PrepareResult kernel = prepareFused(calls, singles); kernel && *kernel) {
-        (*kernel)->kernelName = names;
-        return std::move(*kernel);
-      }
-    return nullptr;
+    PrepareResult kernel = std::visit(FusionPreparer{calls, singles}, *fusion);
+    if (!kernel || !*kernel)
+      return nullptr;
+    (*kernel)->kernelName = names;
+    return std::move(*kernel);
   }
 
   Expected<std::unique_ptr<Device>> openDevice(int64_t index) const override {

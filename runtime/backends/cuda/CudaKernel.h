@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
 #define DTC_RUNTIME_BACKENDS_CUDA_CUDAKERNEL_H
 
-#include "runtime/backends/FusedCalls.h"
+#include "calls/fusion/Fusions.h"
 #include "runtime/backends/Kernel.h"
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/shared/KernelRegistry.h"
@@ -43,17 +43,14 @@ using KernelEntry = RegisteredKernel<CudaKernel>;
 /// Calls one by one.
 using SingleKernels = std::vector<std::shared_ptr<const CudaKernel>>;
 
-/// One kernel for several calls; null where there is none. In turn for: a product of matrices and
-/// the calls around it (FusedProduct.h); the gradient of a norm, or of an embedding, and the
-/// addition to it; the loss of a classification and its gradient; an activation function and the
-/// multiplication of its result, or the gradients of both; the update of a parameter and its
-/// conversion to 16 bits.
-PrepareResult prepareFusedProduct(const FusedCalls &calls, const SingleKernels &singles);
-PrepareResult prepareFusedNormGrad(const FusedCalls &calls, const SingleKernels &singles);
-PrepareResult prepareFusedEmbeddingGrad(const FusedCalls &calls, const SingleKernels &singles);
-PrepareResult prepareFusedCrossEntropy(const FusedCalls &calls, const SingleKernels &singles);
-PrepareResult prepareGatedActivation(const FusedCalls &calls, const SingleKernels &singles);
-PrepareResult prepareFusedOptimizer(const FusedCalls &calls, const SingleKernels &singles);
+/// One kernel for several calls (calls/fusion/Fusions.h).
+PrepareResult prepareFusedProduct(const FusedCalls &calls, FusedProduct match,
+                                  const SingleKernels &singles);
+PrepareResult prepareAddedNormGrad(const FusedCalls &calls, const AddedGradient &match);
+PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGradient &match);
+PrepareResult prepareLossAndGrad(const FusedCalls &calls, const LossAndGrad &match);
+PrepareResult prepareGatedActivation(const FusedCalls &calls, const GatedActivation &match);
+PrepareResult prepareConvertedUpdate(const FusedCalls &calls, const ConvertedUpdate &match);
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

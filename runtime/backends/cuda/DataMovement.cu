@@ -8,7 +8,7 @@
 #include "runtime/backends/cuda/Elementwise.h"
 #include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/cuda/StridedCopy.h"
-#include "runtime/backends/shared/DataMovementCalls.h"
+#include "calls/DataMovementCalls.h"
 
 #include <string>
 #include <vector>

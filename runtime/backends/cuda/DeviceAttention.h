@@ -15,11 +15,11 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_DEVICEATTENTION_H
 #define DTC_RUNTIME_BACKENDS_CUDA_DEVICEATTENTION_H
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceMask.h"
 #include "runtime/backends/cuda/FmaTiles.h"
 #include "runtime/backends/cuda/MmaTiles.h"
-#include "runtime/backends/shared/AttentionCalls.h"
 
 #include <cstdint>
 #include <type_traits>

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_DEVICELOOPS_H
 #define DTC_RUNTIME_BACKENDS_CUDA_DEVICELOOPS_H
 
-#include "runtime/backends/shared/LoopNest.h"
+#include "calls/LoopNest.h"
 #include "support/Error.h"
 
 #include <cstdint>

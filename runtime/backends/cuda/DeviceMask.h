@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_DEVICEMASK_H
 #define DTC_RUNTIME_BACKENDS_CUDA_DEVICEMASK_H
 
-#include "runtime/backends/shared/RandomMask.h"
+#include "calls/RandomMask.h"
 
 #include <cstdint>
 #include <cuda_runtime.h>

@@ -9,7 +9,7 @@
 #include "runtime/backends/cuda/DeviceMask.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "runtime/backends/shared/RowCalls.h"
+#include "calls/RowCalls.h"
 
 namespace dtc::runtime::cuda {
 

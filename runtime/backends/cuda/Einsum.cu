@@ -8,9 +8,10 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DotProducts.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/cuda/FusedProduct.h"
+#include "calls/fusion/FusedProduct.h"
+#include "runtime/backends/cuda/Matmul.h"
 #include "runtime/backends/cuda/StridedCopy.h"
-#include "runtime/backends/shared/EinsumLowering.h"
+#include "calls/EinsumLowering.h"
 
 #include <optional>
 
@@ -335,15 +336,13 @@ private:
 
 } // namespace
 
-PrepareResult prepareFusedProduct(const FusedCalls &calls, const SingleKernels &singles) {
-  std::optional<FusedProduct> match = matchProduct(calls);
-  if (!match)
-    return PrepareResult(nullptr);
-  return withFloatType(match->in, [&](auto identity) {
+PrepareResult prepareFusedProduct(const FusedCalls &calls, FusedProduct match,
+                                  const SingleKernels &singles) {
+  return withFloatType(match.in, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    if (match->out == match->in)
-      return FusedProductKernel<F, F>::create(calls, std::move(*match), singles);
-    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(*match), singles);
+    if (match.out == match.in)
+      return FusedProductKernel<F, F>::create(calls, std::move(match), singles);
+    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(match), singles);
   });
 }
 

@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
+#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

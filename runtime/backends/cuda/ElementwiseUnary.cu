@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/Activations.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
+#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

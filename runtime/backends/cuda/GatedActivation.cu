@@ -14,7 +14,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "runtime/backends/shared/ElementwiseCalls.h"
+#include "calls/ElementwiseCalls.h"
 
 #include <algorithm>
 #include <optional>
@@ -103,98 +103,6 @@ MaybeError launchVectors(CudaQueue &queue, int64_t count, const Arrays &at,
   return launch(queue, gridStride(queue, count), narrow, at, count);
 }
 
-/// The calls by their meaning, as numbers of values; none: not there.
-struct GateCalls {
-  const FusedCalls::Call *activation = nullptr; // or its gradient
-  bool isGradient = false;
-  std::optional<size_t> dout, gate, act, x;   // that are read; forward without act
-  std::optional<size_t> dact, dgate, dx, out; // that are made
-};
-
-class Matcher {
-public:
-  explicit Matcher(const FusedCalls &calls) : calls(calls) {}
-
-  std::optional<GateCalls> match() {
-    for (const FusedCalls::Call &call : calls.calls) {
-      const std::string &kernel = call.signature.kernel;
-      bool isGradient = kernel == "silu_grad" || kernel == "gelu_grad";
-      if (kernel == "mul" && isPlain(call) && products.size() < 2)
-        products.push_back(&call);
-      else if ((isGradient || kernel == "silu" || kernel == "gelu") && !result.activation)
-        result.activation = &call, result.isGradient = isGradient;
-      else
-        return std::nullopt;
-    }
-    bool isForward = result.activation && !result.isGradient;
-    if (calls.calls.size() < 2 || !(isForward ? matchForward() : matchBackward()) ||
-        !std::ranges::all_of(calls.overlaps, &FusedCalls::Overlap::isSame))
-      return std::nullopt;
-    return result;
-  }
-
-private:
-  /// A product of two tensors of one type.
-  static bool isPlain(const FusedCalls::Call &call) {
-    const KernelSignature &signature = call.signature;
-    return signature.attributes.empty() && signature.inputs[0] == signature.inputs[1] &&
-           isFloat(signature.inputs[0].dtype);
-  }
-  bool isBefore(size_t value) const { return !calls.values[value].maker; }
-  std::optional<size_t> ifKept(size_t value) const {
-    return calls.values[value].isKept ? std::optional(value) : std::nullopt;
-  }
-  /// The other operand of a product; none where both are `one`, or neither.
-  static std::optional<size_t> other(const FusedCalls::Call &product, size_t one) {
-    bool isFirst = product.inputs[0] == one, isSecond = product.inputs[1] == one;
-    return isFirst == isSecond ? std::nullopt : std::optional(product.inputs[isFirst ? 1 : 0]);
-  }
-
-  bool matchForward() {
-    if (products.size() != 1)
-      return false;
-    size_t act = result.activation->outputs[0];
-    result.x = result.activation->inputs[0];
-    result.gate = other(*products[0], act);
-    result.act = ifKept(act);
-    result.out = products[0]->outputs[0];
-    return result.gate && isBefore(*result.gate);
-  }
-
-  /// Both products, or one of them and the gradient of the activation, or all.
-  bool matchBackward() {
-    if (result.activation) {
-      result.x = result.activation->inputs[0];
-      // The first is the one whose result the gradient reads.
-      size_t dact = result.activation->inputs[1];
-      if (products.size() == 2 && products[1]->outputs[0] == dact)
-        std::swap(products[0], products[1]);
-      if (products.empty() || products[0]->outputs[0] != dact || !isBefore(*result.x))
-        return false;
-      result.dx = result.activation->outputs[0];
-    }
-    const FusedCalls::Call &first = *products[0];
-    result.dout = first.inputs[0];
-    if (products.size() == 2) {
-      const FusedCalls::Call &second = *products[1];
-      if (std::ranges::find(second.inputs, *result.dout) == second.inputs.end())
-        result.dout = first.inputs[1];
-      result.act = other(second, *result.dout);
-      result.dgate = ifKept(second.outputs[0]);
-      if (!result.act || !isBefore(*result.act) ||
-          second.signature.inputs[0] != first.signature.inputs[0])
-        return false;
-    }
-    result.gate = other(first, *result.dout);
-    result.dact = ifKept(first.outputs[0]);
-    return result.gate && isBefore(*result.dout) && isBefore(*result.gate);
-  }
-
-  const FusedCalls &calls;
-  GateCalls result;
-  std::vector<const FusedCalls::Call *> products;
-};
-
 /// Pointers to the arrays of values, null for those that are not there.
 class Addresses {
 public:
@@ -213,7 +121,7 @@ private:
 };
 
 template <typename T, typename Activation>
-std::unique_ptr<CudaKernel> makeForward(const FusedCalls &calls, const GateCalls &match,
+std::unique_ptr<CudaKernel> makeForward(const FusedCalls &calls, const GatedActivation &match,
                                         int64_t count) {
   return makeKernel([=, indices = calls.operandIndices()](CudaQueue &queue,
                                                           const KernelArguments &args) {
@@ -226,7 +134,7 @@ std::unique_ptr<CudaKernel> makeForward(const FusedCalls &calls, const GateCalls
 }
 
 template <typename T, typename Gradient>
-std::unique_ptr<CudaKernel> makeBackward(const FusedCalls &calls, const GateCalls &match,
+std::unique_ptr<CudaKernel> makeBackward(const FusedCalls &calls, const GatedActivation &match,
                                          int64_t count) {
   return makeKernel([=, indices = calls.operandIndices()](CudaQueue &queue,
                                                           const KernelArguments &args) {
@@ -243,32 +151,29 @@ std::unique_ptr<CudaKernel> makeBackward(const FusedCalls &calls, const GateCall
 
 } // namespace
 
-PrepareResult prepareGatedActivation(const FusedCalls &calls, const SingleKernels &) {
-  std::optional<GateCalls> match = Matcher(calls).match();
-  if (!match)
-    return PrepareResult(nullptr);
+PrepareResult prepareGatedActivation(const FusedCalls &calls, const GatedActivation &match) {
   const KernelSignature &signature =
-      match->activation ? match->activation->signature : calls.calls[0].signature;
+      match.activation ? match.activation->signature : calls.calls[0].signature;
   bool isTanh = false;
   if (signature.kernel == "gelu" || signature.kernel == "gelu_grad") {
-    Expected<GeluCall> gelu = match->isGradient ? checkGeluGrad(signature) : checkGelu(signature);
+    Expected<GeluCall> gelu = match.isGradient ? checkGeluGrad(signature) : checkGelu(signature);
     if (!gelu)
       return gelu.error();
     isTanh = gelu->isTanh;
   }
-  bool isGelu = signature.kernel.starts_with("gelu"), isForward = match->out.has_value();
+  bool isGelu = signature.kernel.starts_with("gelu"), isForward = match.out.has_value();
   int64_t count = signature.inputs[0].numElements();
   return withFloatType(signature.inputs[0].dtype, [&](auto identity) {
     using T = typename decltype(identity)::type;
     if (isForward)
-      return !isGelu  ? makeForward<T, Silu>(calls, *match, count)
-             : isTanh ? makeForward<T, GeluTanh>(calls, *match, count)
-                      : makeForward<T, GeluErf>(calls, *match, count);
-    if (!match->activation)
-      return makeBackward<T, void>(calls, *match, count);
-    return !isGelu  ? makeBackward<T, SiluGrad>(calls, *match, count)
-           : isTanh ? makeBackward<T, GeluTanhGrad>(calls, *match, count)
-                    : makeBackward<T, GeluErfGrad>(calls, *match, count);
+      return !isGelu  ? makeForward<T, Silu>(calls, match, count)
+             : isTanh ? makeForward<T, GeluTanh>(calls, match, count)
+                      : makeForward<T, GeluErf>(calls, match, count);
+    if (!match.activation)
+      return makeBackward<T, void>(calls, match, count);
+    return !isGelu  ? makeBackward<T, SiluGrad>(calls, match, count)
+           : isTanh ? makeBackward<T, GeluTanhGrad>(calls, match, count)
+                    : makeBackward<T, GeluErfGrad>(calls, match, count);
   });
 }
 

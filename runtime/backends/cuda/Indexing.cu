@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "runtime/backends/shared/IndexingCalls.h"
+#include "calls/IndexingCalls.h"
 
 #include <algorithm>
 #include <optional>
@@ -165,29 +165,16 @@ PrepareResult preparePickGrad(const KernelSignature &signature) {
 
 } // namespace
 
-/// The gradient of a table that has another one, such as that of its product, added to it. The
-/// gradient alone is not kept, and the sum lies nowhere but in the place of what is added.
-PrepareResult prepareFusedEmbeddingGrad(const FusedCalls &calls, const SingleKernels &) {
-  if (calls.calls.size() != 2 || calls.calls[0].signature.kernel != "embedding_grad" ||
-      calls.calls[1].signature.kernel != "add" || !calls.calls[1].signature.attributes.empty())
-    return PrepareResult(nullptr);
-  const FusedCalls::Call &grad = calls.calls[0], &add = calls.calls[1];
-  size_t own = grad.outputs[0], sum = add.outputs[0];
-  bool isFirst = add.inputs[0] == own;
-  size_t added = add.inputs[isFirst ? 1 : 0];
-  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
-    return each.made == own || (each.before == added && each.isSame);
-  });
-  if (isFirst == (add.inputs[1] == own) || calls.values[own].isKept || calls.values[added].maker ||
-      !isClear)
-    return PrepareResult(nullptr);
+PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGradient &match) {
+  const FusedCalls::Call &grad = *match.grad;
   Expected<EmbeddingCall> checked = checkEmbeddingGrad(grad.signature);
   if (!checked)
     return checked.error();
   std::vector<size_t> index = calls.operandIndices();
   return withFloatType(checked->dtype, [&](auto identity) {
     return makeEmbeddingGrad<typename decltype(identity)::type>(
-        *checked, index[grad.inputs[0]], index[grad.inputs[1]], index[added], index[sum]);
+        *checked, index[grad.inputs[0]], index[grad.inputs[1]], index[match.added],
+        index[match.sum]);
   });
 }
 

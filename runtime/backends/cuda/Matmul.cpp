@@ -19,18 +19,6 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// The memory order of a matrix: which of its directions is contiguous, and the step in the other
-/// one.
-struct MatrixOrder {
-  bool columnMajor = false;
-  int64_t step = 1;
-
-  MatrixOrder(const MatrixStrides &strides, int64_t rows, int64_t columns) {
-    columnMajor = rows == 1 || (columns != 1 && strides.row == 1);
-    step = columnMajor ? std::max(strides.column, rows) : std::max(strides.row, columns);
-  }
-};
-
 cudaDataType_t typeOf(DType dtype) {
   switch (dtype) {
   case DType::F64:
@@ -78,16 +66,6 @@ Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const M
   if (MaybeError error = matmul->describe(shape, batch, in, out))
     return *error;
   return matmul;
-}
-
-bool Matmul::mayHave(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in) {
-  if (epilogue.empty())
-    return true;
-  MatrixOrder c(shape.c, shape.m, shape.n);
-  bool needsRows = epilogue.addsBias || epilogue.gelu != MatmulEpilogue::Gelu::None;
-  bool hasGeluInput = epilogue.gelu == MatmulEpilogue::Gelu::ValueKept ||
-                      epilogue.gelu == MatmulEpilogue::Gelu::Gradient;
-  return in != DType::F64 && !(needsRows && c.columnMajor) && !(hasGeluInput && c.step % 8 != 0);
 }
 
 MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out) {

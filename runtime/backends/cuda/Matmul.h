@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_MATMUL_H
 #define DTC_RUNTIME_BACKENDS_CUDA_MATMUL_H
 
+#include "calls/fusion/MatmulEpilogue.h"
 #include "runtime/backends/cuda/CublasLt.h"
-#include "runtime/backends/shared/GemmShape.h"
 #include "support/Tensor.h"
 
 #include <array>
@@ -27,25 +27,6 @@ class CudaQueue;
 struct MatmulBatch {
   int64_t count = 1;
   int64_t a = 0, b = 0, c = 0;
-};
-
-/// What a product computes beside, while it has an operand or the result at hand. None of it in
-/// f64.
-struct MatmulEpilogue {
-  enum class Gelu {
-    None,
-    Value,     // c = gelu(...), approximated by tanh
-    ValueKept, // ... and what it is the GELU of is written too
-    Gradient   // c is multiplied by the derivative of the GELU at what was written
-  };
-  enum class BiasGrad { None, OfA, OfB };
-
-  bool addsBias = false; // n elements, to each row
-  Gelu gelu = Gelu::None;
-  BiasGrad biasGrad = BiasGrad::None; // m sums of the rows of a, or n of the columns of b
-
-  auto operator<=>(const MatmulEpilogue &) const = default;
-  bool empty() const { return *this == MatmulEpilogue{}; }
 };
 
 /// The memory of a product. a and b have elements of type `in`, all else of type `out`.
@@ -69,9 +50,6 @@ public:
   static Expected<std::unique_ptr<Matmul>> create(const GemmShape &shape, const MatmulBatch &batch,
                                                   DType in, DType out,
                                                   const MatmulEpilogue &epilogue = {});
-  /// Whether cuBLASLt can be asked for the epilogue: it wants rows in which c is contiguous, and
-  /// what is written or read for a GELU in rows of a multiple of 8 elements.
-  static bool mayHave(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in);
   ~Matmul();
 
   size_t workspaceBytes() const { return workspace; }

@@ -13,7 +13,7 @@
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/shared/RowCalls.h"
+#include "calls/RowCalls.h"
 
 #include <algorithm>
 #include <optional>
@@ -247,34 +247,8 @@ PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
   return prepareNormGrad(checkRmsNormGrad(signature), 1);
 }
 
-/// A call of a norm's gradient and the addition of something else to dx, as numbers of values.
-struct NormGradSum {
-  const FusedCalls::Call *grad = nullptr;
-  size_t added = 0, sum = 0;
-};
-
-/// None where the calls are something else, or the sum lies where the gradient reads.
-std::optional<NormGradSum> matchNormGradSum(const FusedCalls &calls) {
-  if (calls.calls.size() != 2 || calls.calls[1].signature.kernel != "add" ||
-      !calls.calls[1].signature.attributes.empty())
-    return std::nullopt;
-  NormGradSum match{&calls.calls[0]};
-  const FusedCalls::Call &add = calls.calls[1];
-  size_t dx = match.grad->outputs[0];
-  if (calls.values[dx].isKept || (add.inputs[0] == dx) == (add.inputs[1] == dx))
-    return std::nullopt;
-  match.added = add.inputs[0] == dx ? add.inputs[1] : add.inputs[0];
-  match.sum = add.outputs[0];
-  const std::vector<size_t> &read = match.grad->inputs;
-  bool isClear = std::ranges::all_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
-    bool isAdded = each.made == match.sum && each.before == match.added && each.isSame;
-    return each.made == dx || (isAdded && std::ranges::find(read, match.added) == read.end());
-  });
-  return isClear && !calls.values[match.added].maker ? std::optional(match) : std::nullopt;
-}
-
 template <typename F>
-std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormGradSum &match,
+std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const AddedGradient &match,
                                             const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
   NormGradParts cut(shape, static_cast<int64_t>(statistics));
@@ -301,20 +275,15 @@ std::unique_ptr<CudaKernel> makeNormGradSum(const FusedCalls &calls, const NormG
 
 } // namespace
 
-PrepareResult prepareFusedNormGrad(const FusedCalls &calls, const SingleKernels &) {
-  std::optional<NormGradSum> match = matchNormGradSum(calls);
-  if (!match)
-    return PrepareResult(nullptr);
-  const KernelSignature &signature = match->grad->signature;
+PrepareResult prepareAddedNormGrad(const FusedCalls &calls, const AddedGradient &match) {
+  const KernelSignature &signature = match.grad->signature;
   bool hasMean = signature.kernel == "layer_norm_grad";
-  if (!hasMean && signature.kernel != "rms_norm_grad")
-    return PrepareResult(nullptr);
   Expected<RowShape> shape = hasMean ? checkLayerNormGrad(signature) : checkRmsNormGrad(signature);
   if (!shape)
     return shape.error();
   return withFloatType(shape->dtype, [&](auto identity) -> PrepareResult {
     using F = typename decltype(identity)::type;
-    return makeNormGradSum<F>(calls, *match, *shape, hasMean ? 2 : 1);
+    return makeAddedNormGrad<F>(calls, match, *shape, hasMean ? 2 : 1);
   });
 }
 

@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/MultiTensor.h"
-#include "runtime/backends/shared/OptimizerCalls.h"
+#include "calls/OptimizerCalls.h"
 
 #include <algorithm>
 #include <cmath>
@@ -191,8 +191,9 @@ template <OptimizerRule rule> PrepareResult prepareOptimizer(const KernelSignatu
 }
 
 /// The calls' operands are brought into the order of the single call's.
-template <OptimizerRule rule, typename H> PrepareResult prepareConverting(const FusedCalls &calls) {
-  const FusedCalls::Call &update = calls.calls[0];
+template <OptimizerRule rule, typename H>
+PrepareResult prepareConvertingTo(const FusedCalls &calls, const ConvertedUpdate &match) {
+  const FusedCalls::Call &update = *match.update;
   Expected<OptimizerCall> checked = checkOptimizer(update.signature, rule);
   if (!checked)
     return checked.error();
@@ -201,7 +202,7 @@ template <OptimizerRule rule, typename H> PrepareResult prepareConverting(const 
     in.push_back(index[value]);
   for (size_t value : update.outputs)
     out.push_back(index[value]);
-  size_t converted = index[calls.calls[1].outputs[0]];
+  size_t converted = index[match.converted];
   return makeMultiTensorKernel([=, call = *checked](const KernelArguments &args) {
     std::vector<void *> inputs, outputs;
     for (size_t i : in)
@@ -213,44 +214,23 @@ template <OptimizerRule rule, typename H> PrepareResult prepareConverting(const 
   });
 }
 
-template <OptimizerRule rule> PrepareResult prepareConverting(const FusedCalls &calls, DType to) {
-  return to == DType::BF16 ? prepareConverting<rule, __nv_bfloat16>(calls)
-                           : prepareConverting<rule, __half>(calls);
-}
-
-/// Whether the second call converts the parameter that the first makes to 16 bits, and the result
-/// lies apart from all operands.
-bool isConvertedUpdate(const FusedCalls &calls) {
-  if (calls.calls.size() != 2 || calls.calls[1].signature.kernel != "convert")
-    return false;
-  const FusedCalls::Call &update = calls.calls[0], &convert = calls.calls[1];
-  DType to = convert.signature.outputs[0].dtype;
-  bool isKept =
-      std::ranges::all_of(update.outputs, [&](size_t value) { return calls.values[value].isKept; });
-  bool isApart = std::ranges::none_of(calls.overlaps, [&](const FusedCalls::Overlap &each) {
-    return each.made == convert.outputs[0];
-  });
-  return isKept && isApart && (to == DType::BF16 || to == DType::F16) &&
-         convert.signature.inputs[0].dtype == DType::F32 && !update.outputs.empty() &&
-         convert.inputs[0] == update.outputs[0];
+template <OptimizerRule rule>
+PrepareResult prepareConverting(const FusedCalls &calls, const ConvertedUpdate &match) {
+  return match.to == DType::BF16 ? prepareConvertingTo<rule, __nv_bfloat16>(calls, match)
+                                 : prepareConvertingTo<rule, __half>(calls, match);
 }
 
 } // namespace
 
-PrepareResult prepareFusedOptimizer(const FusedCalls &calls, const SingleKernels &) {
-  if (!isConvertedUpdate(calls))
-    return PrepareResult(nullptr);
-  const std::string &kernel = calls.calls[0].signature.kernel;
-  DType to = calls.calls[1].signature.outputs[0].dtype;
+PrepareResult prepareConvertedUpdate(const FusedCalls &calls, const ConvertedUpdate &match) {
+  const std::string &kernel = match.update->signature.kernel;
   if (kernel == "adamw")
-    return prepareConverting<OptimizerRule::AdamW>(calls, to);
+    return prepareConverting<OptimizerRule::AdamW>(calls, match);
   if (kernel == "adam")
-    return prepareConverting<OptimizerRule::Adam>(calls, to);
+    return prepareConverting<OptimizerRule::Adam>(calls, match);
   if (kernel == "sgd")
-    return prepareConverting<OptimizerRule::Sgd>(calls, to);
-  if (kernel == "lion")
-    return prepareConverting<OptimizerRule::Lion>(calls, to);
-  return PrepareResult(nullptr);
+    return prepareConverting<OptimizerRule::Sgd>(calls, match);
+  return prepareConverting<OptimizerRule::Lion>(calls, match);
 }
 
 std::span<const KernelEntry> optimizerKernels() {

@@ -15,7 +15,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceLoops.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/shared/ReduceCall.h"
+#include "calls/ReduceCall.h"
 
 namespace dtc::runtime::cuda {
 

@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "runtime/backends/shared/AttentionCalls.h"
+#include "calls/AttentionCalls.h"
 
 #include <algorithm>
 #include <numbers>

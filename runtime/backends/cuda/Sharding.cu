@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/shared/ShardingCalls.h"
+#include "calls/ShardingCalls.h"
 
 namespace dtc::runtime::cuda {
 

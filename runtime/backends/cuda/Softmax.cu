@@ -7,7 +7,7 @@
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/shared/RowCalls.h"
+#include "calls/RowCalls.h"
 
 namespace dtc::runtime::cuda {
 

@@ -17,7 +17,6 @@ foreach(source
   Einsum.cu
   ElementwiseBinary.cu
   ElementwiseUnary.cu
-  FusedProduct.cpp
   GatedActivation.cu
   HeldLaunches.cpp
   Indexing.cu

@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_SHARED_KERNELREGISTRY_H
 #define DTC_RUNTIME_BACKENDS_SHARED_KERNELREGISTRY_H
 
-#include "runtime/backends/shared/SignatureChecker.h"
+#include "calls/SignatureChecker.h"
 
 #include <initializer_list>
 #include <map>

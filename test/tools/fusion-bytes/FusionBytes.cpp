@@ -21,12 +21,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/fusion/CallGroups.h"
+#include "calls/fusion/Fusions.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cuda/CudaBackend.h"
-#include "runtime/executor/CallGroups.h"
-#include "runtime/executor/PreparedProgram.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -107,18 +107,16 @@ private:
   }
 
   KernelSignature signatureOf(int call) const {
-    return runtime::signatureOf(program, kernel(call), {});
+    return dtc::signatureOf(program, kernel(call), {});
   }
 
   void findNodes() {
-    CallGroups groups =
-        groupCalls(program, task, readers, [&](const std::vector<int> &calls, FusedCalls fused) {
-          for (size_t i = 0; i < calls.size(); ++i)
-            fused.calls[i].signature = signatureOf(calls[i]);
-          return std::shared_ptr<const Kernel>(backend.prepareFused(fused));
-        });
+    FusionRules rules{mayHaveFusion, [&](const std::vector<int> &, const FusedCalls &calls) {
+                        return backend.prepareFused(calls) != nullptr;
+                      }};
+    CallGroups groups = groupCalls(program, task, readers, {}, rules);
     for (const CallGroup &group : groups.groups)
-      addNode(group.calls, group.place, group.kernel->workspaceBytes());
+      addNode(group.calls, group.place, backend.prepareFused(group.fused)->workspaceBytes());
     for (int i = 0; i < task.instructions_size(); ++i)
       if (!groups.groupOf[static_cast<size_t>(i)]) {
         size_t workspace = 0;

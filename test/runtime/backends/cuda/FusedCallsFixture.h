@@ -11,7 +11,7 @@
 #ifndef DTC_TEST_RUNTIME_BACKENDS_CUDA_FUSEDCALLSFIXTURE_H
 #define DTC_TEST_RUNTIME_BACKENDS_CUDA_FUSEDCALLSFIXTURE_H
 
-#include "runtime/backends/FusedCalls.h"
+#include "calls/fusion/FusedCalls.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "support/Float16.h"
 #include "test/lib/plans/Expect.h"

@@ -1,0 +1,248 @@
+//===- AttentionCalls.cpp - Calls of attention and rotary positions -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "calls/AttentionCalls.h"
+
+#include "calls/SignatureChecker.h"
+
+#include <cmath>
+#include <cstring>
+#include <fmt/format.h>
+#include <limits>
+
+namespace dtc {
+
+void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges) {
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+    while (end < count && numbers[end] == numbers[begin])
+      ++end;
+    std::fill(ranges + begin, ranges + end,
+              SegmentRange{static_cast<int32_t>(begin), static_cast<int32_t>(end)});
+  }
+}
+
+/// Whether the call has the attribute of dropout, and with it one more input.
+static bool hasDropout(const KernelSignature &signature) {
+  auto found = signature.attributes.find("dropout");
+  if (found == signature.attributes.end())
+    return false;
+  const double *rate = std::get_if<double>(&found->second);
+  return !rate || *rate != 0;
+}
+
+/// How many inputs a call has, of which the first `operands` are always there. Segments come after
+/// these, a key is the last one.
+static size_t inputsOf(const KernelSignature &signature, size_t operands) {
+  size_t least = operands + (hasDropout(signature) ? 1 : 0);
+  return signature.inputs.size() == least + 1 ? least + 1 : least;
+}
+
+/// The mask of the weights; its key comes after the other `inputs`.
+static void checkDropout(SignatureChecker &check, const KernelSignature &signature, size_t inputs,
+                         AttentionCall &call) {
+  const AttentionShape &shape = call.shape;
+  if (hasDropout(signature)) {
+    const int64_t scores[] = {shape.batch, shape.heads, shape.queries, shape.keys};
+    call.mask = checkRandomMask(check, signature, "dropout", inputs, scores);
+    if (check.failed())
+      return;
+    std::vector<int64_t> strides = denseStrides(check.intsAttribute("shape"));
+    std::copy_n(strides.begin(), 3, call.maskStrides.begin());
+  } else if (check.hasAttribute("dropout")) {
+    // Of a rate of 0: the mask may be described all the same, and is not used.
+    check.floatAttribute("dropout");
+    if (check.hasAttribute("op"))
+      check.intAttribute("op");
+    if (check.hasAttribute("shape"))
+      check.intsAttribute("shape");
+    if (check.hasAttribute("sharding"))
+      check.stringsAttribute("sharding");
+  }
+}
+
+/// No sequence is longer; sums with positions do not overflow.
+static constexpr int64_t kWidestWindow = int64_t{1} << 40;
+
+/// Checks which keys are seen and how the scores are bounded.
+static void checkScores(SignatureChecker &check, AttentionShape &shape) {
+  if (check.hasAttribute("window")) {
+    shape.window = check.intAttribute("window");
+    if (shape.window < 1 || !shape.causal)
+      check.failAttribute("window", fmt::format("{}", shape.window),
+                          "at least 1 key, of attention that is causal");
+    shape.window = std::min(shape.window, kWidestWindow);
+  }
+  if (check.hasAttribute("softcap")) {
+    shape.softcap = check.floatAttribute("softcap");
+    if (!(shape.softcap > 0))
+      check.failAttribute("softcap", fmt::format("{}", shape.softcap), "a positive number");
+  }
+}
+
+/// Checks q, k, v and the attributes.
+static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
+  const TensorType &q = check.floatInputOfRank(0, 4);
+  const TensorType &k = check.floatInputOfRank(1, 4);
+  AttentionCall call;
+  AttentionShape &shape = call.shape;
+  shape.causal = cached || check.boolAttribute("causal");
+  shape.scale = check.floatAttribute("scale");
+  checkScores(check, shape);
+  if (check.failed())
+    return call;
+  call.dtype = q.dtype;
+  shape.batch = q.shape[0];
+  shape.queries = q.shape[1];
+  shape.heads = q.shape[2];
+  shape.headSize = q.shape[3];
+  shape.keys = k.shape[1];
+  shape.kvHeads = k.shape[2];
+  shape.earlier = shape.keys - shape.queries;
+  check.expectInput(1,
+                    TensorType{q.dtype, {shape.batch, shape.keys, shape.kvHeads, shape.headSize}});
+  check.expectInput(2, k);
+  if (shape.headSize == 0 || shape.kvHeads == 0 || shape.heads % shape.kvHeads != 0)
+    check.fail(fmt::format("input 1 is {}, expected heads that divide the {} of input 0, of at "
+                           "least 1 element",
+                           k.str(), shape.heads));
+  return call;
+}
+
+/// The call of what passed; without elements nothing must be computed, nor workspace be asked for.
+static Expected<AttentionCall> finish(SignatureChecker &check, AttentionCall call) {
+  const TensorType &q = check.input(0), &k = check.input(1);
+  if (MaybeError error = check.finish())
+    return *error;
+  if (q.numElements() == 0)
+    call.shape.queries = 0;
+  if (q.numElements() == 0 && k.numElements() == 0)
+    call.shape.keys = 0;
+  return call;
+}
+
+/// The type of lse; f32 or f64.
+static TensorType lseType(const TensorType &q) {
+  return q.rank() == 4 ? TensorType{wideType(q.dtype), {q.shape[0], q.shape[2], q.shape[1]}} : q;
+}
+
+/// The inputs after the first `operands`.
+static void checkOptionalInputs(SignatureChecker &check, const KernelSignature &signature,
+                                size_t operands, AttentionCall &call) {
+  const AttentionShape &shape = call.shape;
+  size_t key = signature.inputs.size() - (hasDropout(signature) ? 1 : 0);
+  if (key > operands) {
+    call.segments = operands;
+    check.expectInput(operands, TensorType{DType::I32, {shape.batch, shape.keys}});
+    if (shape.queries > shape.keys)
+      check.fail(fmt::format("has {} queries and {} keys with segments, expected no more queries "
+                             "than keys",
+                             shape.queries, shape.keys));
+    if (shape.keys > std::numeric_limits<int32_t>::max())
+      check.fail(fmt::format("has {} keys with segments, expected fewer than 2^31", shape.keys));
+  }
+  if (!check.failed())
+    checkDropout(check, signature, key, call);
+}
+
+Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, inputsOf(signature, 3), 2);
+  AttentionCall call = checkOperands(check, /*cached=*/false);
+  if (!check.failed())
+    checkOptionalInputs(check, signature, 3, call);
+  const TensorType &q = check.input(0);
+  check.expectOutput(0, q);
+  check.expectOutput(1, lseType(q));
+  return finish(check, std::move(call));
+}
+
+Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature) {
+  SignatureChecker check(signature, inputsOf(signature, 6), 3);
+  AttentionCall call = checkOperands(check, /*cached=*/false);
+  if (!check.failed())
+    checkOptionalInputs(check, signature, 6, call);
+  const TensorType &q = check.input(0);
+  check.expectInput(3, q);
+  check.expectInput(4, lseType(q));
+  check.expectInput(5, q);
+  check.expectOutput(0, q);
+  check.expectOutput(1, check.input(1));
+  check.expectOutput(2, check.input(1));
+  return finish(check, std::move(call));
+}
+
+Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, 4, 1);
+  AttentionCall call = checkOperands(check, /*cached=*/true);
+  if (!check.failed())
+    check.expectInput(3, TensorType{DType::I32, {call.shape.batch}});
+  check.expectOutput(0, check.input(0));
+  return finish(check, std::move(call));
+}
+
+/// Heads beyond this are a corrupt plan; a backend may keep the frequencies of a head in a table.
+static constexpr int64_t kMaxHeadSize = int64_t{1} << 20;
+
+/// The frequencies of the attribute, or those of theta.
+static std::vector<double> frequenciesOf(SignatureChecker &check, int64_t headSize) {
+  std::vector<double> frequencies;
+  auto pairs = static_cast<size_t>(headSize / 2);
+  if (!check.hasAttribute("frequencies")) {
+    double theta = check.floatAttribute("theta");
+    if (!(theta > 0))
+      check.failAttribute("theta", fmt::format("{}", theta), "a positive number");
+    for (size_t i = 0; i < pairs && !check.failed(); ++i)
+      frequencies.push_back(
+          std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(headSize)));
+    return frequencies;
+  }
+  const std::string &bytes = check.dataAttribute("frequencies");
+  frequencies.resize(bytes.size() / sizeof(double));
+  std::memcpy(frequencies.data(), bytes.data(), frequencies.size() * sizeof(double));
+  if (bytes.size() % sizeof(double) != 0 || frequencies.empty() || frequencies.size() > pairs)
+    check.failAttribute("frequencies", fmt::format("{} bytes", bytes.size()),
+                        fmt::format("f64 numbers, from 1 to {}, one for each pair", pairs));
+  for (double frequency : frequencies)
+    if (!(std::isfinite(frequency) && frequency >= 0))
+      check.failAttribute("frequencies", fmt::format("a table with {}", frequency),
+                          "finite numbers that are not negative");
+  return frequencies;
+}
+
+Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
+  bool hasPositions = signature.inputs.size() == 2;
+  SignatureChecker check(signature, hasPositions ? 2 : 1, 1);
+  const TensorType &x = check.floatInputOfRank(0, 4);
+  RotaryPositions positions = RotaryPositions::None;
+  if (hasPositions && !check.failed()) {
+    bool ofRows = check.input(1).rank() == 2;
+    positions = ofRows ? RotaryPositions::OfRows : RotaryPositions::OfFirstRows;
+    std::vector<int64_t> shape(x.shape.begin(), x.shape.begin() + (ofRows ? 2 : 1));
+    check.expectInput(1, TensorType{DType::I32, std::move(shape)});
+  }
+  check.expectOutput(0, x);
+  double factor = check.hasAttribute("factor") ? check.floatAttribute("factor") : 1;
+  if (!(factor > 0))
+    check.failAttribute("factor", fmt::format("{}", factor), "a positive number");
+  bool inverse = check.boolAttribute("inverse");
+  if (!check.failed() && (x.shape[3] % 2 != 0 || x.shape[3] > kMaxHeadSize))
+    check.fail(fmt::format("input 0 is {}, expected an even last dimension of at most {}", x.str(),
+                           kMaxHeadSize));
+  std::vector<double> frequencies;
+  if (!check.failed())
+    frequencies = frequenciesOf(check, x.shape[3]);
+  if (MaybeError error = check.finish())
+    return *error;
+  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, positions, factor, std::move(frequencies)};
+  if (x.numElements() != 0) {
+    call.batch = x.shape[0];
+    call.sequence = x.shape[1];
+    call.heads = x.shape[2];
+    call.headSize = x.shape[3];
+  }
+  return call;
+}
+
+} // namespace dtc

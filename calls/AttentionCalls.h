@@ -1,0 +1,104 @@
+//===- AttentionCalls.h - Calls of attention and rotary positions ---------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Each function checks a call against its row of docs/kernels.md and gives what a backend needs to
+// know of it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_CALLS_ATTENTIONCALLS_H
+#define DTC_CALLS_ATTENTIONCALLS_H
+
+#include "calls/KernelSignature.h"
+#include "calls/RandomMask.h"
+#include "support/Error.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dtc {
+
+/// Keys or queries [begin, end).
+struct SegmentRange {
+  int32_t begin = 0, end = 0;
+};
+
+/// Finds for each of `count` positions of a batch element the range of its segment: the run of
+/// equal numbers around it.
+void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges);
+
+struct AttentionShape {
+  int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 1, headSize = 1;
+  bool causal = false;
+  double scale = 1;
+  /// Causal: the keys before the one that stands for query 0, of which all queries see all.
+  int64_t earlier = 0;
+  /// Causal: how many keys a query sees at most, its own and those before it; 0: all.
+  int64_t window = 0;
+  /// The scaled scores x are softcap * tanh(x / softcap); 0: they are x.
+  double softcap = 0;
+  /// While a batch element is at work: for each key the range of its segment. A query is in the
+  /// segment of its own key, and sees no other; null: of all.
+  const SegmentRange *segments = nullptr;
+
+  /// Query heads of a key-value head.
+  int64_t group() const { return heads / kvHeads; }
+  /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
+  int64_t queryStride() const { return heads * headSize; }
+  int64_t keyStride() const { return kvHeads * headSize; }
+  /// The end of the keys that query `i` sees.
+  int64_t visible(int64_t i) const {
+    int64_t end = causal ? std::clamp<int64_t>(i + 1 + earlier, 0, keys) : keys;
+    return segments ? std::min<int64_t>(end, segments[i + earlier].end) : end;
+  }
+  /// The first of them.
+  int64_t firstVisible(int64_t i) const {
+    int64_t first = window ? std::clamp<int64_t>(i + 1 + earlier - window, 0, keys) : 0;
+    return segments ? std::max<int64_t>(first, segments[i + earlier].begin) : first;
+  }
+};
+
+/// `attention`, `cached_attention` and `attention_grad`. Without elements of q the shape has no
+/// queries, and without elements at all no keys either: nothing must be computed.
+struct AttentionCall {
+  DType dtype = DType::F32;
+  AttentionShape shape;
+  /// The input that numbers the segments of the keys, if there is one.
+  std::optional<size_t> segments;
+  /// Of the weights; none if nothing is dropped.
+  std::optional<RandomMask> mask;
+  /// Of a batch element, a head and a query in the whole tensor that is masked; that of a key is 1.
+  std::array<int64_t, 3> maskStrides{};
+};
+Expected<AttentionCall> checkAttention(const KernelSignature &signature);
+Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
+/// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
+Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
+
+/// Which positions input 1 of `rotary` has: none, as there is no such input; that of the first row
+/// of each batch element; or that of each row.
+enum class RotaryPositions { None, OfFirstRows, OfRows };
+
+/// `rotary`. The pairs (i, i + n) turn by the n frequencies times the position and are multiplied
+/// by `factor`; the elements from 2n on stay.
+struct RotaryCall {
+  DType dtype = DType::F32;
+  int64_t batch = 0, sequence = 0, heads = 0, headSize = 0; // all 0 without elements
+  bool inverse = false;
+  RotaryPositions positions = RotaryPositions::None;
+  double factor = 1;
+  std::vector<double> frequencies;
+
+  int64_t pairs() const { return static_cast<int64_t>(frequencies.size()); }
+};
+Expected<RotaryCall> checkRotary(const KernelSignature &signature);
+
+} // namespace dtc
+
+#endif // DTC_CALLS_ATTENTIONCALLS_H
