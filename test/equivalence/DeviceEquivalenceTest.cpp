@@ -250,9 +250,9 @@ TEST(DeviceFusion, ChangesRoundingAlone) {
       continue;
     auto plan = compile(which);
     ASSERT_TRUE(plan);
-    auto trainWith = [&](bool fuses, bool hasEpilogues, uint64_t &launches) {
+    auto trainWith = [&](bool fuses, standin::Epilogues epilogues, uint64_t &launches) {
       standin::Settings settings;
-      settings.epilogues = hasEpilogues;
+      settings.epilogues = epilogues;
       standin::reset(settings);
       Training run = train(plan, runtime::createCudaBackend({.fusesCalls = fuses}), 3, nullptr,
                            /*graphs=*/false);
@@ -260,7 +260,8 @@ TEST(DeviceFusion, ChangesRoundingAlone) {
       return run;
     };
     uint64_t few = 0, many = 0, ignored = 0;
-    Training single = trainWith(false, true, many), fused = trainWith(true, true, few);
+    Training single = trainWith(false, standin::Epilogues::Computed, many),
+             fused = trainWith(true, standin::Epilogues::Computed, few);
     EXPECT_LT(few, many) << name;
     ASSERT_EQ(single.numbers.size(), fused.numbers.size()) << name;
     double tolerance = name == "Gpt2Bf16" ? 0x1p-7 : 1e-5;
@@ -269,7 +270,8 @@ TEST(DeviceFusion, ChangesRoundingAlone) {
           << name << ", " << i;
     if (name != "LlamaF64") // matrices are added in f64 without an epilogue
       continue;
-    EXPECT_EQ(trainWith(true, false, ignored).bytes() == fused.bytes(), true) << name;
+    for (auto without : {standin::Epilogues::WithoutAlgorithm, standin::Epilogues::Refused})
+      EXPECT_EQ(trainWith(true, without, ignored).bytes() == fused.bytes(), true) << name;
   }
   standin::reset();
 }

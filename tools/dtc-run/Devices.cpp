@@ -62,7 +62,11 @@ static Expected<std::shared_ptr<const Backend>> openGpus(const GpuOptions &optio
                          .cachePath = defaultCachePath(),
                          .fusesCalls = options.fusesCalls,
                          .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off,
-                         .usesTf32 = options.usesTf32}));
+                         .demandsCudnn = options.cudnn == GpuOptions::Cudnn::On,
+                         .usesTf32 = options.usesTf32,
+                         .note = [](const std::string &sentence) {
+                           fmt::print(stderr, "note: {}\n", sentence);
+                         }}));
 }
 #endif
 

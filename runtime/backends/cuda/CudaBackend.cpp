@@ -62,7 +62,7 @@ public:
         usesTf32(options.usesTf32), isFusing(options.fusesCalls) {
 #ifdef DTC_HAS_CUDNN
     if (options.usesCudnn && loadCudnn())
-      attention = std::make_shared<CudnnAttention>();
+      attention = std::make_shared<CudnnAttention>(options.demandsCudnn, options.note);
 #endif
   }
   std::string name() const override { return "cuda"; }

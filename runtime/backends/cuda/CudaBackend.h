@@ -9,6 +9,7 @@
 
 #include "runtime/backends/Kernel.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,8 +26,12 @@ struct CudaOptions {
   bool fusesCalls = true;
   /// Attention is computed by cuDNN where that is found and has the call.
   bool usesCudnn = true;
+  /// That cuDNN does not compile a call that it is asked for is an error.
+  bool demandsCudnn = false;
   /// Operands of products in f32 are rounded to TF32, which has 10 bits of mantissa.
   bool usesTf32 = false;
+  /// Takes sentences for people about what is computed otherwise than it might be; from any thread.
+  std::function<void(const std::string &)> note = {};
 };
 
 /// What cuDNN is used, for people ("cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"). The error says why

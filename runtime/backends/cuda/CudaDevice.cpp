@@ -269,9 +269,11 @@ Expected<std::unique_ptr<Graph>> CudaQueue::endCapture() {
 }
 
 Expected<cudaGraphExec_t> CudaQueue::instantiate(cudaGraph_t graph) const {
+  // Nodes keep the priority of the queue that they were captured from.
   cudaGraphExec_t executable = nullptr;
   if (MaybeError error =
-          check(cudaGraphInstantiate(&executable, graph, 0), "cannot instantiate a graph"))
+          check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),
+                "cannot instantiate a graph"))
     return *error;
   return executable;
 }
@@ -425,6 +427,14 @@ Expected<std::unique_ptr<Event>> CudaDevice::createEvent(bool timed) {
           checkCuda(cudaEventCreateWithFlags(&event, flags), place() + ": cannot create an event"))
     return *error;
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event, timed));
+}
+
+MaybeError CudaDevice::prepareCapture() {
+  // Where the library is missing, no call needs it: it would not have been prepared.
+  if (loadCublasLt())
+    if (Expected<cublasLtHandle_t> opened = cublasLt(); !opened)
+      return opened.error();
+  return preparation ? preparation(*this) : std::nullopt;
 }
 
 Expected<cublasLtHandle_t> CudaDevice::cublasLt() {

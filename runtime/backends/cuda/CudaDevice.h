@@ -151,10 +151,12 @@ public:
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
   Expected<cublasLtHandle_t> cublasLt();
   CudnnHandle &cudnn() { return cudnnHandle; }
-  /// Does what kernels of this device need and could not do while a queue captures.
+  /// Does what kernels of this device need and could not do while a queue captures, beside opening
+  /// cuBLASLt. That calls were enqueued before is not enough: what waits for the host is enqueued
+  /// later, by another thread.
   using Preparation = std::function<MaybeError(CudaDevice &)>;
   void prepareCapturesBy(Preparation prepare) { preparation = std::move(prepare); }
-  MaybeError prepareCapture() { return preparation ? preparation(*this) : std::nullopt; }
+  MaybeError prepareCapture();
   /// When an event came that was created with timing and is done.
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 

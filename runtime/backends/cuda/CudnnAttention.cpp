@@ -97,8 +97,19 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
     return *error;
   Expected<std::unique_ptr<AttentionGraph>> graph =
       AttentionGraph::create(call, pass, {kTargetOrdinal, 10 * gpu.major + gpu.minor});
-  if (graph)
+  if (graph) {
     entry->second = {std::move(*graph), gpu.name};
+    return entry->second;
+  }
+  const AttentionShape &shape = call.shape;
+  Error refusal = graph.error().inContext(fmt::format(
+      "{} of {} with {} heads of {} elements",
+      pass == AttentionGraph::Pass::Gradient ? "attention_grad" : "attention", name(call.dtype),
+      shape.heads, shape.headSize));
+  if (isDemanded)
+    return refusal.inContext("--cudnn on");
+  if (note)
+    note("attention is computed by kernels of dtc, not by cuDNN: " + refusal.message);
   return entry->second;
 }
 

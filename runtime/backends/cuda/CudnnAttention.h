@@ -10,6 +10,7 @@
 #include "runtime/backends/cuda/AttentionGraph.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -21,13 +22,15 @@ namespace dtc::runtime::cuda {
 /// others of its model use them too.
 class CudnnAttention {
 public:
+  /// `isDemanded`: that cuDNN cannot compile a call is an error, not a note.
+  CudnnAttention(bool isDemanded, std::function<void(const std::string &)> note)
+      : isDemanded(isDemanded), note(std::move(note)) {}
+
   /// A call of `attention` or `attention_grad` that cuDNN computes; `own` if it does not, and for
   /// every call of another kernel. What it cannot do with operands is done by `own`: a GPU of
   /// another model, operands that are not aligned, and results in the place of operands.
   PrepareResult prepare(const KernelSignature &signature, std::unique_ptr<CudaKernel> own);
-  /// Makes the handle of a device whose queue is about to capture, if any call has a graph. That a
-  /// call was enqueued before does not make it: what waits for the host is enqueued later, by
-  /// another thread.
+  /// Makes the handle of a device whose queue is about to capture, if any call has a graph.
   MaybeError prepareCapture(CudaDevice &device);
 
 private:
@@ -37,6 +40,8 @@ private:
   };
   Expected<Compiled> find(const AttentionCall &call, AttentionGraph::Pass pass);
 
+  const bool isDemanded;
+  const std::function<void(const std::string &)> note;
   std::mutex mutex;
   std::map<std::string, Compiled> compiled;
 };

@@ -80,6 +80,7 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
                            sums[static_cast<size_t>(epilogue.biasGrad)]);
   isDouble = in == DType::F64;
   isSingle = in == DType::F32;
+  has16Bits = byteWidth(out) == 2;
   workspace = workspaceFor(batch.count * shape.m * shape.n);
   MatrixOrder a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n),
       c(shape.c, shape.m, shape.n);
@@ -197,6 +198,13 @@ Matmul::askForAlgorithms(const Call &call, const Alignments &alignments, int cou
   uint64_t bytes = workspace;
   cublasStatus_t status = library.matmulPreferenceSetAttribute(
       preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes));
+  // Partial sums are added in f32, also where the result has 16 bits: no scheme that keeps them in
+  // the type of the result.
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  if (has16Bits && status == CUBLAS_STATUS_SUCCESS)
+    status = library.matmulPreferenceSetAttribute(preference,
+                                                  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                                  &reductions, sizeof(reductions));
   constexpr std::array<cublasLtMatmulPreferenceAttributes_t, 4> attributes = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -208,17 +216,23 @@ Matmul::askForAlgorithms(const Call &call, const Alignments &alignments, int cou
     status = library.matmulAlgoGetHeuristic(call.handle, call.operation, first, second, result,
                                             result, preference, count, found.data(), &count);
   (void)library.matmulPreferenceDestroy(preference);
-  if (status == CUBLAS_STATUS_SUCCESS && count < 1)
+  std::vector<cublasLtMatmulAlgo_t> algorithms;
+  for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i)
+    if (const cublasLtMatmulHeuristicResult_t &each = found[static_cast<size_t>(i)];
+        each.state == CUBLAS_STATUS_SUCCESS)
+      algorithms.push_back(each.algo);
+  if (status == CUBLAS_STATUS_SUCCESS && algorithms.empty())
     status = CUBLAS_STATUS_NOT_SUPPORTED;
-  if (!epilogue.empty() &&
-      (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE))
+  if (isRefusal(status))
     return std::vector<cublasLtMatmulAlgo_t>();
   if (MaybeError error = check(status, "find an algorithm for the product"))
     return *error;
-  std::vector<cublasLtMatmulAlgo_t> algorithms;
-  for (size_t i = 0; i < static_cast<size_t>(count); ++i)
-    algorithms.push_back(found[i].algo);
   return algorithms;
+}
+
+bool Matmul::isRefusal(cublasStatus_t status) const {
+  return !epilogue.empty() &&
+         (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE);
 }
 
 /// What was written by another program need not be one.
@@ -230,7 +244,7 @@ bool Matmul::isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) c
 }
 
 /// The median of a few runs of each. They write the result over and over.
-Expected<cublasLtMatmulAlgo_t>
+Expected<Matmul::MaybeAlgorithm>
 Matmul::findFastest(CudaQueue &queue, const Call &call,
                     const std::vector<cublasLtMatmulAlgo_t> &algorithms) const {
   constexpr size_t kRuns = 5;
@@ -241,19 +255,20 @@ Matmul::findFastest(CudaQueue &queue, const Call &call,
     return stopwatch.error();
   for (const cublasLtMatmulAlgo_t &algorithm : algorithms) {
     std::array<float, kRuns> times;
-    // The first run loads the kernel.
-    MaybeError error = multiply(queue, call, algorithm);
-    for (size_t i = 0; i < kRuns && !error; ++i)
-      error = (*stopwatch)->measure(times[i], [&] { return multiply(queue, call, algorithm); });
-    if (error)
-      return *error;
+    // The first run loads the kernel. Not all that is proposed need run.
+    if (multiply(queue, call, algorithm) != CUBLAS_STATUS_SUCCESS)
+      continue;
+    for (float &time : times)
+      if (MaybeError error = (*stopwatch)->measure(
+              time, [&] { return check(multiply(queue, call, algorithm), "time the product"); }))
+        return *error;
     std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
     if (!fastest || times[kRuns / 2] < least) {
       fastest = &algorithm;
       least = times[kRuns / 2];
     }
   }
-  return *fastest;
+  return fastest ? MaybeAlgorithm(*fastest) : std::nullopt;
 }
 
 /// While one is timed, other devices go on: this one's queue may wait for them. Devices of one kind
@@ -289,19 +304,25 @@ Expected<Matmul::MaybeAlgorithm> Matmul::chooseAlgorithm(CudaQueue &queue, const
   // Runs that add would change the result.
   if (!kept || proposed->size() == 1 || queue.isCapturing() || call.added == call.result)
     return MaybeAlgorithm(proposed->front());
-  Expected<cublasLtMatmulAlgo_t> fastest = findFastest(queue, call, *proposed);
+  Expected<MaybeAlgorithm> fastest = findFastest(queue, call, *proposed);
   if (!fastest)
     return fastest.error();
+  if (!*fastest) // which is said when the first is to run
+    return MaybeAlgorithm(proposed->front());
   AlgorithmCache::Algorithm words;
-  std::memcpy(words.data(), &*fastest, sizeof(words));
+  std::memcpy(words.data(), &**fastest, sizeof(words));
   return MaybeAlgorithm(toAlgorithm(kept->keep(key, words)));
 }
 
-Expected<Matmul::MaybeAlgorithm> Matmul::algorithmFor(CudaQueue &queue, const Call &call) const {
+Matmul::Key Matmul::keyOf(const CudaQueue &queue, const Call &call) const {
   uint32_t result = alignmentOf(call.result);
   if (call.added)
     result = std::min(result, alignmentOf(call.added));
-  Key key{queue.owner().ordinal(), {alignmentOf(call.first), alignmentOf(call.second), result}};
+  return {queue.owner().ordinal(), {alignmentOf(call.first), alignmentOf(call.second), result}};
+}
+
+Expected<Matmul::MaybeAlgorithm> Matmul::algorithmFor(CudaQueue &queue, const Call &call) const {
+  Key key = keyOf(queue, call);
   {
     std::lock_guard lock(mutex);
     auto known = algorithms.find(key);
@@ -319,17 +340,15 @@ Expected<Matmul::MaybeAlgorithm> Matmul::algorithmFor(CudaQueue &queue, const Ca
 // Products
 //===----------------------------------------------------------------------===//
 
-MaybeError Matmul::multiply(CudaQueue &queue, const Call &call,
-                            const cublasLtMatmulAlgo_t &algorithm) const {
+cublasStatus_t Matmul::multiply(CudaQueue &queue, const Call &call,
+                                const cublasLtMatmulAlgo_t &algorithm) const {
   const float one = 1, factor = call.added ? 1 : 0;
   const double wideOne = 1, wideFactor = factor;
   const void *alpha = isDouble ? static_cast<const void *>(&wideOne) : &one;
   const void *beta = isDouble ? static_cast<const void *>(&wideFactor) : &factor;
-  return check(library.matmul(call.handle, call.operation, alpha, call.first, first, call.second,
-                              second, beta, call.added ? call.added : call.result, result,
-                              call.result, result, &algorithm, call.workspace, workspace,
-                              queue.stream()),
-               "enqueue the product");
+  return library.matmul(call.handle, call.operation, alpha, call.first, first, call.second, second,
+                        beta, call.added ? call.added : call.result, result, call.result, result,
+                        &algorithm, call.workspace, workspace, queue.stream());
 }
 
 Expected<bool> Matmul::enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &queue,
@@ -349,7 +368,13 @@ Expected<bool> Matmul::enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &
     return algorithm.error();
   if (!*algorithm)
     return false;
-  if (MaybeError error = multiply(queue, call, **algorithm))
+  cublasStatus_t status = multiply(queue, call, **algorithm);
+  if (isRefusal(status)) {
+    std::lock_guard lock(mutex);
+    algorithms[keyOf(queue, call)] = std::nullopt;
+    return false;
+  }
+  if (MaybeError error = check(status, "enqueue the product"))
     return *error;
   return true;
 }

@@ -69,6 +69,8 @@ private:
   };
   using Alignments = std::array<uint32_t, 3>;
   using MaybeAlgorithm = std::optional<cublasLtMatmulAlgo_t>;
+  /// A GPU and the alignments of the three matrices in bytes.
+  using Key = std::pair<int, Alignments>;
 
   /// For a product without an epilogue no operands are needed.
   MaybeError describeOperation(cublasLtMatmulDesc_t &description, const MatmulOperands &operands,
@@ -83,12 +85,16 @@ private:
   /// What cuBLASLt proposes, at most so many.
   Expected<std::vector<cublasLtMatmulAlgo_t>>
   askForAlgorithms(const Call &call, const Alignments &alignments, int count) const;
-  Expected<cublasLtMatmulAlgo_t>
+  /// None if all fail.
+  Expected<MaybeAlgorithm>
   findFastest(CudaQueue &queue, const Call &call,
               const std::vector<cublasLtMatmulAlgo_t> &algorithms) const;
   bool isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) const;
-  MaybeError multiply(CudaQueue &queue, const Call &call,
-                      const cublasLtMatmulAlgo_t &algorithm) const;
+  cublasStatus_t multiply(CudaQueue &queue, const Call &call,
+                          const cublasLtMatmulAlgo_t &algorithm) const;
+  /// Whether a status says that cuBLASLt has no algorithm with the epilogue.
+  bool isRefusal(cublasStatus_t status) const;
+  Key keyOf(const CudaQueue &queue, const Call &call) const;
   Expected<bool> enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &queue,
                              const MatmulOperands &operands) const;
 
@@ -99,15 +105,13 @@ private:
   /// cuBLASLt's matrices are column-major. A result that is row-major is computed as its transpose,
   /// from the operands in reverse order.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  bool reversed = false, isDouble = false, isSingle = false;
+  bool reversed = false, isDouble = false, isSingle = false, has16Bits = false;
   int32_t operationA = CUBLAS_OP_N, operationB = CUBLAS_OP_N;
   int64_t resultStep = 0; // between rows of c
   size_t workspace = 0;
   std::string shapeText; // for messages
   std::string orderText; // the memory orders of the matrices, in the keys of algorithms
 
-  /// A GPU and the alignments of the three matrices in bytes.
-  using Key = std::pair<int, Alignments>;
   mutable std::mutex mutex;
   mutable std::map<Key, MaybeAlgorithm> algorithms;
 };

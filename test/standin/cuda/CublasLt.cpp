@@ -120,10 +120,10 @@ cudaError_t checkOperands(Engine &engine, const std::string &name, const Product
   return cudaSuccess;
 }
 
-bool hasEpilogues() {
+bool areEpilogues(Epilogues state) {
   Engine &engine = Engine::get();
   Lock lock(engine.mutex);
-  return engine.settings.epilogues;
+  return engine.settings.epilogues == state;
 }
 
 cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream,
@@ -183,7 +183,9 @@ const char *cublasLtGetStatusName(cublasStatus_t status) {
 const char *cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
-  return statusOf(call("cublasLtCreate", [&](Engine &, Lock &) {
+  return statusOf(call("cublasLtCreate", [&](Engine &engine, Lock &) {
+    if (cudaError_t error = checkNotCapturing(engine))
+      return error;
     *handle = new cublasLtContext{currentDevice()};
     return cudaSuccess;
   }));
@@ -277,11 +279,11 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void *value, size_t bytes) {
-  uint32_t alignment = 0;
-  // Every alignment will do.
+  uint32_t ignored = 0;
+  // Every alignment and every scheme will do.
   return attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
              ? setField(preference->workspaceBytes, value, bytes)
-             : setField(alignment, value, bytes);
+             : setField(ignored, value, bytes);
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
@@ -299,7 +301,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return status;
   if (cublasStatus_t status = check(*desc, *a, *b, *c, *d))
     return status;
-  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && !hasEpilogues())
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && areEpilogues(Epilogues::WithoutAlgorithm))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *returned < std::min(requested, kAlgorithms); ++*returned) {
     cublasLtMatmulHeuristicResult_t &next = results[*returned];
@@ -333,6 +335,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     return CUBLAS_STATUS_INVALID_VALUE;
   if (cublasStatus_t status = check(*desc, *aLayout, *bLayout, *cLayout, *dLayout))
     return status;
+  if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && areEpilogues(Epilogues::Refused))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   auto scalar = [&](const void *from) {
     return desc->scale == CUDA_R_64F ? *static_cast<const double *>(from)
                                      : *static_cast<const float *>(from);

@@ -95,6 +95,13 @@ const CudnnGraph &graphOf(const CudnnDescriptor &descriptor, cudnnBackendAttribu
   return *graph->graph;
 }
 
+void checkCompiles() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  if (!engine.settings.cudnnCompiles)
+    throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING, "no libnvrtc"};
+}
+
 void finalize(CudnnDescriptor &descriptor) {
   checkComplete(descriptor);
   switch (descriptor.type) {
@@ -109,6 +116,9 @@ void finalize(CudnnDescriptor &descriptor) {
     if (auto index = descriptor.get<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX); index != 0)
       throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED,
                        fmt::format("engine {}; the stand-in has engine 0", index)};
+    break;
+  case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+    checkCompiles();
     break;
   case CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR:
     if (descriptor.attributes.empty())

@@ -37,6 +37,10 @@
 
 namespace dtc::standin {
 
+/// What cuBLASLt does with products that have an epilogue: computes them, has no algorithm for them,
+/// or has one that it refuses when it is to run.
+enum class Epilogues { Computed, WithoutAlgorithm, Refused };
+
 struct Settings {
   Settings();
 
@@ -46,7 +50,8 @@ struct Settings {
   /// Of the order in which work is executed; 1, unless the environment has another.
   uint64_t seed;
   bool trace;
-  bool epilogues = true; // whether cuBLASLt has algorithms for epilogues
+  Epilogues epilogues = Epilogues::Computed;
+  bool cudnnCompiles = true; // what it has an engine for
   /// Kernels and products are counted, not executed, and fresh memory is left as it is: for plans
   /// that are too large for a CPU.
   bool countsAlone = false;

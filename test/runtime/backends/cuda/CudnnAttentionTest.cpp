@@ -200,6 +200,26 @@ TEST_F(CudnnAttention, IsCapturedByAQueueThatHasComputedNothing) {
   }
 }
 
+TEST_F(CudnnAttention, CallsThatItDoesNotCompileAreNotedOrRefused) {
+  standin::Settings settings;
+  settings.cudnnCompiles = false;
+  standin::reset(settings);
+  std::vector<std::string> notes;
+  CudaOptions options{.note = [&](const std::string &note) { notes.push_back(note); }};
+  KernelSignature signature = makeSignature("attention_grad", DType::BF16);
+  std::unique_ptr<Backend> backend = createCudaBackend(options);
+  for (int i = 0; i < 2; ++i) // the second is known
+    EXPECT_OK(backend->prepare(signature));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(testing::contains(notes[0], "attention is computed by kernels of dtc, not by cuDNN: "
+                                          "attention_grad of bf16 with 4 heads of 16 elements"));
+  EXPECT_TRUE(testing::contains(notes[0], "compile the call"));
+
+  options.demandsCudnn = true;
+  EXPECT_ERROR(createCudaBackend(options)->prepare(signature), "--cudnn on: attention_grad of bf16");
+  EXPECT_EQ(notes.size(), 1u);
+}
+
 TEST_F(CudnnAttention, FindsCudnn) {
   EXPECT_OK(findCudnn());
   EXPECT_TRUE(testing::contains(*findCudnn(), "cuDNN 9."));

@@ -35,7 +35,7 @@ protected:
       }
     }
     standin::Settings settings;
-    settings.epilogues = false;
+    settings.epilogues = standin::Epilogues::WithoutAlgorithm;
     standin::reset(settings);
     std::vector<std::byte> fallback = runFused(calls, microbatch);
     for (size_t value : kept)
