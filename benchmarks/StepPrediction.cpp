@@ -203,11 +203,23 @@ static double secondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// Megatron-LM compiles work element by element into one kernel; the calls that dtc-run computes
+/// together are others.
+static void fuseAsMegatron(cluster::Cluster &cluster) {
+  for (cluster::DeviceKind &device : *cluster.mutable_devices())
+    if (device.fuses_calls()) {
+      device.set_fuses_calls(false);
+      device.set_fuses_pointwise(true);
+    }
+}
+
 Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
                                                  const std::string &folder,
                                                  cluster::Cluster cluster) {
   if (MaybeError error = extendCluster(cluster, row.devices()))
     return *error;
+  if (row.isMegatron())
+    fuseAsMegatron(cluster);
   auto model = import(row, folder, row.batch);
   if (!model)
     return model.error();
@@ -273,6 +285,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   constexpr int64_t microbatches = 4, stages = 3;
   if (MaybeError error = extendCluster(cluster, stages * row.tp))
     return *error;
+  if (row.isMegatron())
+    fuseAsMegatron(cluster);
   int64_t batch = microbatches * row.microbatch;
   auto model = import(row, folder, batch);
   if (!model)

@@ -246,4 +246,13 @@ Expected<EinsumLowering> planEinsum(const KernelSignature &signature) {
   return EinsumLowering::create(std::move(*equation), sizes);
 }
 
+int64_t lengthOfDenseDot(const EinsumLowering &plan) {
+  if (plan.outElements != 1 || plan.copies[EinsumLowering::Lhs] ||
+      plan.copies[EinsumLowering::Rhs] || plan.copies[EinsumLowering::Out])
+    return 0;
+  if (plan.kind == EinsumLowering::Kind::Dot)
+    return plan.gemm.k;
+  return plan.kind == EinsumLowering::Kind::Product ? 1 : 0;
+}
+
 } // namespace dtc

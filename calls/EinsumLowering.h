@@ -64,6 +64,10 @@ struct EinsumLowering {
 /// result may have the wide type of 16-bit operands.
 Expected<EinsumLowering> planEinsum(const KernelSignature &signature);
 
+/// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
+/// Where there is one element, nothing is summed and the plan has a product.
+int64_t lengthOfDenseDot(const EinsumLowering &plan);
+
 } // namespace dtc
 
 #endif // DTC_CALLS_EINSUMLOWERING_H

@@ -6,11 +6,14 @@
 
 #include "simulator/TaskKernels.h"
 
+#include "calls/fusion/CallGroups.h"
+#include "calls/fusion/Fusions.h"
+#include "calls/fusion/SharedLaunches.h"
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <set>
-#include <string_view>
 
 namespace dtc {
 
@@ -48,11 +51,24 @@ std::vector<uint32_t> countReaders(const plan::Program &program) {
   return readers;
 }
 
-TaskKernels::TaskKernels(const plan::Program &program, const plan::Task &task,
-                         const std::vector<uint32_t> &readers, bool fuses)
+KernelFusion fusionOf(const cluster::DeviceKind &device) {
+  return device.fuses_calls()       ? KernelFusion::Calls
+         : device.fuses_pointwise() ? KernelFusion::Pointwise
+                                    : KernelFusion::None;
+}
+
+TaskKernels::TaskKernels(const plan::Plan &plan, const plan::Program &program,
+                         const plan::Task &task, const std::vector<uint32_t> &readers,
+                         KernelFusion fusion)
     : program(program), task(task), readers(readers),
       kernels(static_cast<size_t>(task.instructions_size())),
       hosts(static_cast<size_t>(task.instructions_size()), -1) {
+  addPointwise(fusion == KernelFusion::Pointwise);
+  if (fusion == KernelFusion::Calls)
+    addGroups(plan);
+}
+
+void TaskKernels::addPointwise(bool fuses) {
   for (int i = 0; i < task.instructions_size(); ++i) {
     const plan::Instruction &instruction = task.instructions(i);
     auto write = [&](uint32_t buffer) {
@@ -85,6 +101,67 @@ TaskKernels::TaskKernels(const plan::Program &program, const plan::Task &task,
           kindOf(transfer) == TransferKind::Receive)
         for (uint32_t buffer : transfer.buffers())
           write(buffer);
+  }
+}
+
+/// The call that a fused kernel is named and timed after: a product, else the first that does not
+/// work element by element, else the first.
+static int mainCall(const plan::Task &task, const std::vector<int> &calls) {
+  auto find = [&](auto is) {
+    return std::ranges::find_if(
+        calls, [&](int call) { return is(task.instructions(call).kernel().kernel()); });
+  };
+  auto found =
+      find([](const std::string &name) { return classOf(name) == KernelClass::Product; });
+  if (found == calls.end())
+    found = find([](const std::string &name) { return !findKernel(name).isPointwise; });
+  return found == calls.end() ? calls.front() : *found;
+}
+
+void TaskKernels::addGroups(const plan::Plan &plan) {
+  std::vector<AxisCoordinate> axes;
+  for (const plan::Axis &axis : plan.axes())
+    axes.push_back({axis.name(), axis.size(), 0, axis.temporal()});
+  FusionRules rules{mayHaveFusion, [](const std::vector<int> &, const FusedCalls &calls) {
+                      return findFusion(calls).has_value();
+                    }};
+  CallGroups found = groupCalls(program, task, ValueReaders(program), axes, rules);
+  for (size_t i = 0; i < kernels.size(); ++i)
+    kernels[i].isPart = found.groupOf[i].has_value();
+  for (const CallGroup &group : found.groups) {
+    Kernel &kernel = kernels[static_cast<size_t>(group.place)];
+    kernel = {&task.instructions(mainCall(task, group.calls)), 0,
+              static_cast<double>(dtc::bytesOf(group.fused))};
+    for (int call : group.calls)
+      kernel.flops += task.instructions(call).flops();
+  }
+  shareLaunches(axes);
+}
+
+/// Kernels of one kind share a launch until there is work of another kind, between which calls of
+/// other kinds that share launches may be.
+void TaskKernels::shareLaunches(const std::vector<AxisCoordinate> &axes) {
+  std::set<std::string> held;
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i].isPart)
+      continue;
+    if (!kernels[i].head) {
+      held.clear();
+      continue;
+    }
+    const plan::KernelCall &call = kernels[i].head->kernel();
+    KernelSignature signature = signatureOf(program, call, axes);
+    if (!mayShareLaunch(signature)) {
+      held.clear();
+      continue;
+    }
+    std::string key = call.kernel();
+    for (const auto *types : {&signature.inputs, &signature.outputs})
+      for (const TensorType &type : *types)
+        key += fmt::format(" {}", name(type.dtype));
+    for (const auto &[name, value] : signature.attributes)
+      key += fmt::format(" {}={}", name, call.attributes().at(name).SerializeAsString());
+    kernels[i].sharesLaunch = !held.insert(key).second;
   }
 }
 
@@ -195,9 +272,10 @@ double TaskKernels::seconds(int index, const cluster::DeviceKind &device,
   } else {
     seconds = kernelSeconds(device, work);
   }
+  double launch = kernel.sharesLaunch ? 0 : device.launch_seconds();
   classes[static_cast<size_t>(kernelClass)] += seconds;
-  classes[static_cast<size_t>(KernelClass::Launch)] += device.launch_seconds();
-  return seconds + device.launch_seconds();
+  classes[static_cast<size_t>(KernelClass::Launch)] += launch;
+  return seconds + launch;
 }
 
 } // namespace dtc

@@ -7,6 +7,7 @@
 #ifndef DTC_SIMULATOR_TASKKERNELS_H
 #define DTC_SIMULATOR_TASKKERNELS_H
 
+#include "calls/KernelSignature.h"
 #include "plan/KernelTable.h"
 #include "plan/plan.pb.h"
 #include "simulator/StepWork.h"
@@ -20,17 +21,25 @@
 
 namespace dtc {
 
-/// The kernels that a device runs for a task. Where it fuses work element by element (see
-/// cluster.proto's Device.fuses_pointwise) a kernel that works so is part of the one whose result
-/// it reads, if that works so too, and a conversion or a sum over microbatches part of the product
-/// whose result it takes; what else it reads must have been there when that kernel began. What
-/// passes between the parts of a kernel is not read, and not written either unless others read it
-/// before a part of the kernel overwrites it.
+/// How a device computes several calls by one kernel (cluster.proto's DeviceKind).
+enum class KernelFusion { None, Pointwise, Calls };
+KernelFusion fusionOf(const cluster::DeviceKind &device);
+
+/// The kernels that a device runs for a task.
+///
+/// Where it fuses work element by element (Pointwise) a kernel that works so is part of the one
+/// whose result it reads, if that works so too, and a conversion or a sum over microbatches part of
+/// the product whose result it takes; what else it reads must have been there when that kernel
+/// began. What passes between the parts of a kernel is not read, and not written either unless
+/// others read it before a part of the kernel overwrites it.
+///
+/// With Calls it has one kernel for those of the calls for which the CUDA backend has one
+/// (calls/fusion/), and one launch for neighbours that may share one.
 class TaskKernels {
 public:
   /// `readers` is what countReaders() says of the program. Every product has a shapeOfProduct().
-  TaskKernels(const plan::Program &program, const plan::Task &task,
-              const std::vector<uint32_t> &readers, bool fuses);
+  TaskKernels(const plan::Plan &plan, const plan::Program &program, const plan::Task &task,
+              const std::vector<uint32_t> &readers, KernelFusion fusion);
 
   /// The seconds of the kernel that begins with instruction `index` on a device; 0 where that is
   /// part of another one. Adds to `classes`.
@@ -41,6 +50,7 @@ private:
     const plan::Instruction *head = nullptr;
     double flops = 0, bytes = 0;
     bool isPart = false;
+    bool sharesLaunch = false; // with a kernel before it
   };
   /// Who wrote a buffer last.
   struct Write {
@@ -50,6 +60,9 @@ private:
     bool isReadByOthers = false; // than parts of the kernel that wrote it, up to now
   };
 
+  void addPointwise(bool fuses);
+  void addGroups(const plan::Plan &plan);
+  void shareLaunches(const std::vector<AxisCoordinate> &axes);
   void addKernel(int index);
   /// The kernel that instruction `index` becomes a part of, or -1.
   int findHost(int index) const;

@@ -100,7 +100,7 @@ private:
                 const std::vector<uint32_t> &readers, SimulatedTask &result) {
     std::vector<TaskKernels> kernels;
     for (const cluster::DeviceKind *kind : kinds)
-      kernels.emplace_back(program, task, readers, kind->fuses_pointwise());
+      kernels.emplace_back(plan, program, task, readers, fusionOf(*kind));
     double computing = 0, sinceMeeting = 0;
     auto flush = [&] {
       sinceMeeting += computing;

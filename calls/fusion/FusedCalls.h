@@ -52,6 +52,11 @@ struct FusedCalls {
   }
 };
 
+/// The bytes that one kernel for the calls reads and writes: each value that was there before once,
+/// of one that slices read no more than they do, and of what the calls make all that others read or
+/// nobody does.
+int64_t bytesOf(const FusedCalls &calls);
+
 } // namespace dtc
 
 #endif // DTC_CALLS_FUSION_FUSEDCALLS_H

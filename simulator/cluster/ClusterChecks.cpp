@@ -74,6 +74,10 @@ static MaybeError checkTable(const cluster::MatrixTable &table, const std::strin
 }
 
 static MaybeError checkDevice(const cluster::DeviceKind &device, const std::string &path) {
+  if (device.fuses_pointwise() && device.fuses_calls())
+    return Error{fmt::format("{0}.fuses_pointwise and {0}.fuses_calls are true, expected one of "
+                             "them: a kernel is fused in one way",
+                             path)};
   if (MaybeError error =
           checkUnique(device.matrix(), path + ".matrix", quotedDtype<cluster::MatrixRate>))
     return error;

@@ -46,10 +46,11 @@ protected:
   void keep(uint32_t buffer) { builder.program().add_outputs()->set_buffer(buffer); }
 
   /// The seconds of each instruction: its bytes.
-  std::vector<double> bytes(bool fuses = true, KernelSeconds *classes = nullptr) {
+  std::vector<double> bytes(KernelFusion fusion = KernelFusion::Pointwise,
+                            KernelSeconds *classes = nullptr) {
     std::vector<uint32_t> readers = countReaders(builder.program());
     const plan::Task &task = builder.program().tasks(0);
-    TaskKernels kernels(builder.program(), task, readers, fuses);
+    TaskKernels kernels(builder.plan, builder.program(), task, readers, fusion);
     std::vector<double> result;
     KernelSeconds sums{};
     for (int i = 0; i < task.instructions_size(); ++i)
@@ -72,7 +73,7 @@ TEST_F(TaskKernelsTest, ADeviceThatDoesNotFuse) {
   call("add", {y, x});
   device.set_launch_seconds(1000);
   KernelSeconds classes;
-  EXPECT_EQ(bytes(false, &classes), (Bytes{1080, 1120}));
+  EXPECT_EQ(bytes(KernelFusion::None, &classes), (Bytes{1080, 1120}));
   EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Other)], 200);
   EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Launch)], 2000);
 }
@@ -83,7 +84,7 @@ TEST_F(TaskKernelsTest, AChainIsOneKernel) {
   device.set_launch_seconds(1000);
   // x and y are read, the last result written; one kernel is started.
   EXPECT_EQ(bytes(), (Bytes{1120, 0, 0}));
-  EXPECT_EQ(bytes(false), (Bytes{1080, 1120, 1080}));
+  EXPECT_EQ(bytes(KernelFusion::None), (Bytes{1080, 1120, 1080}));
 }
 
 TEST_F(TaskKernelsTest, WhatOthersReadIsWritten) {
@@ -99,7 +100,7 @@ TEST_F(TaskKernelsTest, OneInstructionThatReadsAValueTwice) {
   keep(call("mul", {y, y}));
   EXPECT_EQ(bytes(), (Bytes{80, 0}));
   // Not fused, it is in the cache when it is read again.
-  EXPECT_EQ(bytes(false), (Bytes{80, 80}));
+  EXPECT_EQ(bytes(KernelFusion::None), (Bytes{80, 80}));
 }
 
 TEST_F(TaskKernelsTest, ProductsTakeConversionsAndSums) {
@@ -108,7 +109,7 @@ TEST_F(TaskKernelsTest, ProductsTakeConversionsAndSums) {
   builder.kernel("accumulate", {product(a, b)}, {sum});
   // Two operands, and the sum is read and written.
   EXPECT_EQ(bytes(), (Bytes{160, 0}));
-  EXPECT_EQ(bytes(false), (Bytes{120, 120}));
+  EXPECT_EQ(bytes(KernelFusion::None), (Bytes{120, 120}));
 }
 
 TEST_F(TaskKernelsTest, ProductsTakeNothingElse) {
@@ -157,6 +158,48 @@ TEST_F(TaskKernelsTest, ViewsAreTheirBuffer) {
   EXPECT_EQ(bytes(), (Bytes{80, 0}));
 }
 
+/// What the CUDA backend has a kernel for: the calls of a gate, and nothing like two additions.
+TEST_F(TaskKernelsTest, CallsThatAreOneKernelOnAGpu) {
+  uint32_t x = value(), gate = value();
+  keep(call("add", {call("add", {call("mul", {call("silu", {x}), gate}), x}), x}));
+  // x and the gate are read, the product written; each addition is a kernel. A compiler of kernels
+  // has one for all, whose parts each read x.
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{120, 0, 120, 120}));
+  EXPECT_EQ(bytes(), (Bytes{200, 0, 0, 0}));
+}
+
+TEST_F(TaskKernelsTest, AProductWithTheCallsAroundItIsTimedAsAProduct) {
+  uint32_t a = builder.buffer(DType::F32, {4, 8}), b = builder.buffer(DType::F32, {8, 16});
+  uint32_t bias = builder.buffer(DType::F32, {16});
+  uint32_t c = builder.buffer(DType::F32, {4, 16}), sum = builder.buffer(DType::F32, {4, 16});
+  (*builder.kernel("einsum", {a, b}, {c}).mutable_attributes())["equation"] =
+      stringAttribute("ab,bc->ac");
+  (*builder.kernel("add", {c, bias}, {sum}).mutable_attributes())["rhs_dims"] = intsAttribute({1});
+  keep(sum);
+  KernelSeconds classes;
+  EXPECT_EQ(bytes(KernelFusion::Calls, &classes), (Bytes{4 * (32 + 128 + 16 + 64), 0}));
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Product)], 960);
+  EXPECT_EQ(bytes(KernelFusion::None), (Bytes{4 * (32 + 128 + 64), 4 * (64 + 16 + 64)}));
+}
+
+TEST_F(TaskKernelsTest, NeighboursOfAKindShareALaunch) {
+  auto convert = [&](DType to) {
+    uint32_t narrow = value(to);
+    builder.kernel("convert", {value()}, {narrow});
+    return narrow;
+  };
+  convert(DType::BF16);
+  convert(DType::F16);
+  uint32_t narrow = convert(DType::BF16);
+  call("softmax", {value()});
+  convert(DType::BF16);
+  keep(narrow);
+  device.set_launch_seconds(1000);
+  // Not with a kernel of another type, nor past one that shares no launch.
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{1060, 1060, 60, 1080, 1060}));
+  EXPECT_EQ(bytes(), (Bytes{1060, 1060, 1060, 1080, 1060}));
+}
+
 /// What is read must be there when the kernel begins that it would be a part of.
 TEST_F(TaskKernelsTest, NothingIsFusedAcrossWhatItWaitsFor) {
   uint32_t x = value(), y = call("gelu", {x}), z = value(), sum = value();
@@ -203,7 +246,7 @@ TEST_F(TaskKernelsTest, ProductsTakeTheLongerOfFlopsAndBytes) {
   EXPECT_EQ(bytes(), (Bytes{4 * (6 + 15 + 10)}));
   device.mutable_matrix(0)->set_flops(0.1);
   KernelSeconds classes;
-  EXPECT_NEAR(bytes(true, &classes)[0], 600, 1e-9);
+  EXPECT_NEAR(bytes(KernelFusion::Pointwise, &classes)[0], 600, 1e-9);
   EXPECT_NEAR(classes[static_cast<size_t>(KernelClass::Product)], 600, 1e-9);
 }
 

@@ -219,17 +219,6 @@ private:
   Workspace workspace;
 };
 
-/// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
-/// Where there is one element, nothing is summed and the plan has a product.
-int64_t lengthOfDenseDot(const EinsumLowering &plan) {
-  if (plan.outElements != 1 || plan.copies[EinsumLowering::Lhs] ||
-      plan.copies[EinsumLowering::Rhs] || plan.copies[EinsumLowering::Out])
-    return 0;
-  if (plan.kind == EinsumLowering::Kind::Dot)
-    return plan.gemm.k;
-  return plan.kind == EinsumLowering::Kind::Product ? 1 : 0;
-}
-
 PrepareResult prepareEinsum(const KernelSignature &signature) {
   Expected<EinsumLowering> plan = planEinsum(signature);
   if (!plan)

@@ -206,6 +206,10 @@ TEST(ClusterChecks, ChecksRanges) {
       {[](C &c) { device(c)->set_usable_memory(94); },
        "devices[0].usable_memory is 94, expected a share from 0 to 1",
        [](C &c) { device(c)->clear_usable_memory(); }},
+      {[](C &c) { device(c)->set_fuses_calls(device(c)->fuses_pointwise()); },
+       "devices[0].fuses_pointwise and devices[0].fuses_calls are true, expected one of them: a "
+       "kernel is fused in one way",
+       [](C &c) { device(c)->clear_fuses_calls(); }},
       {[](C &c) { device(c)->set_overlap_slowdown(1); },
        "devices[0].overlap_slowdown is 1, expected a share from 0 to less than 1",
        [](C &c) { device(c)->set_overlap_slowdown(0.99); }},

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Capture.h"
 #include "test/standin/cuda/MatrixProduct.h"
 
 #include <algorithm>

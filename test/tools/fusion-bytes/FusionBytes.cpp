@@ -30,6 +30,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <map>
 #include <numeric>
@@ -115,6 +116,13 @@ private:
                         return backend.prepareFused(calls) != nullptr;
                       }};
     CallGroups groups = groupCalls(program, task, readers, {}, rules);
+    for (const CallGroup &group : groups.groups)
+      if (int64_t own = traffic(group.calls, true), simulated = bytesOf(group.fused);
+          own != simulated) {
+        fmt::print(stderr, "error: a launch of {} calls moves {} bytes, and is simulated with {}\n",
+                   group.calls.size(), own, simulated);
+        std::exit(1);
+      }
     for (const CallGroup &group : groups.groups)
       addNode(group.calls, group.place, backend.prepareFused(group.fused)->workspaceBytes());
     for (int i = 0; i < task.instructions_size(); ++i)
