@@ -43,7 +43,7 @@ template <typename W> struct LabelShares { W everyClass, onLabel; };
 template <typename W> struct RowSums {
   W largest = -W(INFINITY), exponentials = 0, sum = 0;
 
-  template <typename F, int V> __device__ __forceinline__ void add(const Vector<F, V> &x) {
+  template <typename F, int V> __device__ __forceinline__ void add(Vector<F, V> x) {
     W before = largest;
 #pragma unroll
     for (int j = 0; j < V; ++j)
@@ -69,7 +69,7 @@ __device__ Wide<F> lossOfRow(const CrossEntropyArrays<F> &at, int64_t row, int64
   const F *x = at.logits + row * width;
   RowSums<W> sums;
   for (int64_t i = threadIdx.x * V; i < width; i += blockDim.x * V)
-    sums.add(*reinterpret_cast<const Vector<F, V> *>(x + i));
+    sums.add(loadVector<V>(x + i));
   W largest = reduceBlock<MaxOf>(sums.largest);
   W own = sums.largest == -W(INFINITY) ? W(0) : exp(sums.largest - largest);
   W lse = largest + log(reduceBlock<SumOf>(sums.exponentials * own));
@@ -97,13 +97,13 @@ __device__ void gradOfRow(const CrossEntropyGradArrays<F> &at, int64_t row, int6
   W factor = at.dloss[row * at.dlossStride];
   int64_t label = at.labels[row];
   for (int64_t i = threadIdx.x * V; i < width; i += blockDim.x * V) {
-    auto values = *reinterpret_cast<const Vector<F, V> *>(x + i);
+    Vector<F, V> values = loadVector<V>(x + i);
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       W share = i + j == label ? shares.onLabel + shares.everyClass : shares.everyClass;
       values.at[j] = narrow<F>((exp(widen(values.at[j]) - lse) - share) * factor);
     }
-    *reinterpret_cast<Vector<F, V> *>(dx + i) = values;
+    storeVector(dx + i, values);
   }
 }
 
