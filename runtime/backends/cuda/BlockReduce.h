@@ -41,7 +41,7 @@ template <typename Op, typename T> __device__ __forceinline__ T reduceWarp(T val
 /// The values of all threads combined, each of the N by itself, in an order that depends on the
 /// number of threads alone; all threads of the block call it and get the results.
 template <typename Op, typename T, int N> __device__ void reduceBlock(T (&values)[N]) {
-  __shared__ T ofWarp[N][kMaxBlockThreads / kWarpThreads];
+  __shared__ T ofWarp[N][kWarpThreads]; // a block has at most 32 warps
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
 #pragma unroll
   for (int i = 0; i < N; ++i)
