@@ -132,8 +132,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
 
 /// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have
 /// neighbouring columns, and its parts are those of the warp's number and every kSumWarps-th from
-/// there on.
-constexpr unsigned kSumWarps = 8;
+/// there on. There are few blocks, 48 for GPT-2 124M, so that each has many warps.
+constexpr unsigned kSumWarps = 32;
 template <typename W>
 __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
     addPartsKernel(const W *sums, int64_t parts, W *dgamma, W *dbeta, int64_t width) {
