@@ -25,7 +25,8 @@ template <typename F> constexpr int kVector = sizeof(Wide<F>) == 8 ? 1 : 8;
 template <typename F> constexpr int kAhead = sizeof(Wide<F>) == 8 ? 1 : 2;
 
 /// Rows of so many elements have a block of so many threads, so that one block keeps a
-/// multiprocessor busy. Not more than one is promised, so that kernels of f64 have enough registers.
+/// multiprocessor busy. Not more than one is promised, so that kernels of f64 have enough
+/// registers.
 inline constexpr int64_t kWideRow = 32768;
 inline constexpr unsigned kWideRowThreads = 1024;
 
@@ -158,8 +159,8 @@ __global__ void __launch_bounds__(kWideRowThreads, 1)
     gradOfRow<V>(at, row, width, at.lse[row], shares);
 }
 
-/// Both: of wide rows, the launch has so few blocks that the gradient finds much of its row in the L2
-/// cache.
+/// Both: of wide rows, the launch has so few blocks that the gradient finds much of its row in the
+/// L2 cache.
 template <int V, typename F>
 __global__ void __launch_bounds__(kWideRowThreads, 1)
     crossEntropyWithGradKernel(const __grid_constant__ CrossEntropyArrays<F> loss,
@@ -173,9 +174,9 @@ __global__ void __launch_bounds__(kWideRowThreads, 1)
 }
 
 /// Launches the kernel for as many elements at a time as rows and addresses allow. Where it reads
-/// rows twice (`isTwice`) and they are wide, multiprocessors have one at a time: 132 rows of Llama's
-/// 128,256 logits of 16 bits are 34 MB of an H100's 50 MB of L2 cache, those of all the blocks that
-/// it holds would be 135 MB.
+/// rows twice (`isTwice`) and they are wide, multiprocessors have one at a time: 132 rows of
+/// Llama's 128,256 logits of 16 bits are 34 MB of an H100's 50 MB of L2 cache, those of all the
+/// blocks that it holds would be 135 MB.
 template <typename F, typename... Arguments>
 MaybeError launchRows(CudaQueue &queue, const RowShape &shape, bool inVectors, bool isTwice,
                       void (*wide)(Arguments...), void (*narrow)(Arguments...),
@@ -228,9 +229,9 @@ PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
           input<F>(args, 0), input<int32_t>(args, 1), input<W>(args, 2), input<W>(args, 3), 1,
           output<F>(args, 0)};
       return launchRows<F>(queue, call.shape, allowsVectors(at.logits) && allowsVectors(at.dlogits),
-                           /*isTwice=*/false,
-                           crossEntropyGradKernel<kVector<F>, F>, crossEntropyGradKernel<1, F>, at,
-                           call.shape.rows, call.shape.width, sharesOf<W>(call));
+                           /*isTwice=*/false, crossEntropyGradKernel<kVector<F>, F>,
+                           crossEntropyGradKernel<1, F>, at, call.shape.rows, call.shape.width,
+                           sharesOf<W>(call));
     });
   });
 }
@@ -256,8 +257,8 @@ std::unique_ptr<CudaKernel> makeLossAndGrad(const FusedCalls &calls, const LossA
     CrossEntropyGradArrays<F> gradAt{
         at.logits, at.labels, nullptr, input<W>(args, dloss), stride, output<F>(args, dlogits)};
     return launchRows<F>(queue, loss.shape,
-                         allowsVectors(at.logits) && allowsVectors(gradAt.dlogits), /*isTwice=*/true,
-                         crossEntropyWithGradKernel<kVector<F>, F>,
+                         allowsVectors(at.logits) && allowsVectors(gradAt.dlogits),
+                         /*isTwice=*/true, crossEntropyWithGradKernel<kVector<F>, F>,
                          crossEntropyWithGradKernel<1, F>, at, gradAt, loss.shape.rows,
                          loss.shape.width, static_cast<W>(loss.labelSmoothing), sharesOf<W>(grad));
   });

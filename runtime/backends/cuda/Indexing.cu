@@ -7,6 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/Words.h"
 #include "calls/IndexingCalls.h"
 
 #include <algorithm>
@@ -21,9 +22,10 @@ namespace {
 
 __device__ __forceinline__ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
-// embedding, pick and pick_grad move elements, whatever they mean: T is an unsigned integer.
+// embedding moves words of bytes, whatever they mean; pick and pick_grad elements: T is an unsigned
+// integer, or a vector of them.
 
-/// A block for each index.
+/// A block for each index. `width` is the words of a row.
 template <typename T>
 __global__ void __launch_bounds__(kMaxBlockThreads)
     embeddingKernel(const T *table, const int32_t *ids, T *out, int64_t vocabulary, int64_t width,
@@ -32,7 +34,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     int32_t id = ids[i];
     bool known = inRange(id, vocabulary);
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x)
-      out[i * width + c] = known ? table[int64_t{id} * width + c] : T(0);
+      out[i * width + c] = known ? table[int64_t{id} * width + c] : T{};
   }
 }
 
@@ -218,7 +220,7 @@ __global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
       ofWarp[warp][j][lane] = sums[j];
     __syncthreads();
     if (warp > 0 || column >= width)
-      continue; // listTile() waits for this warp before there are other sums
+      continue;  // listTile() waits for this warp before there are other sums
 #pragma unroll 1 // for registers
     for (unsigned other = 1; other < kLongWarps; ++other)
 #pragma unroll
@@ -251,12 +253,16 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
   Expected<EmbeddingCall> checked = checkEmbedding(signature);
   if (!checked)
     return checked.error();
-  return withElementBits(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
-    using T = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      return launch(queue, blockPerRow(call.count, call.width), embeddingKernel<T>,
-                    input<T>(args, 0), input<int32_t>(args, 1), output<T>(args, 0), call.vocabulary,
-                    call.width, call.count);
+  return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    const void *table = args.inputs[0];
+    void *out = args.outputs[0];
+    int64_t bytes = call.width * static_cast<int64_t>(byteWidth(call.dtype));
+    return withWords(bytes, table, out, [&](auto identity) {
+      using T = typename decltype(identity)::type;
+      int64_t width = bytes / static_cast<int64_t>(sizeof(T));
+      return launch(queue, blockPerRow(width ? call.count : 0, width), embeddingKernel<T>,
+                    static_cast<const T *>(table), input<int32_t>(args, 1), static_cast<T *>(out),
+                    call.vocabulary, width, call.count);
     });
   });
 }
@@ -272,7 +278,8 @@ template <typename F> struct EmbeddingGradOperands {
 template <int V, typename F>
 MaybeError enqueueRowSums(CudaQueue &queue, const EmbeddingCall &call, const RowLists &lists,
                           const EmbeddingGradOperands<F> &at) {
-  LaunchShape warps = gridStride(queue, call.vocabulary * kWarpThreads, kListedWarps * kWarpThreads);
+  LaunchShape warps =
+      gridStride(queue, call.vocabulary * kWarpThreads, kListedWarps * kWarpThreads);
   if (MaybeError error = launch(queue, warps, sumListedKernel<V, F>, lists, at.dy, at.added, at.out,
                                 call.vocabulary, call.width))
     return error;
@@ -310,10 +317,10 @@ std::unique_ptr<CudaKernel> makeEmbeddingGrad(const EmbeddingCall &call, size_t 
                                               std::optional<size_t> added, size_t out) {
   return makeKernel(
       [=](CudaQueue &queue, const KernelArguments &args) {
-        return enqueueEmbeddingGrad<F>(
-            queue, call, args.workspace,
-            {input<int32_t>(args, ids), input<F>(args, dy),
-             added ? input<Wide<F>>(args, *added) : nullptr, output<Wide<F>>(args, out)});
+        return enqueueEmbeddingGrad<F>(queue, call, args.workspace,
+                                       {input<int32_t>(args, ids), input<F>(args, dy),
+                                        added ? input<Wide<F>>(args, *added) : nullptr,
+                                        output<Wide<F>>(args, out)});
       },
       RowLists::bytes(call));
 }

@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     W dot = totals[1] / static_cast<W>(width);
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       W xhat = (widen(x[i]) - mean) * rstd;
-      F slope = narrow<F>(
-          roundedProduct(rstd, widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
+      F slope = narrow<F>(roundedProduct(rstd, widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
       dx[i] = added ? narrow<F>(widen(added[row * width + i]) + widen(slope)) : slope;
     }
   }
@@ -262,7 +261,7 @@ PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
 
 template <typename F>
 std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const AddedGradient &match,
-                                            const RowShape &shape, size_t statistics) {
+                                              const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
   NormGradParts cut(shape, static_cast<int64_t>(statistics));
   std::vector<size_t> index = calls.operandIndices(), in, out;
