@@ -38,20 +38,31 @@ template <typename Op, typename T> __device__ __forceinline__ T reduceWarp(T val
   return value;
 }
 
-/// The values of all threads combined, in an order that depends on the number of threads alone; all
-/// threads of the block call it and get the result.
-template <typename Op, typename T> __device__ T reduceBlock(T value) {
-  __shared__ T ofWarp[kMaxBlockThreads / kWarpThreads];
+/// The values of all threads combined, each of the N by itself, in an order that depends on the
+/// number of threads alone; all threads of the block call it and get the results.
+template <typename Op, typename T, int N> __device__ void reduceBlock(T (&values)[N]) {
+  __shared__ T ofWarp[N][kWarpThreads]; // a block has at most 32 warps
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
-  value = reduceWarp<Op>(value);
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    values[i] = reduceWarp<Op>(values[i]);
   if (blockDim.x == kWarpThreads)
-    return value;
+    return;
   __syncthreads(); // the results of a call before have been read
-  if (lane == 0)
-    ofWarp[warp] = value;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (lane == 0)
+      ofWarp[i][warp] = values[i];
   __syncthreads();
-  T result = lane < blockDim.x / kWarpThreads ? ofWarp[lane] : Op::template identity<T>();
-  return reduceWarp<Op>(result);
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    values[i] = reduceWarp<Op>(lane < blockDim.x / kWarpThreads ? ofWarp[i][lane]
+                                                                : Op::template identity<T>());
+}
+template <typename Op, typename T> __device__ T reduceBlock(T value) {
+  T values[] = {value};
+  reduceBlock<Op>(values);
+  return values[0];
 }
 
 } // namespace dtc::runtime::cuda

@@ -7,6 +7,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/Words.h"
 #include "calls/IndexingCalls.h"
 
 namespace dtc::runtime::cuda {
@@ -42,19 +43,6 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x)
       out[n * width + c] = known ? x[(n * places + place) * width + c] : T{};
   }
-}
-
-/// Calls function(type) with the widest words that rows of so many bytes consist of and that begin
-/// at these addresses.
-template <typename Function>
-MaybeError withWords(int64_t bytes, const void *a, const void *b, const Function &function) {
-  uint64_t all = static_cast<uint64_t>(bytes) | reinterpret_cast<uintptr_t>(a) |
-                 reinterpret_cast<uintptr_t>(b);
-  if (all % 16 == 0)
-    return function(std::type_identity<Vector<uint32_t, 4>>());
-  if (all % 4 == 0)
-    return function(std::type_identity<uint32_t>());
-  return function(std::type_identity<uint8_t>());
 }
 
 MaybeError enqueueCacheUpdate(CudaQueue &queue, const SampleRowsCall &call,

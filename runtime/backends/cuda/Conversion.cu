@@ -67,12 +67,12 @@ __global__ void __launch_bounds__(256)
     bool isVector = isAligned(in, V * sizeof(From)) && isAligned(out, V * sizeof(To));
     int64_t vectorEnd = isVector ? begin + (end - begin) / V * V : begin;
     for (int64_t i = begin + threadIdx.x * V; i < vectorEnd; i += blockDim.x * V) {
-      Vector<From, V> from = *reinterpret_cast<const Vector<From, V> *>(in + i);
+      Vector<From, V> from = loadVector<V>(in + i);
       Vector<To, V> to;
 #pragma unroll
       for (int j = 0; j < V; ++j)
         to.at[j] = convertElement<To>(from.at[j]);
-      *reinterpret_cast<Vector<To, V> *>(out + i) = to;
+      storeVector(out + i, to);
     }
     for (int64_t i = vectorEnd + threadIdx.x; i < end; i += blockDim.x)
       out[i] = convertElement<To>(in[i]);

@@ -10,6 +10,7 @@
 #include "support/Tensor.h"
 
 #include <cstdint>
+#include <cstring>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -49,6 +50,82 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Vector { T at[N]; };
 __host__ __device__ inline bool isAligned(const void *pointer, size_t bytes) {
   return reinterpret_cast<uintptr_t>(pointer) % bytes == 0;
 }
+
+#ifdef __CUDACC__
+
+/// Reads a vector at an aligned address of global memory: as instructions of as many bytes as can
+/// be, since nvcc reads, and writes, the elements one by one where it can see them one by one.
+template <int N, typename T> __device__ __forceinline__ Vector<T, N> loadVector(const T *from) {
+  Vector<T, N> value;
+  constexpr size_t bytes = sizeof(value);
+  size_t at = __cvta_generic_to_global(from);
+  if constexpr (bytes % 16 == 0) {
+    uint32_t words[bytes / 4];
+#pragma unroll
+    for (size_t i = 0; i < bytes / 4; i += 4)
+      asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(words[i]), "=r"(words[i + 1]), "=r"(words[i + 2]), "=r"(words[i + 3])
+                   : "l"(at + 4 * i)
+                   : "memory");
+    memcpy(&value, words, bytes);
+  } else if constexpr (bytes == 8) {
+    uint32_t words[2];
+    asm volatile("ld.global.v2.b32 {%0, %1}, [%2];"
+                 : "=r"(words[0]), "=r"(words[1])
+                 : "l"(at)
+                 : "memory");
+    memcpy(&value, words, bytes);
+  } else if constexpr (bytes == 4) {
+    uint32_t word;
+    asm volatile("ld.global.b32 %0, [%1];" : "=r"(word) : "l"(at) : "memory");
+    memcpy(&value, &word, bytes);
+  } else {
+    value = *reinterpret_cast<const Vector<T, N> *>(from);
+  }
+  return value;
+}
+
+/// Writes a vector in the same way.
+template <typename T, int N>
+__device__ __forceinline__ void storeVector(T *to, const Vector<T, N> &value) {
+  constexpr size_t bytes = sizeof(value);
+  size_t at = __cvta_generic_to_global(to);
+  if constexpr (bytes % 16 == 0) {
+    uint32_t words[bytes / 4];
+    memcpy(words, &value, bytes);
+#pragma unroll
+    for (size_t i = 0; i < bytes / 4; i += 4)
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};"
+                   :
+                   : "l"(at + 4 * i), "r"(words[i]), "r"(words[i + 1]), "r"(words[i + 2]),
+                     "r"(words[i + 3])
+                   : "memory");
+  } else if constexpr (bytes == 8) {
+    uint32_t words[2];
+    memcpy(words, &value, bytes);
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};"
+                 :
+                 : "l"(at), "r"(words[0]), "r"(words[1])
+                 : "memory");
+  } else if constexpr (bytes == 4) {
+    uint32_t word;
+    memcpy(&word, &value, bytes);
+    asm volatile("st.global.b32 [%0], %1;" : : "l"(at), "r"(word) : "memory");
+  } else {
+    *reinterpret_cast<Vector<T, N> *>(to) = value;
+  }
+}
+
+#else
+
+template <int N, typename T> Vector<T, N> loadVector(const T *from) {
+  return *reinterpret_cast<const Vector<T, N> *>(from);
+}
+template <typename T, int N> void storeVector(T *to, const Vector<T, N> &value) {
+  *reinterpret_cast<Vector<T, N> *>(to) = value;
+}
+
+#endif
 
 /// Calls function(type) with the std::type_identity of the float type that `dtype` names.
 template <typename Function> auto withFloatType(DType dtype, const Function &function) {

@@ -7,10 +7,13 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/Words.h"
 #include "calls/IndexingCalls.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace dtc::runtime::cuda {
@@ -19,9 +22,10 @@ namespace {
 
 __device__ __forceinline__ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
-// embedding, pick and pick_grad move elements, whatever they mean: T is an unsigned integer.
+// embedding moves words of bytes, whatever they mean; pick and pick_grad elements: T is an unsigned
+// integer, or a vector of them.
 
-/// A block for each index.
+/// A block for each index. `width` is the words of a row.
 template <typename T>
 __global__ void __launch_bounds__(kMaxBlockThreads)
     embeddingKernel(const T *table, const int32_t *ids, T *out, int64_t vocabulary, int64_t width,
@@ -30,51 +34,199 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     int32_t id = ids[i];
     bool known = inRange(id, vocabulary);
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x)
-      out[i * width + c] = known ? table[int64_t{id} * width + c] : T(0);
+      out[i * width + c] = known ? table[int64_t{id} * width + c] : T{};
   }
 }
 
-inline constexpr unsigned kGradThreads = 256;
-inline constexpr unsigned kGradColumns = 4; // of a thread
+// The gradient of a table: first each row gets a list of the places in `ids` that have its number,
+// in any order, of kListed at most; then rows with no more sum what is listed, in the order of the
+// places; then those with more look for their places themselves, as there are few such rows. So
+// frequent indices cost no more than others, and no sum depends on timing.
 
-/// A block for each row of the table and `gradThreads * gradColumns` columns. It reads all indices,
-/// a tile at a time, and adds the rows of dy that have its own, in the order of the indices; so the
-/// result does not depend on timing. For `count` indices that is vocabulary * count / 256 steps.
+inline constexpr int kListed = 32; // one for each lane
+
+/// In the workspace; all but `places` begin as zeros.
+struct RowLists {
+  int32_t *numLong;  // of rows with more than kListed places
+  int32_t *hits;     // [vocabulary]: places of the row
+  int32_t *longRows; // in any order
+  int32_t *places;   // [vocabulary, kListed]
+
+  static size_t clearedBytes(const EmbeddingCall &call) {
+    return arrayBytes<int32_t>(1) + arrayBytes<int32_t>(call.vocabulary);
+  }
+  static int64_t mostLongRows(const EmbeddingCall &call) {
+    return std::min(call.vocabulary, call.count / (kListed + 1));
+  }
+  static size_t bytes(const EmbeddingCall &call) {
+    return clearedBytes(call) + arrayBytes<int32_t>(mostLongRows(call)) +
+           arrayBytes<int32_t>(call.vocabulary * kListed);
+  }
+  RowLists(const EmbeddingCall &call, void *workspace) {
+    auto *at = static_cast<std::byte *>(workspace);
+    auto take = [&](int64_t count) {
+      return reinterpret_cast<int32_t *>(std::exchange(at, at + arrayBytes<int32_t>(count)));
+    };
+    numLong = take(1);
+    hits = take(call.vocabulary);
+    longRows = take(mostLongRows(call));
+    places = take(call.vocabulary * kListed);
+  }
+};
+
+__global__ void __launch_bounds__(256)
+    listPlacesKernel(const int32_t *ids, RowLists lists, int64_t vocabulary, int64_t count) {
+  int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    int32_t id = ids[i];
+    if (!inRange(id, vocabulary))
+      continue;
+    int32_t before = atomicAdd(&lists.hits[id], 1);
+    if (before < kListed)
+      lists.places[int64_t{id} * kListed + before] = static_cast<int32_t>(i);
+    else if (before == kListed)
+      lists.longRows[atomicAdd(lists.numLong, 1)] = id;
+  }
+}
+
+/// Adds V columns of the rows of dy at places number `first`, `first + step`, ... of `count`, in
+/// that order; `inFlight` of them are read at a time.
+template <int inFlight, int V, typename F>
+__device__ __forceinline__ void addPlaces(Wide<F> (&sums)[V], const F *dy, int64_t width,
+                                          const int32_t *places, int first, int step, int count) {
+  for (int h = first; h < count; h += inFlight * step) {
+    Vector<F, V> rows[inFlight];
+#pragma unroll
+    for (int k = 0; k < inFlight; ++k)
+      if (h + k * step < count)
+        rows[k] = loadVector<V>(dy + places[h + k * step] * width);
+#pragma unroll
+    for (int k = 0; k < inFlight; ++k)
+      if (h + k * step < count) {
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          sums[j] += widen(rows[k].at[j]);
+      }
+  }
+}
+
 /// `added` is added to the sums, unless it is null; the result may lie in its place.
-template <typename F>
-__global__ void __launch_bounds__(kGradThreads)
-    embeddingGradKernel(const int32_t *ids, const F *dy, const Wide<F> *added, Wide<F> *out,
-                        int64_t vocabulary, int64_t width, int64_t count) {
+template <int V, typename W>
+__device__ __forceinline__ void writeSums(const W (&sums)[V], const W *added, W *out, int64_t at) {
+  Vector<W, V> result = added ? loadVector<V>(added + at) : Vector<W, V>();
+#pragma unroll
+  for (int j = 0; j < V; ++j)
+    result.at[j] = added ? result.at[j] + sums[j] : sums[j];
+  storeVector(out + at, result);
+}
+
+/// A warp for each row of at most kListed places.
+inline constexpr unsigned kListedWarps = 8;
+template <int V, typename F>
+__global__ void __launch_bounds__(kListedWarps *kWarpThreads)
+    sumListedKernel(const RowLists lists, const F *dy, const Wide<F> *added, Wide<F> *out,
+                    int64_t vocabulary, int64_t width) {
+  __shared__ int32_t ofWarp[kListedWarps][kListed];
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  int32_t *places = ofWarp[warp];
+  int64_t step = int64_t{gridDim.x} * kListedWarps;
+  for (int64_t row = int64_t{blockIdx.x} * kListedWarps + warp; row < vocabulary; row += step) {
+    int hits = lists.hits[row];
+    if (hits > kListed)
+      continue;
+    bool isListed = static_cast<int>(lane) < hits;
+    int32_t place = isListed ? lists.places[row * kListed + lane] : 0;
+    int before = 0;
+    for (int other = 0; other < hits; ++other)
+      before += __shfl_sync(0xFFFFFFFFu, place, other) < place;
+    __syncwarp(); // those of the row before have been read
+    if (isListed)
+      places[before] = place;
+    __syncwarp();
+    for (int64_t column = lane * V; column < width; column += kWarpThreads * V) {
+      Wide<F> sums[V] = {};
+      addPlaces<8>(sums, dy + column, width, places, 0, 1, hits);
+      writeSums(sums, added, out, row * width + column);
+    }
+  }
+}
+
+inline constexpr unsigned kLongWarps = 16;
+inline constexpr int kTileRounds = 8; // of a tile of ids; in each a lane reads one
+inline constexpr int kTileIds = static_cast<int>(kLongWarps * kWarpThreads) * kTileRounds;
+
+/// Lists in shared memory, in their order, the places of `row` in a tile of ids that begins at
+/// `begin`; gives their number. All threads of the block call it.
+__device__ __forceinline__ int listTile(const int32_t *ids, int64_t begin, int64_t count,
+                                        int32_t row, int32_t (&places)[kTileIds]) {
+  __shared__ int ofWarp[kLongWarps];
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  int64_t first = begin + warp * kWarpThreads * kTileRounds + lane;
+  int32_t found[kTileRounds];
+#pragma unroll
+  for (int round = 0; round < kTileRounds; ++round) {
+    int64_t i = first + round * static_cast<int>(kWarpThreads);
+    found[round] = i < count ? ids[i] : -1;
+  }
+  unsigned masks[kTileRounds];
+  int own = 0;
+#pragma unroll
+  for (int round = 0; round < kTileRounds; ++round) {
+    masks[round] = __ballot_sync(0xFFFFFFFFu, found[round] == row);
+    own += __popc(masks[round]);
+  }
+  __syncthreads(); // the tile before has been read
+  if (lane == 0)
+    ofWarp[warp] = own;
+  __syncthreads();
+  int at = 0, total = 0;
+  for (unsigned other = 0; other < kLongWarps; ++other) {
+    at += other < warp ? ofWarp[other] : 0;
+    total += ofWarp[other];
+  }
+#pragma unroll
+  for (int round = 0; round < kTileRounds; ++round) {
+    if (masks[round] >> lane & 1)
+      places[at + __popc(masks[round] & ((1u << lane) - 1))] =
+          static_cast<int32_t>(first + round * static_cast<int>(kWarpThreads));
+    at += __popc(masks[round]);
+  }
+  __syncthreads();
+  return total;
+}
+
+/// A block for each row of more than kListed places and 32 V columns. Each warp has every
+/// kLongWarps-th place of a tile; their sums are added in the order of the warps.
+template <int V, typename F>
+__global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
+    sumLongKernel(const int32_t *ids, const RowLists lists, const F *dy, const Wide<F> *added,
+                  Wide<F> *out, int64_t width, int64_t count) {
   using W = Wide<F>;
-  __shared__ unsigned hits[kGradThreads / kWarpThreads];
-  int64_t firstColumn = int64_t{blockIdx.y} * kGradThreads * kGradColumns + threadIdx.x;
-  for (int64_t row = blockIdx.x; row < vocabulary; row += gridDim.x) {
-    W sums[kGradColumns] = {};
-    for (int64_t begin = 0; begin < count; begin += kGradThreads) {
-      int64_t i = begin + threadIdx.x;
-      unsigned mask = __ballot_sync(0xFFFFFFFFu, i < count && ids[i] == row);
-      __syncthreads(); // the tile before has been added
-      if (threadIdx.x % kWarpThreads == 0)
-        hits[threadIdx.x / kWarpThreads] = mask;
-      __syncthreads();
-      for (unsigned warp = 0; warp < kGradThreads / kWarpThreads; ++warp)
-        for (unsigned rest = hits[warp]; rest != 0; rest &= rest - 1) {
-          int64_t found = begin + warp * kWarpThreads + static_cast<unsigned>(__ffs(rest)) - 1;
-#pragma unroll
-          for (unsigned c = 0; c < kGradColumns; ++c) {
-            int64_t column = firstColumn + c * kGradThreads;
-            if (column < width)
-              sums[c] += widen(dy[found * width + column]);
-          }
-        }
-    }
-#pragma unroll
-    for (unsigned c = 0; c < kGradColumns; ++c) {
-      int64_t column = firstColumn + c * kGradThreads;
-      int64_t at = row * width + column;
+  __shared__ int32_t places[kTileIds];
+  __shared__ W ofWarp[kLongWarps][V][kWarpThreads];
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  int64_t column = (int64_t{blockIdx.y} * kWarpThreads + lane) * V;
+  for (int64_t n = blockIdx.x; n < *lists.numLong; n += gridDim.x) {
+    int32_t row = lists.longRows[n];
+    W sums[V] = {};
+    for (int64_t begin = 0; begin < count; begin += kTileIds) {
+      int hits = listTile(ids, begin, count, row, places);
       if (column < width)
-        out[at] = added ? added[at] + sums[c] : sums[c];
+        addPlaces<4>(sums, dy + column, width, places, static_cast<int>(warp), int{kLongWarps},
+                     hits);
     }
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      ofWarp[warp][j][lane] = sums[j];
+    __syncthreads();
+    if (warp > 0 || column >= width)
+      continue;  // listTile() waits for this warp before there are other sums
+#pragma unroll 1 // for registers
+    for (unsigned other = 1; other < kLongWarps; ++other)
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        sums[j] += ofWarp[other][j][lane];
+    writeSums(sums, added, out, row * width + column);
   }
 }
 
@@ -101,30 +253,76 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
   Expected<EmbeddingCall> checked = checkEmbedding(signature);
   if (!checked)
     return checked.error();
-  return withElementBits(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
-    using T = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      return launch(queue, blockPerRow(call.count, call.width), embeddingKernel<T>,
-                    input<T>(args, 0), input<int32_t>(args, 1), output<T>(args, 0), call.vocabulary,
-                    call.width, call.count);
+  return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    const void *table = args.inputs[0];
+    void *out = args.outputs[0];
+    int64_t bytes = call.width * static_cast<int64_t>(byteWidth(call.dtype));
+    return withWords(bytes, table, out, [&](auto identity) {
+      using T = typename decltype(identity)::type;
+      int64_t width = bytes / static_cast<int64_t>(sizeof(T));
+      return launch(queue, blockPerRow(width ? call.count : 0, width), embeddingKernel<T>,
+                    static_cast<const T *>(table), input<int32_t>(args, 1), static_cast<T *>(out),
+                    call.vocabulary, width, call.count);
     });
   });
+}
+
+/// The operands of a call; no `added`: null.
+template <typename F> struct EmbeddingGradOperands {
+  const int32_t *ids;
+  const F *dy;
+  const Wide<F> *added;
+  Wide<F> *out;
+};
+
+template <int V, typename F>
+MaybeError enqueueRowSums(CudaQueue &queue, const EmbeddingCall &call, const RowLists &lists,
+                          const EmbeddingGradOperands<F> &at) {
+  LaunchShape warps =
+      gridStride(queue, call.vocabulary * kWarpThreads, kListedWarps * kWarpThreads);
+  if (MaybeError error = launch(queue, warps, sumListedKernel<V, F>, lists, at.dy, at.added, at.out,
+                                call.vocabulary, call.width))
+    return error;
+  int64_t columns = kWarpThreads * V;
+  LaunchShape blocks;
+  blocks.blocksX = static_cast<unsigned>(std::min<int64_t>(RowLists::mostLongRows(call), 1024));
+  blocks.blocksY = static_cast<unsigned>((call.width + columns - 1) / columns);
+  blocks.threads = kLongWarps * kWarpThreads;
+  return launch(queue, blocks, sumLongKernel<V, F>, at.ids, lists, at.dy, at.added, at.out,
+                call.width, call.count);
+}
+
+template <typename F>
+MaybeError enqueueEmbeddingGrad(CudaQueue &queue, const EmbeddingCall &call, void *workspace,
+                                const EmbeddingGradOperands<F> &at) {
+  if (call.vocabulary == 0 || call.width == 0)
+    return std::nullopt;
+  RowLists lists(call, workspace);
+  if (MaybeError error =
+          queue.clear(static_cast<std::byte *>(workspace), RowLists::clearedBytes(call)))
+    return error;
+  if (MaybeError error = launch(queue, gridStride(queue, call.count), listPlacesKernel, at.ids,
+                                lists, call.vocabulary, call.count))
+    return error;
+  constexpr int V = 16 / sizeof(Wide<F>);
+  bool inVectors = call.width % V == 0 && isAligned(at.dy, V * sizeof(F)) &&
+                   isAligned(at.added, 16) && isAligned(at.out, 16);
+  return inVectors ? enqueueRowSums<V>(queue, call, lists, at)
+                   : enqueueRowSums<1>(queue, call, lists, at);
 }
 
 /// Operands are given as which of the inputs, or of the outputs, they are; `added` may be none.
 template <typename F>
 std::unique_ptr<CudaKernel> makeEmbeddingGrad(const EmbeddingCall &call, size_t ids, size_t dy,
                                               std::optional<size_t> added, size_t out) {
-  return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
-    int64_t tile = kGradThreads * kGradColumns;
-    LaunchShape shape;
-    shape.blocksX = static_cast<unsigned>(std::min<int64_t>(call.vocabulary, 1 << 20));
-    shape.blocksY = static_cast<unsigned>((call.width + tile - 1) / tile);
-    shape.threads = kGradThreads;
-    return launch(queue, shape, embeddingGradKernel<F>, input<int32_t>(args, ids),
-                  input<F>(args, dy), added ? input<Wide<F>>(args, *added) : nullptr,
-                  output<Wide<F>>(args, out), call.vocabulary, call.width, call.count);
-  });
+  return makeKernel(
+      [=](CudaQueue &queue, const KernelArguments &args) {
+        return enqueueEmbeddingGrad<F>(queue, call, args.workspace,
+                                       {input<int32_t>(args, ids), input<F>(args, dy),
+                                        added ? input<Wide<F>>(args, *added) : nullptr,
+                                        output<Wide<F>>(args, out)});
+      },
+      RowLists::bytes(call));
 }
 
 PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {

@@ -26,7 +26,7 @@ struct LaunchShape {
 };
 
 inline constexpr unsigned kWarpThreads = 32;
-/// The most threads of a block of these kernels.
+/// The most threads of a block, but where a kernel says otherwise.
 inline constexpr unsigned kMaxBlockThreads = 512;
 
 /// The blocks of `threads` threads for `units` units of work, one a thread, in a grid-stride loop:

@@ -23,6 +23,11 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
+/// a * b, rounded before anything is added to it: with a sum, nvcc would make it one instruction
+/// that rounds once, where single calls round twice.
+__device__ __forceinline__ float roundedProduct(float a, float b) { return __fmul_rn(a, b); }
+__device__ __forceinline__ double roundedProduct(double a, double b) { return __dmul_rn(a, b); }
+
 /// dx of a row for each block, with `added`, which may lie where it is written, if that is not
 /// null. An RMS norm has no means (null), which stand for zeros. With one block of a multiprocessor
 /// promised, not more, that of doubles has enough registers.
@@ -35,18 +40,19 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     const F *x = allX + row * width, *dy = allDy + row * width;
     F *dx = allDx + row * width;
     W mean = means ? means[row] : W(0), rstd = rstds[row];
-    W sum = 0, dot = 0; // of dxhat, of dxhat * xhat
+    W totals[2] = {}; // the sums of dxhat and of dxhat * xhat
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       W xhat = (widen(x[i]) - mean) * rstd;
       W dxhat = widen(dy[i]) * widen(gamma[i]);
-      sum += dxhat;
-      dot += dxhat * xhat;
+      totals[0] += dxhat;
+      totals[1] += dxhat * xhat;
     }
-    sum = means ? reduceBlock<SumOf>(sum) / static_cast<W>(width) : W(0);
-    dot = reduceBlock<SumOf>(dot) / static_cast<W>(width);
+    reduceBlock<SumOf>(totals);
+    W sum = means ? totals[0] / static_cast<W>(width) : W(0);
+    W dot = totals[1] / static_cast<W>(width);
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
       W xhat = (widen(x[i]) - mean) * rstd;
-      F slope = narrow<F>(rstd * (widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
+      F slope = narrow<F>(roundedProduct(rstd, widen(dy[i]) * widen(gamma[i]) - sum - xhat * dot));
       dx[i] = added ? narrow<F>(widen(added[row * width + i]) + widen(slope)) : slope;
     }
   }
@@ -77,7 +83,8 @@ __global__ void __launch_bounds__(256)
 }
 
 /// All of it in one pass over the rows of part blockIdx.x: a thread has `C` columns, which are all
-/// that there are.
+/// that there are. All of a row is read before the barriers of its sums: as `added` may lie where
+/// dx is written, a load after a store would wait for it.
 template <typename F, int C>
 __global__ void __launch_bounds__(kMaxBlockThreads, 1)
     normGradKernel(const F *x, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
@@ -89,28 +96,31 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
   W dgamma[C] = {}, dbeta[C] = {};
   for (int64_t row = begin; row < end; ++row) {
     W mean = means ? means[row] : W(0), rstd = rstds[row];
-    W xhat[C], slope[C], sum = 0, dot = 0; // sum of dxhat, and of dxhat * xhat
+    W xhat[C], slope[C], totals[2] = {}; // the sums of dxhat and of dxhat * xhat
+    F extra[C];
 #pragma unroll
     for (int c = 0; c < C; ++c) {
       int64_t i = threadIdx.x + int64_t{c} * blockDim.x, at = row * width + i;
       bool exists = i < width;
+      extra[c] = exists && added ? added[at] : narrow<F>(W(0));
       xhat[c] = exists ? (widen(x[at]) - mean) * rstd : W(0);
       slope[c] = exists ? widen(dy[at]) : W(0);
       dgamma[c] += slope[c] * xhat[c];
       dbeta[c] += slope[c];
       slope[c] *= exists ? widen(gamma[i]) : W(0);
-      sum += slope[c];
-      dot += slope[c] * xhat[c];
+      totals[0] += slope[c];
+      totals[1] += slope[c] * xhat[c];
     }
-    sum = means ? reduceBlock<SumOf>(sum) / static_cast<W>(width) : W(0);
-    dot = reduceBlock<SumOf>(dot) / static_cast<W>(width);
+    reduceBlock<SumOf>(totals);
+    W sum = means ? totals[0] / static_cast<W>(width) : W(0);
+    W dot = totals[1] / static_cast<W>(width);
 #pragma unroll
     for (int c = 0; c < C; ++c) {
-      int64_t i = threadIdx.x + int64_t{c} * blockDim.x, at = row * width + i;
+      int64_t i = threadIdx.x + int64_t{c} * blockDim.x;
       if (i >= width)
         continue;
-      F result = narrow<F>(rstd * (slope[c] - sum - xhat[c] * dot));
-      dx[at] = added ? narrow<F>(widen(added[at]) + widen(result)) : result;
+      F result = narrow<F>(roundedProduct(rstd, slope[c] - sum - xhat[c] * dot));
+      dx[row * width + i] = added ? narrow<F>(widen(extra[c]) + widen(result)) : result;
     }
   }
   int64_t perPart = means ? 2 * width : width;
@@ -127,8 +137,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
 
 /// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have
 /// neighbouring columns, and its parts are those of the warp's number and every kSumWarps-th from
-/// there on.
-constexpr unsigned kSumWarps = 8;
+/// there on. There are few blocks, 48 for GPT-2 124M, so that each has many warps.
+constexpr unsigned kSumWarps = 32;
 template <typename W>
 __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
     addPartsKernel(const W *sums, int64_t parts, W *dgamma, W *dbeta, int64_t width) {
@@ -170,10 +180,12 @@ struct NormGradParts {
   RowShape shape;
   int64_t statistics; // 2 of a layer norm (mean, rstd; gamma, beta), 1 of an RMS norm
   int64_t partRows, parts;
+  /// About as many as an H100 holds blocks of the kernels at a time.
+  static constexpr int64_t kMostParts = 512;
 
   NormGradParts(const RowShape &shape, int64_t statistics)
       : shape(shape), statistics(statistics),
-        partRows(std::max<int64_t>(16, (shape.rows + 1023) / 1024)),
+        partRows(std::max<int64_t>(16, (shape.rows + kMostParts - 1) / kMostParts)),
         parts((shape.rows + partRows - 1) / partRows) {}
   int64_t sums() const { return parts * shape.width * statistics; }
 };
@@ -249,7 +261,7 @@ PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
 
 template <typename F>
 std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const AddedGradient &match,
-                                            const RowShape &shape, size_t statistics) {
+                                              const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
   NormGradParts cut(shape, static_cast<int64_t>(statistics));
   std::vector<size_t> index = calls.operandIndices(), in, out;

@@ -9,9 +9,104 @@
 #include "runtime/backends/cuda/Elements.h"
 #include "calls/RowCalls.h"
 
+#include <type_traits>
+
 namespace dtc::runtime::cuda {
 
 namespace {
+
+/// V neighbouring elements of a row, from number `first` on; zeros where it has none.
+template <int V, bool inVectors, typename F>
+__device__ __forceinline__ Vector<F, V> loadColumns(const F *row, int64_t first, int64_t width) {
+  Vector<F, V> value;
+#pragma unroll
+  for (int j = 0; j < V; ++j)
+    value.at[j] = narrow<F>(Wide<F>(0));
+  if constexpr (inVectors) {
+    if (first < width)
+      value = loadVector<V>(row + first);
+  } else {
+#pragma unroll
+    for (int j = 0; j < V; ++j)
+      if (first + j < width)
+        value.at[j] = row[first + j];
+  }
+  return value;
+}
+
+/// The operands of a call; an RMS norm has no beta and no means.
+template <typename F> struct NormOperands {
+  const F *x, *gamma, *beta;
+  F *y;
+  Wide<F> *means, *rstds;
+};
+
+/// Neighbouring elements of a thread that has its part of a row in registers: as many of 16 bits as
+/// of f32, so that they are added in the same order.
+template <typename F> constexpr int kRowVector = sizeof(Wide<F>) == 8 ? 2 : 4;
+
+/// A block for each row, of which a thread has C vectors, which are all that there are: it is read
+/// once. `inVectors` says how, not in which order elements are added.
+template <bool hasMean, int C, bool inVectors, typename F>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    rowNormKernel(const NormOperands<F> all, int64_t rows, int64_t width, Wide<F> eps) {
+  using W = Wide<F>;
+  constexpr int V = kRowVector<F>;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    auto firstOf = [](int c) { return (threadIdx.x + int64_t{c} * blockDim.x) * V; };
+    Vector<F, V> x[C], gamma[C], beta[C];
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+      x[c] = loadColumns<V, inVectors>(all.x + row * width, firstOf(c), width);
+#pragma unroll
+    for (int c = 0; c < C; ++c) { // before the barriers, so that nothing waits for them after
+      gamma[c] = loadColumns<V, inVectors>(all.gamma, firstOf(c), width);
+      if constexpr (hasMean)
+        beta[c] = loadColumns<V, inVectors>(all.beta, firstOf(c), width);
+    }
+    W mean = 0, squares = 0;
+    if constexpr (hasMean) {
+#pragma unroll
+      for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          mean += widen(x[c].at[j]);
+      mean = reduceBlock<SumOf>(mean) / static_cast<W>(width);
+    }
+#pragma unroll
+    for (int c = 0; c < C; ++c)
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        W difference = hasMean ? widen(x[c].at[j]) - mean : widen(x[c].at[j]);
+        if (firstOf(c) + j < width)
+          squares += difference * difference;
+      }
+    W rstd = W(1) / sqrt(reduceBlock<SumOf>(squares) / static_cast<W>(width) + eps);
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        W value = widen(x[c].at[j]);
+        if constexpr (hasMean)
+          value = (value - mean) * rstd * widen(gamma[c].at[j]) + widen(beta[c].at[j]);
+        else
+          value = value * rstd * widen(gamma[c].at[j]);
+        x[c].at[j] = narrow<F>(value);
+        if (!inVectors && firstOf(c) + j < width)
+          all.y[row * width + firstOf(c) + j] = x[c].at[j];
+      }
+      if (inVectors && firstOf(c) < width)
+        storeVector(all.y + row * width + firstOf(c), x[c]);
+    }
+    if (threadIdx.x == 0) {
+      if constexpr (hasMean)
+        all.means[row] = mean;
+      all.rstds[row] = rstd;
+    }
+  }
+}
+
+// Where a block's threads have no registers for a row, it is read again in each pass.
 
 template <typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads)
@@ -59,6 +154,34 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   }
 }
 
+template <bool hasMean, typename F>
+MaybeError enqueueNorm(CudaQueue &queue, const NormCall &call, const NormOperands<F> &at) {
+  constexpr int V = kRowVector<F>;
+  int64_t rows = call.shape.rows, width = call.shape.width;
+  auto eps = static_cast<Wide<F>>(call.eps);
+  bool inVectors = width % V == 0;
+  for (const F *pointer : {at.x, at.gamma, at.beta, static_cast<const F *>(at.y)})
+    inVectors &= isAligned(pointer, sizeof(Vector<F, V>));
+  auto inRegisters = [&](auto vectors) {
+    constexpr int C = decltype(vectors)::value;
+    return launch(queue, blockPerRow(rows, (width + C * V - 1) / (C * V)),
+                  inVectors ? rowNormKernel<hasMean, C, true, F>
+                            : rowNormKernel<hasMean, C, false, F>,
+                  at, rows, width, eps);
+  };
+  if (width <= 2 * V * int64_t{kMaxBlockThreads})
+    return inRegisters(std::integral_constant<int, 2>());
+  if (width <= 4 * V * int64_t{kMaxBlockThreads})
+    return inRegisters(std::integral_constant<int, 4>());
+  LaunchShape blocks = blockPerRow(rows, width / 4);
+  if constexpr (hasMean)
+    return launch(queue, blocks, layerNormKernel<F>, at.x, at.gamma, at.beta, at.y, at.means,
+                  at.rstds, rows, width, eps);
+  else
+    return launch(queue, blocks, rmsNormKernel<F>, at.x, at.gamma, at.y, at.rstds, rows, width,
+                  eps);
+}
+
 PrepareResult prepareLayerNorm(const KernelSignature &signature) {
   Expected<NormCall> checked = checkLayerNorm(signature);
   if (!checked)
@@ -67,11 +190,9 @@ PrepareResult prepareLayerNorm(const KernelSignature &signature) {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      const RowShape &shape = call.shape;
-      return launch(queue, blockPerRow(shape.rows, shape.width / 4), layerNormKernel<F>,
-                    input<F>(args, 0), input<F>(args, 1), input<F>(args, 2), output<F>(args, 0),
-                    output<W>(args, 1), output<W>(args, 2), shape.rows, shape.width,
-                    static_cast<W>(call.eps));
+      return enqueueNorm<true, F>(queue, call,
+                                  {input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
+                                   output<F>(args, 0), output<W>(args, 1), output<W>(args, 2)});
     });
   });
 }
@@ -84,10 +205,9 @@ PrepareResult prepareRmsNorm(const KernelSignature &signature) {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      const RowShape &shape = call.shape;
-      return launch(queue, blockPerRow(shape.rows, shape.width / 4), rmsNormKernel<F>,
-                    input<F>(args, 0), input<F>(args, 1), output<F>(args, 0), output<W>(args, 1),
-                    shape.rows, shape.width, static_cast<W>(call.eps));
+      return enqueueNorm<false, F>(queue, call,
+                                   {input<F>(args, 0), input<F>(args, 1), nullptr,
+                                    output<F>(args, 0), nullptr, output<W>(args, 1)});
     });
   });
 }

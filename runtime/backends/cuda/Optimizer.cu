@@ -103,13 +103,14 @@ __global__ void __launch_bounds__(256)
                               shared.gradScale);
   __syncthreads();
   forEachChunk(table, [&](const auto &group, int64_t begin, int64_t end) {
-    auto updateAt = [&](auto elements, int64_t i) {
-      using Elements = decltype(elements);
+    auto updateAt = [&](auto number, int64_t i) {
+      constexpr int count = decltype(number)::value;
+      using Elements = Vector<W, count>;
       auto load = [&](Array array) {
-        return *reinterpret_cast<const Elements *>(static_cast<const W *>(group.arrays[array]) + i);
+        return loadVector<count>(static_cast<const W *>(group.arrays[array]) + i);
       };
       auto store = [&](Array array, const Elements &value) {
-        *reinterpret_cast<Elements *>(static_cast<W *>(group.arrays[array]) + i) = value;
+        storeVector(static_cast<W *>(group.arrays[array]) + i, value);
       };
       Elements p = load(P), first = load(First), second = first;
       if constexpr (hasSecond)
@@ -117,18 +118,16 @@ __global__ void __launch_bounds__(256)
       if (applies) {
         Elements g = load(G);
 #pragma unroll
-        for (int j = 0; j < static_cast<int>(sizeof(Elements) / sizeof(W)); ++j)
+        for (int j = 0; j < count; ++j)
           p.at[j] = update<rule>(c, p.at[j], g.at[j] * c.gradScale, first.at[j], second.at[j]);
       }
       store(POut, p);
       if constexpr (!std::is_void_v<H>) {
-        constexpr int count = sizeof(Elements) / sizeof(W);
         Vector<H, count> converted;
 #pragma unroll
         for (int j = 0; j < count; ++j)
           converted.at[j] = narrow<H>(p.at[j]);
-        *reinterpret_cast<Vector<H, count> *>(static_cast<H *>(group.arrays[Converted]) + i) =
-            converted;
+        storeVector(static_cast<H *>(group.arrays[Converted]) + i, converted);
       }
       store(FirstOut, first);
       if constexpr (hasSecond)
@@ -139,9 +138,9 @@ __global__ void __launch_bounds__(256)
       isVector &= isAligned(array, V * sizeof(W));
     int64_t vectorEnd = isVector ? begin + (end - begin) / V * V : begin;
     for (int64_t i = begin + threadIdx.x * V; i < vectorEnd; i += blockDim.x * V)
-      updateAt(Vector<W, V>(), i);
+      updateAt(std::integral_constant<int, V>(), i);
     for (int64_t i = vectorEnd + threadIdx.x; i < end; i += blockDim.x)
-      updateAt(Vector<W, 1>(), i);
+      updateAt(std::integral_constant<int, 1>(), i);
   });
 }
 

@@ -68,16 +68,15 @@ __global__ void __launch_bounds__(256)
     }
     for (int64_t head = 0; head < heads; ++head) {
       int64_t at = (row * heads + head) * call.headSize + call.begin + first;
-      Pairs low = *reinterpret_cast<const Pairs *>(x + at);
-      Pairs high = *reinterpret_cast<const Pairs *>(x + at + call.pairs);
+      Pairs low = loadVector<V>(x + at), high = loadVector<V>(x + at + call.pairs);
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         W a = widen(low.at[i]), b = widen(high.at[i]);
         low.at[i] = narrow<F>(a * cosines[i] - b * sines[i]);
         high.at[i] = narrow<F>(b * cosines[i] + a * sines[i]);
       }
-      *reinterpret_cast<Pairs *>(y + at) = low;
-      *reinterpret_cast<Pairs *>(y + at + call.pairs) = high;
+      storeVector(y + at, low);
+      storeVector(y + at + call.pairs, high);
     }
   }
 }

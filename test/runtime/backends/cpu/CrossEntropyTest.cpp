@@ -121,6 +121,27 @@ TEST(CrossEntropy, WideRowsAreAccurate) {
   EXPECT_NEAR(valuesOf(results[0])[1], lse[1], 2e-6);
 }
 
+TEST(CrossEntropy, GradientsOfWideRows) {
+  // An even and an odd number of vectors of a thread, some threads with one less, and single
+  // elements.
+  Random random(82);
+  for (int64_t width : {32768, 41000, 33001})
+    for (DType dtype : kFloatTypes) {
+      HostTensor logits = random.floats(dtype, {2, width}, -3, 3);
+      HostTensor labels = makeTensor(DType::I32, {2}, {0, static_cast<double>(width - 1)});
+      Values x = valuesOf(logits), lse = logSumExp(x, 2), dloss{0.5, -2}, expected;
+      for (size_t i = 0; i < x.size(); ++i) {
+        size_t columns = static_cast<size_t>(width), row = i / columns;
+        bool isLabel = i % columns == (row == 0 ? 0 : columns - 1);
+        expected.push_back((std::exp(x[i] - lse[row]) - (isLabel ? 1 : 0)) * dloss[row]);
+      }
+      expectKernel({"cross_entropy_grad",
+                    {logits, labels, makeTensor(dtype, {2}, lse), makeTensor(dtype, {2}, dloss)},
+                    {logits.type}},
+                   {expected});
+    }
+}
+
 TEST(CrossEntropy, Refuses) {
   TensorType logits{DType::F32, {2, 5}}, labels{DType::I32, {2}}, row{DType::F32, {2}};
   expectRefused({"cross_entropy", {logits, row}, {row, row}, {}, {}},

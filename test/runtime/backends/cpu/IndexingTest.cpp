@@ -64,6 +64,31 @@ TEST(Indexing, Embedding) {
     }
 }
 
+TEST(Indexing, EmbeddingGradientOfFrequentIndices) {
+  // A row with most of the places, which are several tiles of the CUDA backend, rows with about as
+  // many as it lists, and rows with none; columns for whole vectors, and not.
+  Random random(62);
+  constexpr int64_t count = 9001, size = 70;
+  HostTensor ids = random.integers(DType::I32, {count}, -40, 39);
+  HostTensor isFrequent = random.integers(DType::Bool, {count}, 0, 1);
+  for (size_t i = 0; i < count; ++i)
+    if (isFrequent.as<uint8_t>()[i] != 0)
+      ids.as<int32_t>()[i] = 5;
+    else if (i % 5 != 0)
+      ids.as<int32_t>()[i] += 100 * static_cast<int32_t>(i % 5);
+  for (int64_t width : {3, 12, 260})
+    for (DType dtype : kFloatTypes) {
+      HostTensor dy = random.floats(dtype, {count, width});
+      Values dys = valuesOf(dy), sums(static_cast<size_t>(size * width), 0.0);
+      size_t columns = static_cast<size_t>(width);
+      forIds(ids, size, [&](size_t i, size_t id) {
+        for (size_t d = 0; d < columns; ++d)
+          sums[id * columns + d] += dys[i * columns + d];
+      });
+      expectKernel({"embedding_grad", {ids, dy}, {{dtype, {size, width}}}}, {sums}, 1e-14);
+    }
+}
+
 TEST(Indexing, Pick) {
   for (const Case &c : kCases)
     for (DType dtype : kFloatTypes) {

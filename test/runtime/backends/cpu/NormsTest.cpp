@@ -54,7 +54,8 @@ LayerNormResult rmsNorm(const Values &x, const Values &gamma) {
 Shape rowsOf(const Shape &shape) { return Shape(shape.begin(), shape.end() - 1); }
 
 TEST(Norms, LayerNorm) {
-  for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{0, 4}})
+  for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{2, 772},
+                             Shape{3, 4092}, Shape{2, 8191}, Shape{1, 9000}, Shape{0, 4}})
     for (DType dtype : kFloatTypes) {
       Random random(90);
       HostTensor x = random.floats(dtype, shape, -2, 3);
@@ -90,7 +91,8 @@ TEST(Norms, LayerNormGradient) {
 }
 
 TEST(Norms, RmsNorm) {
-  for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{0, 4}})
+  for (const Shape &shape : {Shape{1}, Shape{9}, Shape{3, 7}, Shape{2, 45, 769}, Shape{2, 772},
+                             Shape{3, 4092}, Shape{2, 8191}, Shape{1, 9000}, Shape{0, 4}})
     for (DType dtype : kFloatTypes) {
       Random random(92);
       HostTensor x = random.floats(dtype, shape, -2, 3),

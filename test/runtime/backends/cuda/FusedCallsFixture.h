@@ -26,8 +26,6 @@
 
 namespace dtc::runtime::testing {
 
-constexpr size_t kPlaceBytes = 4096;
-
 /// Calls, and the memory that their values have.
 class Calls {
 public:
@@ -72,6 +70,7 @@ public:
     return result;
   }
 
+  size_t placeBytes = 4096;
   std::vector<AxisCoordinate> mesh;
   std::vector<TensorType> types;
   std::vector<size_t> places;
@@ -95,7 +94,7 @@ protected:
 
   /// Random elements for what was there before: floats in [-1, 1), integers below 5, and true.
   std::vector<std::byte> memoryOf(const Calls &calls) const {
-    std::vector<std::byte> memory(calls.types.size() * kPlaceBytes);
+    std::vector<std::byte> memory(calls.types.size() * calls.placeBytes);
     std::mt19937 random(7);
     std::uniform_real_distribution<float> uniform(-1, 1);
     for (size_t value = 0; value < calls.types.size(); ++value)
@@ -113,7 +112,7 @@ protected:
         else if (dtype == DType::Bool)
           from = &truth;
         size_t width = byteWidth(dtype);
-        std::memcpy(memory.data() + calls.places[value] * kPlaceBytes +
+        std::memcpy(memory.data() + calls.places[value] * calls.placeBytes +
                         static_cast<size_t>(i) * width,
                     from, width);
       }
@@ -141,7 +140,7 @@ protected:
       auto addresses = [&](const std::vector<size_t> &values) {
         std::vector<void *> result;
         for (size_t value : values)
-          result.push_back(memory->data() + calls.places[value] * kPlaceBytes);
+          result.push_back(memory->data() + calls.places[value] * calls.placeBytes);
         return result;
       };
       std::vector<void *> inputs = addresses(operands.first), outputs = addresses(operands.second);
@@ -196,7 +195,7 @@ protected:
 
   static double elementOf(const Calls &calls, const std::vector<std::byte> &memory, size_t value,
                           int64_t i) {
-    const std::byte *from = memory.data() + calls.places[value] * kPlaceBytes;
+    const std::byte *from = memory.data() + calls.places[value] * calls.placeBytes;
     if (calls.types[value].dtype == DType::BF16) {
       BFloat16 element;
       std::memcpy(&element, from + 2 * i, 2);
@@ -217,8 +216,8 @@ protected:
                              const std::vector<std::byte> &fused, const std::vector<size_t> &kept) {
     ASSERT_EQ(fused.size(), single.size());
     for (size_t value : kept)
-      EXPECT_EQ(std::memcmp(fused.data() + calls.places[value] * kPlaceBytes,
-                            single.data() + calls.places[value] * kPlaceBytes,
+      EXPECT_EQ(std::memcmp(fused.data() + calls.places[value] * calls.placeBytes,
+                            single.data() + calls.places[value] * calls.placeBytes,
                             calls.types[value].numBytes()),
                 0)
           << value;

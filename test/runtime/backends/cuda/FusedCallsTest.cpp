@@ -6,6 +6,8 @@
 
 #include "test/runtime/backends/cuda/FusedCallsFixture.h"
 
+#include <algorithm>
+
 namespace dtc::runtime {
 
 namespace {
@@ -66,11 +68,11 @@ TEST_P(FusedNormGrad, RefusesASumWhereTheGradientReads) {
 class FusedEmbeddingGrad : public testing::FusedCallsTest {
 protected:
   /// `sumAt` gives the value in whose place the sum is.
-  Calls make(size_t sumAt, bool isFirst) {
+  Calls make(size_t sumAt, bool isFirst, int64_t sequence = 7) {
     Calls calls(mesh);
-    size_t ids = calls.value({DType::I32, {2, 7}}), dy = calls.value(type({2, 7, 24})),
-           other = calls.value(wide({9, 24})), grad = calls.value(wide({9, 24})),
-           sum = calls.valueAt(sumAt, wide({9, 24}));
+    size_t ids = calls.value({DType::I32, {2, sequence}}), dy = calls.value(type({2, sequence, 4})),
+           other = calls.value(wide({9, 4})), grad = calls.value(wide({9, 4})),
+           sum = calls.valueAt(sumAt, wide({9, 4}));
     calls.call("embedding_grad", {ids, dy}, {grad});
     calls.call("add", isFirst ? std::vector{grad, other} : std::vector{other, grad}, {sum});
     calls.keep(sum);
@@ -81,9 +83,14 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Types, FusedEmbeddingGrad, kTypes, nameOf);
 
 TEST_P(FusedEmbeddingGrad, HasTheBitsOfTheCalls) {
-  for (bool isFirst : {false, true})
-    for (size_t sumAt : {kOther, kGrad, kSum})
-      expectBits(make(sumAt, isFirst), {kSum});
+  // Few places of a row, or more than are listed.
+  for (int64_t sequence : {7, 100})
+    for (bool isFirst : {false, true})
+      for (size_t sumAt : {kOther, kGrad, kSum}) {
+        Calls calls = make(sumAt, isFirst, sequence);
+        std::vector<std::byte> single = runOneByOne(calls), fused = runFused(calls);
+        expectSameBits(calls, single, fused, {kSum});
+      }
 }
 
 TEST_P(FusedEmbeddingGrad, RefusesAGradientThatIsReadElsewhereAndASumInOtherPlaces) {
@@ -106,6 +113,7 @@ protected:
   Calls make(const Options &options) {
     Calls calls(mesh);
     TensorType matrix = type({6, options.width}), row = wide({6});
+    calls.placeBytes = std::max(calls.placeBytes, matrix.numBytes());
     calls.value(matrix);
     calls.value({DType::I32, {6}});
     calls.value(wide({}));
@@ -140,6 +148,11 @@ TEST_P(FusedCrossEntropy, HasTheBitsOfTheCalls) {
         calls.keep(kLse);
         expectBits(calls, {kLoss, kLse, kGrad});
       }
+}
+
+TEST_P(FusedCrossEntropy, HasTheBitsOfTheCallsForWideRows) {
+  for (int64_t width : {33000, 32777})
+    expectBits(make({kLogits, /*isBroadcast=*/true, width}), {kLoss, kGrad});
 }
 
 TEST_P(FusedCrossEntropy, AppliesEachItsOwnSmoothing) {

@@ -13,7 +13,6 @@ namespace dtc::runtime {
 namespace {
 
 using testing::Calls;
-using testing::kPlaceBytes;
 
 class FusedProduct : public testing::FusedCallsTest {
 protected:
@@ -39,8 +38,8 @@ protected:
     standin::reset(settings);
     std::vector<std::byte> fallback = runFused(calls, microbatch);
     for (size_t value : kept)
-      EXPECT_EQ(std::memcmp(fallback.data() + calls.places[value] * kPlaceBytes,
-                            single.data() + calls.places[value] * kPlaceBytes,
+      EXPECT_EQ(std::memcmp(fallback.data() + calls.places[value] * calls.placeBytes,
+                            single.data() + calls.places[value] * calls.placeBytes,
                             calls.types[value].numBytes()),
                 0)
           << value;
