@@ -8,16 +8,25 @@
 
 namespace dtc::runtime {
 
-Expected<HostView> HostView::open(Device &device, std::byte *at, size_t bytes) {
+Expected<HostView> HostView::open(Device &device, std::byte *at, size_t bytes,
+                                  std::shared_ptr<DeviceMemory> *kept) {
   HostView view;
   view.onDevice = view.host = at;
   view.bytes = bytes;
   if (device.isHostMemory())
     return view;
-  Expected<std::unique_ptr<DeviceMemory>> staging = device.allocateStaging(bytes);
-  if (!staging)
-    return staging.error();
-  view.staging = std::move(*staging);
+  if (kept && *kept && (*kept)->bytes() >= bytes) {
+    view.staging = *kept;
+  } else {
+    if (kept)
+      kept->reset(); // before there is more
+    Expected<std::unique_ptr<DeviceMemory>> staging = device.allocateStaging(bytes);
+    if (!staging)
+      return staging.error();
+    view.staging = std::move(*staging);
+    if (kept)
+      *kept = view.staging;
+  }
   view.host = view.staging->data();
   return view;
 }
@@ -35,8 +44,9 @@ Expected<HostView> HostView::read(Device &device, Queue &queue, const std::byte 
   return view;
 }
 
-Expected<HostView> HostView::overwrite(Device &device, std::byte *at, size_t bytes) {
-  return open(device, at, bytes);
+Expected<HostView> HostView::overwrite(Device &device, std::byte *at, size_t bytes,
+                                       std::shared_ptr<DeviceMemory> *kept) {
+  return open(device, at, bytes, kept);
 }
 
 MaybeError HostView::write(Queue &queue) {

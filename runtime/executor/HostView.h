@@ -20,17 +20,20 @@ class HostView {
 public:
   /// Waits until the bytes can be read.
   static Expected<HostView> read(Device &device, Queue &queue, const std::byte *at, size_t bytes);
-  /// The bytes are to be written, all of them, and then passed to write().
-  static Expected<HostView> overwrite(Device &device, std::byte *at, size_t bytes);
+  /// The bytes are to be written, all of them, and then passed to write(). `kept`: staging memory
+  /// of views before, which is used again where it is large enough, and else replaced.
+  static Expected<HostView> overwrite(Device &device, std::byte *at, size_t bytes,
+                                      std::shared_ptr<DeviceMemory> *kept = nullptr);
 
   std::byte *data() const { return host; }
   /// Waits until the device has the bytes.
   MaybeError write(Queue &queue);
 
 private:
-  static Expected<HostView> open(Device &device, std::byte *at, size_t bytes);
+  static Expected<HostView> open(Device &device, std::byte *at, size_t bytes,
+                                 std::shared_ptr<DeviceMemory> *kept = nullptr);
 
-  std::unique_ptr<DeviceMemory> staging; // null: the memory itself
+  std::shared_ptr<DeviceMemory> staging; // null: the memory itself
   std::byte *host = nullptr, *onDevice = nullptr;
   size_t bytes = 0;
 };

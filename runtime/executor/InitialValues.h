@@ -19,9 +19,12 @@ namespace dtc::runtime {
 /// of the weights file, is word i % 4 of Philox4x32-10 with key `seed` and the counter
 /// (i / 4, FNV-1a of the state's name), made normal by Box-Muller. It depends on neither the layout
 /// nor the number of devices or threads, and f64 states hold the same values as f32 ones. Padding
-/// becomes zero.
+/// becomes zero. Up to `threads` threads draw a large shard.
 void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
-                        std::byte *shard);
+                        std::byte *shard, int threads = 1);
+
+/// Whether every byte of the state's initial value is zero.
+bool startsAsZeros(const plan::State &state);
 
 } // namespace dtc::runtime
 

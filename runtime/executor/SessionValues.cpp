@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <functional>
 #include <set>
+#include <thread>
 
 namespace dtc::runtime {
 
@@ -60,17 +61,27 @@ static MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
   return std::nullopt;
 }
 
-/// Writes all of a buffer.
+/// Writes all of a buffer. `kept` is that of HostView::overwrite().
 static MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
-                              const std::function<void(std::byte *)> &write) {
+                              const std::function<void(std::byte *)> &write,
+                              std::shared_ptr<DeviceMemory> *kept = nullptr) {
   const DeviceResources &resources = device.getResources();
   TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
   Expected<HostView> view =
-      HostView::overwrite(resources.getDevice(), device.buffer(buffer), type.numBytes());
+      HostView::overwrite(resources.getDevice(), device.buffer(buffer), type.numBytes(), kept);
   if (!view)
     return view.error();
   write(view->data());
   return view->write(resources.compute());
+}
+
+/// Sets all of a buffer to zero.
+static MaybeError clearBuffer(const DeviceExecutor &device, uint32_t buffer) {
+  const DeviceResources &resources = device.getResources();
+  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
+  if (MaybeError error = resources.compute().clear(device.buffer(buffer), type.numBytes()))
+    return error;
+  return resources.compute().finish();
 }
 
 /// The state with the name and the kind of the values that it starts with: master weights have
@@ -93,6 +104,9 @@ MaybeError Session::initializeStates(uint64_t seed) {
     bool canRead = shared->resources[position]->getDevice().isHostMemory();
     return canRead ? firstHere(position, state) : position;
   };
+  int threads = static_cast<int>(std::max<size_t>(
+      std::thread::hardware_concurrency() / std::max<size_t>(devices.size(), 1), 1));
+  std::vector<std::shared_ptr<DeviceMemory>> staging(devices.size());
   auto run = [&](const std::function<MaybeError(size_t, const plan::State &)> &work) {
     return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
       for (const plan::State &state : device.getProgram().program->states())
@@ -105,10 +119,14 @@ MaybeError Session::initializeStates(uint64_t seed) {
     if (drawerOf(position, state) != position)
       return std::nullopt;
     const DeviceExecutor &device = *devices[position];
-    return writeBuffer(device, state.buffer(), [&](std::byte *shard) {
-      writeInitialValues(asItStarts(*device.getProgram().program, state),
-                         regionOf(prepared->mesh, state, device.index()), seed, shard);
-    });
+    plan::State start = asItStarts(*device.getProgram().program, state);
+    if (startsAsZeros(start))
+      return clearBuffer(device, state.buffer());
+    auto write = [&](std::byte *shard) {
+      writeInitialValues(start, regionOf(prepared->mesh, state, device.index()), seed, shard,
+                         threads);
+    };
+    return writeBuffer(device, state.buffer(), write, &staging[position]);
   });
   if (error)
     return error;

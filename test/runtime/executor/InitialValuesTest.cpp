@@ -98,6 +98,28 @@ TEST(InitialValues, F64HoldsTheValuesOfF32) {
   EXPECT_EQ(std::vector<double>(floats.begin(), floats.end()), doubles);
 }
 
+TEST(InitialValues, DoNotDependOnTheThreads) {
+  plan::State state;
+  state.set_name("w");
+  state.set_dtype(plan::F32);
+  state.mutable_init()->set_kind(plan::Init::NORMAL);
+  state.mutable_init()->set_scale(0.02);
+  // One run, and many whose beginnings lie between those of blocks of four; enough for four
+  // threads.
+  for (const ShardRegion &region : {ShardRegion{{1100003}, {2}, {1100001}, {1100001}},
+                                    ShardRegion{{2000, 1001}, {1, 3}, {1999, 601}, {2000, 602}}}) {
+    auto elements = static_cast<size_t>(TensorType{DType::F32, region.local}.numElements());
+    auto drawnBy = [&](int threads) {
+      std::vector<float> values(elements, -1.0f);
+      writeInitialValues(state, region, 9, reinterpret_cast<std::byte *>(values.data()), threads);
+      return values;
+    };
+    std::vector<float> one = drawnBy(1);
+    for (int threads : {2, 3, 16})
+      EXPECT_EQ(drawnBy(threads), one) << threads;
+  }
+}
+
 TEST(InitialValues, SixteenBitsRoundTheValuesOfF32) {
   for (plan::Init::Kind kind : {plan::Init::NORMAL, plan::Init::UNIFORM, plan::Init::ONES}) {
     plan::State state;
