@@ -13,6 +13,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <thread>
+#include <utility>
 
 namespace dtc::runtime::nccl {
 
@@ -71,7 +72,7 @@ MaybeError NcclGroup::initialize(const ncclUniqueId &id) {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (Member &member : members)
     locks.emplace_back(member.mutex);
-  // Who aborts the run says so before it waits for these locks.
+  // Who ends the communicators of a failed run waits for these locks, after the failure is known.
   if (MaybeError error = world.failure())
     return error;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -224,14 +225,17 @@ MaybeError NcclGroup::findAsyncError() {
 }
 
 void NcclGroup::abort() {
-  for (size_t rank = 0; rank < size(); ++rank) {
-    Member &member = members[rank];
-    std::lock_guard lock(member.mutex);
-    if (!member.communicator)
+  for (Member &member : members) {
+    ncclComm_t communicator = nullptr;
+    {
+      std::lock_guard lock(member.mutex);
+      communicator = std::exchange(member.communicator, nullptr);
+    }
+    if (!communicator)
       continue;
+    // Without the lock: NCCL may wait, and callers of call() may not.
     (void)cudaSetDevice(member.gpu);
-    (void)world.api().commAbort(member.communicator);
-    member.communicator = nullptr;
+    (void)world.api().commAbort(communicator);
   }
 }
 
