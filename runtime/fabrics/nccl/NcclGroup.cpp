@@ -225,6 +225,8 @@ MaybeError NcclGroup::findAsyncError() {
 }
 
 void NcclGroup::abort() {
+  const Nccl &api = world.api();
+  (void)api.groupStart();
   for (Member &member : members) {
     ncclComm_t communicator = nullptr;
     {
@@ -235,8 +237,9 @@ void NcclGroup::abort() {
       continue;
     // Without the lock: NCCL may wait, and callers of call() may not.
     (void)cudaSetDevice(member.gpu);
-    (void)world.api().commAbort(communicator);
+    (void)api.commAbort(communicator);
   }
+  (void)api.groupEnd();
 }
 
 } // namespace dtc::runtime::nccl

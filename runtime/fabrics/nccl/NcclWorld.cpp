@@ -208,8 +208,12 @@ void NcclWorld::lookForErrors() {
     return;
   std::vector<std::shared_ptr<NcclGroup>> ended = allGroups();
   lock.unlock();
+  // Each call tells the kernels of its communicator to end, and the end of the group waits for
+  // them: a kernel may be behind one of another communicator in the same queue.
+  (void)nccl.groupStart();
   for (const std::shared_ptr<NcclGroup> &group : ended)
     group->abort();
+  (void)nccl.groupEnd();
 }
 
 std::vector<std::shared_ptr<NcclGroup>> NcclWorld::allGroups() const {

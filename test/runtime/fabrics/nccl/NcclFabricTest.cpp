@@ -246,6 +246,28 @@ TEST_F(NcclFabricTest, AnAbortDoesNotWaitForGraphs) {
   EXPECT_ERROR(network.queues[0]->finish(), "another device failed: ");
 }
 
+/// One that is behind another one in a queue ends when both are told to.
+TEST_F(NcclFabricTest, AnAbortEndsCollectivesOfSeveralGroups) {
+  restart(4);
+  Network network(Mesh({{"a", 2, false}, {"b", 2, false}}), tested());
+  std::vector<Communicator::Group> groups = {network.open({"a"}), network.open({"b"})};
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
+  spec.members = 2;
+  std::vector<CollectiveSpec> specs = {spec};
+  std::vector<std::unique_ptr<DeviceMemory>> memory;
+  // Whichever communicator is ended first, one of the devices has its kernel behind the other's.
+  for (size_t device : {0, 3}) {
+    memory.push_back(take(network.devices[device]->allocate(16)));
+    std::vector<CollectiveOperands> operands = {{memory.back()->data(), memory.back()->data()}};
+    for (size_t i : {0, 1})
+      EXPECT_OK(network.ends[device]->enqueue(*network.queues[device],
+                                              groups[device == 0 ? i : 1 - i], specs, operands));
+  }
+  network.fabric->abort(Error{"a kernel failed"});
+  for (size_t device : {0, 3})
+    EXPECT_ERROR(network.queues[device]->finish(), "another device failed: a kernel failed");
+}
+
 TEST_F(NcclFabricTest, NothingIsLeft) {
   for (int64_t processes : {1, 3}) {
     restart(4);
