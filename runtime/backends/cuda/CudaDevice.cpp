@@ -7,11 +7,13 @@
 #include "runtime/backends/cuda/CudaDevice.h"
 
 #include "runtime/backends/cuda/CublasLt.h"
+#include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/shared/QueueFailure.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace dtc::runtime::cuda {
 
@@ -372,7 +374,10 @@ Expected<Device::FreeMemory> CudaDevice::freeMemory() const {
   if (MaybeError error =
           checkCuda(cudaMemGetInfo(&free, &total), place() + ": cannot ask for the free memory"))
     return *error;
-  return FreeMemory{free, place()};
+  Expected<std::string> identity = identityOfGpu(number);
+  if (!identity)
+    return identity.error();
+  return FreeMemory{free, place(), std::move(*identity)};
 }
 
 Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocate(size_t bytes) {
