@@ -142,6 +142,8 @@ public:
     std::string limitedBy;
     /// Whose memory it is, the same in all processes that have a part of it; empty: the host's.
     std::string owner = {};
+    /// Of them, what each process has to leave to what is in no plan, such as libraries.
+    uint64_t reserved = 0;
   };
   virtual Expected<FreeMemory> freeMemory() const = 0;
 

@@ -186,10 +186,14 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     // Each of them needs as much.
     uint64_t processes = use.free.owner.empty() ? static_cast<uint64_t>(fabric().processesOnHost())
                                                 : sharers->at(use.free.owner);
-    uint64_t available = use.free.bytes / processes;
+    uint64_t free = use.free.bytes / processes;
+    uint64_t available = free - std::min(free, use.free.reserved);
     std::string has =
         fmt::format("{} has {}{}", name, formatBytes(available),
                     processes > 1 ? fmt::format(" for each of {} processes", processes) : "");
+    if (use.free.reserved > 0)
+      has += fmt::format(" beside {} for libraries, graphs and what else is in no plan",
+                         formatBytes(use.free.reserved));
     if (use.needed > available)
       return Error{fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
                                "but {}; compile for more or smaller shards, or a smaller batch",

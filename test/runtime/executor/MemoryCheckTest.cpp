@@ -128,4 +128,13 @@ TEST_F(MemoryCheck, ProcessesThatShareAGpuHaveAPartEach) {
                        "but cuda 0 has 1.0 MiB for each of 3 processes; compile for"));
 }
 
+TEST_F(MemoryCheck, WhatIsInNoPlanIsLeftForIt) {
+  EXPECT_EQ(refusal({6 * kMiB, "cuda 0", "GPU-a", 4 * kMiB}), "");
+  EXPECT_TRUE(contains(refusal({4 * kMiB + 1024, "cuda 0", "GPU-a", 4 * kMiB}),
+                       "but cuda 0 has 1.0 KiB beside 4.0 MiB for libraries, graphs and what else "
+                       "is in no plan; compile for"));
+  EXPECT_TRUE(contains(refusal({6 * kMiB, "cuda 0", "GPU-a", 4 * kMiB}, {"GPU-a\n"}),
+                       "but cuda 0 has 0 B for each of 2 processes beside 4.0 MiB for"));
+}
+
 } // namespace

@@ -65,6 +65,23 @@ TEST_F(GpuErrors, TooLittleMemory) {
             "of memory (cudaErrorMemoryAllocation)");
 }
 
+TEST_F(GpuErrors, TooLittleMemoryBesideThePlan) {
+  std::unique_ptr<Device> device = take(createCudaBackend()->openDevice(1));
+  Device::FreeMemory free = take(device->freeMemory());
+  EXPECT_EQ(free.bytes, settings.memoryBytes);
+  EXPECT_EQ(free.owner, "GPU-01000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(free.reserved, uint64_t{768} << 20);
+  auto memory = take(device->allocate(256));
+  auto queue = take(device->openQueue(QueueKind::Compute));
+  EXPECT_OK(queue->beginCapture());
+  EXPECT_OK(queue->clear(memory->data(), 256));
+  standin::failCall(0, cudaErrorMemoryAllocation, "cudaGraphInstantiate");
+  EXPECT_ERROR(
+      queue->endCapture(),
+      "cuda 1: cannot instantiate a graph: out of memory (cudaErrorMemoryAllocation); this "
+      "is memory beside the plan's");
+}
+
 TEST_F(GpuErrors, ElementTypesThatAKernelDoesNotHave) {
   TensorType type{DType::Bool, {2, 2}};
   EXPECT_TRUE(
