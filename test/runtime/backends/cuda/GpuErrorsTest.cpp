@@ -8,6 +8,7 @@
 #include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/Standin.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 namespace dtc::runtime {
@@ -31,6 +32,16 @@ TEST_F(GpuErrors, NoGpu) {
   standin::reset(settings);
   EXPECT_EQ(errorOfOpening(),
             "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi");
+}
+
+TEST_F(GpuErrors, StreamsDoNotShareTheHardwareQueuesOfTheDefault) {
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  EXPECT_OK(createCudaBackend()->openDevice(0));
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", /*overwrite=*/1);
+  EXPECT_OK(createCudaBackend()->openDevice(0));
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "1");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 TEST_F(GpuErrors, OldDriver) {
