@@ -136,11 +136,14 @@ public:
   virtual bool isHostMemory() const = 0;
   /// Of memory and of every buffer in it, in bytes: a power of two, at least 64.
   virtual size_t alignment() const = 0;
-  /// Bytes that can still be allocated, and who limits them, for messages: "the machine", "the
-  /// container", "cuda 0".
   struct FreeMemory {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0; // that can still be allocated
+    /// Who limits them, for messages: "the machine", "the container", "cuda 0".
     std::string limitedBy;
+    /// Whose memory it is, the same in all processes that have a part of it; empty: the host's.
+    std::string owner = {};
+    /// Of them, what each process has to leave to what is in no plan, such as libraries.
+    uint64_t reserved = 0;
   };
   virtual Expected<FreeMemory> freeMemory() const = 0;
 

@@ -20,6 +20,9 @@
 #include <cassert>
 #include <fmt/format.h>
 #include <functional>
+#include <map>
+#include <sstream>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -127,43 +130,81 @@ MaybeError Session::openResources(const SessionOptions &options) {
       [&](size_t i) { return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i))); });
 }
 
+/// What the devices of this process need of a memory that they share.
+struct Session::MemoryUse {
+  Device::FreeMemory free;
+  uint64_t needed = 0, traces = 0, devices = 0;
+};
+
+/// How many processes have devices in a memory, by its owner, hosts aside. All processes have then
+/// asked for their free memory, and none has allocated any.
+Expected<std::map<std::string, uint64_t>>
+Session::countSharers(const std::map<std::string, MemoryUse> &own) const {
+  std::string owners;
+  for (const auto &[name, use] : own)
+    if (!use.free.owner.empty())
+      owners += use.free.owner + '\n';
+  Expected<bool> exist = fabric().any(!owners.empty());
+  if (!exist)
+    return exist.error();
+  std::map<std::string, uint64_t> sharers;
+  for (int64_t process = 0; *exist && process < fabric().numProcesses(); ++process) {
+    Expected<std::string> given = fabric().broadcast(process, owners);
+    if (!given)
+      return given.error();
+    std::istringstream lines(*given);
+    for (std::string owner; std::getline(lines, owner);)
+      ++sharers[owner];
+  }
+  return sharers;
+}
+
 /// Devices that share a memory have it together.
 MaybeError Session::checkMemory(const SessionOptions &options) const {
-  struct Holder {
-    uint64_t available = 0, needed = 0, traces = 0, devices = 0;
-  };
-  std::map<std::string, Holder> holders;
+  std::map<std::string, MemoryUse> uses;
   for (size_t i = 0; i < shared->resources.size(); ++i) {
     auto program = static_cast<size_t>(prepared->mesh.programOf(fabric().devices()[i]));
     Device &device = shared->resources[i]->getDevice();
     Expected<Device::FreeMemory> free = device.freeMemory();
     if (!free)
       return free.error();
-    Holder &holder = holders[free->limitedBy];
-    // The other processes of this machine need as much.
-    holder.available = free->bytes / static_cast<uint64_t>(fabric().processesOnHost());
-    ++holder.devices;
+    MemoryUse &use = uses[free->limitedBy];
+    use.free = *free;
+    ++use.devices;
     // Programs of at most 2^46 bytes, and at most 2^16 devices of a process: no sum overflows.
-    holder.needed += prepared->arenaBytes(program) +
-                     std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
+    use.needed += prepared->arenaBytes(program) +
+                  std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
     if (options.traceSteps > 0 && device.isHostMemory())
-      holder.traces += std::min(
+      use.traces += std::min(
           DeviceTrace::bytesFor(prepared->programs[program], options.traceSteps, options.batches),
           kMaxArenaBytes);
   }
-  for (const auto &[name, holder] : holders) {
-    if (holder.needed > holder.available)
-      return Error{
-          fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
-                      "but {} has {}; compile for more or smaller shards, or a smaller batch",
-                      formatBytes(holder.needed), holder.devices,
-                      prepared->programs.size() > 1 ? "at most " : "", formatBytes(peakBytes()),
-                      formatBytes(workspaceBytes()), name, formatBytes(holder.available))};
-    if (holder.needed + holder.traces > holder.available)
-      return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {} "
-                               "has {}; trace fewer steps",
-                               options.traceSteps, formatBytes(holder.traces),
-                               formatBytes(holder.needed), name, formatBytes(holder.available))};
+  Expected<std::map<std::string, uint64_t>> sharers = countSharers(uses);
+  if (!sharers)
+    return sharers.error();
+  for (const auto &[name, use] : uses) {
+    // Each of them needs as much.
+    uint64_t processes = use.free.owner.empty() ? static_cast<uint64_t>(fabric().processesOnHost())
+                                                : sharers->at(use.free.owner);
+    uint64_t free = use.free.bytes / processes;
+    uint64_t available = free - std::min(free, use.free.reserved);
+    std::string has =
+        fmt::format("{} has {}{}", name, formatBytes(available),
+                    processes > 1 ? fmt::format(" for each of {} processes", processes) : "");
+    if (use.free.reserved > 0)
+      has += fmt::format(" beside {} for libraries, graphs and what else is in no plan",
+                         formatBytes(use.free.reserved));
+    if (use.needed > available)
+      return Error{fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
+                               "but {}; compile for more or smaller shards, or a smaller batch",
+                               formatBytes(use.needed), use.devices,
+                               prepared->programs.size() > 1 ? "at most " : "",
+                               formatBytes(peakBytes()), formatBytes(workspaceBytes()), has)};
+    if (use.needed + use.traces > available)
+      return Error{fmt::format("the trace of {} steps needs {} beside the {} of the plan, but {}; "
+                               "trace fewer steps",
+                               options.traceSteps, formatBytes(use.traces), formatBytes(use.needed),
+                               has)};
   }
   return std::nullopt;
 }

@@ -240,6 +240,7 @@ public:
 
 private:
   struct Shared;
+  struct MemoryUse;
 
   Session(std::shared_ptr<const Backend> backend, std::shared_ptr<const PreparedPlan> prepared,
           std::shared_ptr<Shared> shared);
@@ -249,6 +250,8 @@ private:
                                                    const SessionOptions &options);
   MaybeError openResources(const SessionOptions &options);
   MaybeError checkMemory(const SessionOptions &options) const;
+  Expected<std::map<std::string, uint64_t>>
+  countSharers(const std::map<std::string, MemoryUse> &own) const;
   Expected<std::vector<std::vector<PreparedInjection>>>
   prepareInjections(const SessionOptions &options) const;
   MaybeError open(const SessionOptions &options);

@@ -17,6 +17,7 @@
 #include "runtime/backends/shared/DeferredDevice.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <utility>
 #include <variant>
@@ -158,6 +159,10 @@ std::string defaultCachePath() { return cuda::algorithmCachePath(); }
 std::vector<std::string> cudaKernelNames() { return cuda::CudaBackend({}).kernelNames(); }
 
 Expected<int> countGpus() {
+  // A pipeline's device has more streams than the 8 hardware queues that CUDA uses by default, and
+  // streams that share one wait for each other: a send may stand behind a receive, and that of the
+  // peer too, so that neither comes. CUDA reads the variable at its first call.
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", /*overwrite=*/0);
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaErrorInsufficientDriver) {

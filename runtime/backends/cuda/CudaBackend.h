@@ -48,6 +48,7 @@ std::string defaultCachePath();
 std::unique_ptr<Backend> createCudaBackend(CudaOptions options = {});
 
 /// The number of GPUs of this process. An error says why CUDA cannot be used: no driver, no GPU.
+/// Before all else that calls CUDA, as it sets CUDA_DEVICE_MAX_CONNECTIONS where that is not set.
 Expected<int> countGpus();
 
 /// The identity of a GPU, by the number that the calls of CUDA count, whatever process asks: its

@@ -7,15 +7,22 @@
 #include "runtime/backends/cuda/CudaDevice.h"
 
 #include "runtime/backends/cuda/CublasLt.h"
+#include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/shared/QueueFailure.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace dtc::runtime::cuda {
 
 namespace {
+
+/// Each process takes it of a GPU beside the arenas and workspaces of plans: for the buffers of
+/// NCCL's channels, the code of cuBLASLt, cuDNN and kernels, which CUDA loads when it is used
+/// first, and graphs, whose launches for many tensors have up to 19 KiB of arguments each.
+constexpr uint64_t kReservedBytes = uint64_t{768} << 20;
 
 class GpuMemory final : public DeviceMemory {
 public:
@@ -374,7 +381,10 @@ Expected<Device::FreeMemory> CudaDevice::freeMemory() const {
   if (MaybeError error =
           checkCuda(cudaMemGetInfo(&free, &total), place() + ": cannot ask for the free memory"))
     return *error;
-  return FreeMemory{free, place()};
+  Expected<std::string> identity = identityOfGpu(number);
+  if (!identity)
+    return identity.error();
+  return FreeMemory{free, place(), std::move(*identity), kReservedBytes};
 }
 
 Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocate(size_t bytes) {
@@ -385,7 +395,7 @@ Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocate(size_t bytes) {
     if (cudaError_t status = cudaMalloc(&begin, bytes); status != cudaSuccess) {
       Expected<FreeMemory> free = freeMemory();
       std::string has = free ? fmt::format(", which has {} bytes free", free->bytes) : "";
-      return *checkCuda(status, fmt::format("cannot allocate {} bytes on {}{}", bytes, name, has));
+      return errorOfCuda(status, fmt::format("cannot allocate {} bytes on {}{}", bytes, name, has));
     }
   return std::unique_ptr<DeviceMemory>(std::make_unique<GpuMemory>(number, begin, bytes));
 }
@@ -395,10 +405,11 @@ Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocateStaging(size_t bytes
     return *error;
   void *begin = nullptr;
   if (bytes > 0)
-    if (MaybeError error = checkCuda(
-            cudaHostAlloc(&begin, bytes, cudaHostAllocPortable),
-            fmt::format("cannot allocate {} bytes of pinned host memory for {}", bytes, name)))
-      return *error;
+    if (cudaError_t status = cudaHostAlloc(&begin, bytes, cudaHostAllocPortable);
+        status != cudaSuccess)
+      return errorOfCuda(
+          status,
+          fmt::format("cannot allocate {} bytes of pinned host memory for {}", bytes, name));
   return std::unique_ptr<DeviceMemory>(std::make_unique<PinnedMemory>(begin, bytes));
 }
 

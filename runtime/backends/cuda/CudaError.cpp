@@ -10,13 +10,21 @@
 
 namespace dtc::runtime::cuda {
 
-MaybeError checkCuda(cudaError_t status, const std::string &what) {
-  if (status == cudaSuccess)
-    return std::nullopt;
+Error errorOfCuda(cudaError_t status, const std::string &what) {
   // An error of a call, as of an allocation, would otherwise be reported by the next launch too.
   (void)cudaGetLastError();
   return Error{
       fmt::format("{}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status))};
+}
+
+MaybeError checkCuda(cudaError_t status, const std::string &what) {
+  if (status == cudaSuccess)
+    return std::nullopt;
+  Error error = errorOfCuda(status, what);
+  if (status == cudaErrorMemoryAllocation)
+    error.message += "; this is memory beside the plan's, which has its own already: compile for "
+                     "more or smaller shards, or a smaller batch";
+  return error;
 }
 
 } // namespace dtc::runtime::cuda

@@ -13,8 +13,12 @@
 
 namespace dtc::runtime::cuda {
 
-/// None for cudaSuccess; otherwise "<what>: <text of CUDA> (<name of CUDA>)". `what` names the
-/// device and the call: "cuda 0: cannot record an event".
+/// "<what>: <text of CUDA> (<name of CUDA>)". `what` names the device and the call: "cuda 0: cannot
+/// record an event".
+Error errorOfCuda(cudaError_t status, const std::string &what);
+
+/// None for cudaSuccess. The error of a call that needs memory which the caller has not asked for,
+/// such as a graph's, says that this is beside the plan's.
 MaybeError checkCuda(cudaError_t status, const std::string &what);
 
 } // namespace dtc::runtime::cuda

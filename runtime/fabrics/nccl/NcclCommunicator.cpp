@@ -57,7 +57,7 @@ MaybeError NcclCommunicator::reserve(size_t bytes) {
     return std::nullopt;
   Expected<std::unique_ptr<DeviceMemory>> allocated = memory.allocate(std::max(bytes, 2 * present));
   if (!allocated)
-    return allocated.error().inContext("the buffers of collectives");
+    return allocated.error().inContext("the buffers of collectives, beside the plan's memory");
   buffers.push_back(std::move(*allocated));
   return std::nullopt;
 }

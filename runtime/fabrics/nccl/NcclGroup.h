@@ -52,7 +52,8 @@ public:
 
   /// An error that NCCL has found in work that was enqueued.
   MaybeError findAsyncError();
-  /// Ends what the communicators do. They cannot be used any more.
+  /// Ends what the communicators do, which cannot be used any more. Returns when no graph has work
+  /// of them: not for a thread that somebody waits for who has graphs.
   void abort();
 
 private:

@@ -173,7 +173,6 @@ void NcclWorld::abort(const Error &reason) {
 }
 
 void NcclWorld::abortHere(const Error &reason) {
-  std::vector<std::shared_ptr<NcclGroup>> ended;
   {
     std::lock_guard lock(mutex);
     if (aborted)
@@ -182,11 +181,8 @@ void NcclWorld::abortHere(const Error &reason) {
     // Before the communicators, so that nobody takes what they leave for a result.
     for (const std::shared_ptr<QueueFailure> &queue : queues)
       (void)queue->set(*aborted);
-    for (const auto &[key, group] : groups)
-      ended.push_back(group);
   }
-  for (const std::shared_ptr<NcclGroup> &group : ended)
-    group->abort();
+  ends.notify_all();
 }
 
 MaybeError NcclWorld::failure() const {
@@ -197,11 +193,8 @@ MaybeError NcclWorld::failure() const {
 void NcclWorld::lookForErrors() {
   constexpr auto pause = std::chrono::milliseconds(100);
   std::unique_lock lock(mutex);
-  while (!isEnding && !aborted) {
-    ends.wait_for(lock, pause);
-    std::vector<std::shared_ptr<NcclGroup>> now;
-    for (const auto &[key, group] : groups)
-      now.push_back(group);
+  while (!ends.wait_for(lock, pause, [&] { return isEnding || aborted; })) {
+    std::vector<std::shared_ptr<NcclGroup>> now = allGroups();
     lock.unlock();
     for (const std::shared_ptr<NcclGroup> &group : now)
       if (MaybeError error = group->findAsyncError()) {
@@ -211,6 +204,23 @@ void NcclWorld::lookForErrors() {
     now.clear();
     lock.lock();
   }
+  if (!aborted)
+    return;
+  std::vector<std::shared_ptr<NcclGroup>> ended = allGroups();
+  lock.unlock();
+  // Each call tells the kernels of its communicator to end, and the end of the group waits for
+  // them: a kernel may be behind one of another communicator in the same queue.
+  (void)nccl.groupStart();
+  for (const std::shared_ptr<NcclGroup> &group : ended)
+    group->abort();
+  (void)nccl.groupEnd();
+}
+
+std::vector<std::shared_ptr<NcclGroup>> NcclWorld::allGroups() const {
+  std::vector<std::shared_ptr<NcclGroup>> all;
+  for (const auto &[key, group] : groups)
+    all.push_back(group);
+  return all;
 }
 
 } // namespace dtc::runtime::nccl

@@ -25,7 +25,9 @@
 namespace dtc::runtime::nccl {
 
 /// The groups of the GPUs of this process and the failure of the run. A thread asks NCCL for errors
-/// of what was enqueued.
+/// of what was enqueued, and ends the communicators when the run has failed. NCCL ends none before
+/// the graphs that have work of it are destroyed, so who fails does not wait for that, and this has
+/// to outlive the graphs.
 class NcclWorld {
 public:
   /// This process sees `gpus` GPUs; `messages` connect the processes, null: there is one. Throws
@@ -53,7 +55,8 @@ public:
 
   /// A queue that fails when the run does, from now on.
   void watch(const std::shared_ptr<QueueFailure> &queue);
-  /// Makes all that runs or will run fail. Only the first call counts.
+  /// Makes all that runs or will run fail: what waits for others ends soon after the call. Only the
+  /// first call counts.
   void abort(const Error &reason);
   /// "another device failed: ..." after an abort.
   MaybeError failure() const;
@@ -69,6 +72,8 @@ private:
   shareIds(const std::vector<std::shared_ptr<NcclGroup>> &added);
   void abortHere(const Error &reason);
   void lookForErrors();
+  /// With the mutex.
+  std::vector<std::shared_ptr<NcclGroup>> allGroups() const;
 
   const Nccl &nccl;
   const Mesh mesh;
@@ -81,7 +86,7 @@ private:
   std::map<Key, std::shared_ptr<NcclGroup>> groups;
   std::vector<std::shared_ptr<QueueFailure>> queues;
   MaybeError aborted;
-  bool isEnding = false;
+  bool isEnding = false; // `ends` tells of this and of `aborted`
   std::thread thread;
 };
 

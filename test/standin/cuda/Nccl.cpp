@@ -7,19 +7,23 @@
 // A member of a collective leaves what it sends with the others, waits until all have, and takes
 // its result from that: its stream stands still until the last member has come, as with NCCL. All
 // members have to call the same. Communicators that do not block may take a call later, as often as
-// the seed has it: until they are asked and say that they have, nothing is enqueued.
+// the seed has it: until they are asked and say that they have, nothing is enqueued. The end of a
+// communicator waits for its kernels, and for the graphs that have some, as in NCCL 2.28.
 //
 //===----------------------------------------------------------------------===//
 
 #include "test/standin/cuda/Api.h"
+#include "test/standin/cuda/Capture.h"
 #include "test/standin/cuda/NcclMember.h"
 
 #include <nccl.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <fmt/format.h>
 #include <map>
+#include <thread>
 #include <utility>
 
 struct ncclComm {
@@ -35,6 +39,7 @@ struct Group {
   int depth = 0;
   std::vector<std::pair<std::shared_ptr<Member>, std::vector<NcclCall>>> calls;
   std::vector<std::shared_ptr<Member>> initialized;
+  std::vector<ncclComm_t> ended; // destroyed or aborted
 };
 thread_local Group group;
 
@@ -111,6 +116,51 @@ ncclResult_t give(const char *function, ncclComm_t communicator, NcclCall given,
   return ncclUnhandledCudaError;
 }
 
+/// Whether a graph that has calls of the member exists.
+bool isInGraph(const Engine &engine, const Member &member) {
+  auto exists = [](const auto &graphs, const std::shared_ptr<const Capture> &capture) {
+    return std::any_of(graphs.begin(), graphs.end(),
+                       [&](const auto &graph) { return graph.second == capture; });
+  };
+  return std::any_of(member.captures.begin(), member.captures.end(), [&](const auto &weak) {
+    std::shared_ptr<const Capture> capture = weak.lock();
+    return capture && (exists(engine.graphs, capture) || exists(engine.executables, capture));
+  });
+}
+
+/// What keeps the communicator from its end; null: nothing.
+const char *findUser(const Engine &engine, const Member &member) {
+  bool isDone = std::all_of(member.ends.begin(), member.ends.end(), [&](const auto &end) {
+    return end.first->done >= end.second || engine.errorOf(end.first->device);
+  });
+  return !isDone ? "a kernel" : isInGraph(engine, member) ? "a graph" : nullptr;
+}
+
+void reclaim(Engine &engine, Lock &lock, ncclComm_t communicator, const char *function) {
+  const Clock::time_point end = Clock::now() + engine.settings.patience;
+  while (const char *user = findUser(engine, *communicator->member)) {
+    if (Clock::now() > end) {
+      engine.violate(fmt::format("{}: rank {} has waited {} ms for the end of {} of the "
+                                 "communicator",
+                                 function, communicator->member->rank,
+                                 engine.settings.patience.count(), user));
+      break;
+    }
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  delete communicator;
+}
+
+/// Of a communicator: now, or at the end of the group.
+void endCommunicator(Engine &engine, Lock &lock, ncclComm_t communicator, const char *function) {
+  if (group.depth > 0)
+    group.ended.push_back(communicator);
+  else
+    reclaim(engine, lock, communicator, function);
+}
+
 } // namespace
 
 } // namespace dtc::standin
@@ -182,7 +232,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks, ncclUni
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
-  delete communicator;
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  endCommunicator(engine, lock, communicator, "ncclCommDestroy");
   return ncclSuccess;
 }
 
@@ -195,7 +247,7 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   for (const std::weak_ptr<Moment> &wait : member.waits)
     if (std::shared_ptr<Moment> moment = wait.lock())
       engine.complete(*moment);
-  delete communicator;
+  endCommunicator(engine, lock, communicator, "ncclCommAbort");
   return ncclSuccess;
 }
 
@@ -261,6 +313,8 @@ ncclResult_t ncclGroupEnd() {
   for (const auto &member : std::exchange(group.initialized, {}))
     if (!member->isReady())
       result = ncclInProgress;
+  for (ncclComm_t communicator : std::exchange(group.ended, {}))
+    reclaim(engine, lock, communicator, "ncclGroupEnd");
   return result;
 }
 

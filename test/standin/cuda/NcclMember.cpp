@@ -119,6 +119,8 @@ void enqueueRecord(Engine &engine, const std::shared_ptr<Stream> &stream,
 
 void enqueueWait(Engine &engine, Member &member, const std::shared_ptr<Stream> &stream,
                  const std::shared_ptr<Moment> &moment) {
+  if (member.aborted) // a kernel that is launched later ends at once too
+    return;
   engine.enqueue(
       stream, {Operation::Kind::Wait, [] { return std::string("NCCL waits"); }, nullptr, moment});
   std::erase_if(member.waits, [](const auto &wait) { return wait.expired(); });
@@ -237,6 +239,8 @@ void enqueueMessages(Engine &engine, const std::shared_ptr<Member> &member,
 /// In a graph: each launch of it is a call of its own.
 static void captureCalls(const std::shared_ptr<Member> &member,
                          const std::vector<NcclCall> &calls) {
+  std::erase_if(member->captures, [](const auto &capture) { return capture.expired(); });
+  member->captures.push_back(calls.front().stream->captured.capture);
   Operation node{Operation::Kind::Work, [first = calls.front()] { return first.describe(); },
                  nullptr, nullptr};
   node.expand = [=](Engine &engine, const std::shared_ptr<Stream> &stream) {
@@ -263,6 +267,9 @@ void enqueueCalls(Engine &engine, const std::shared_ptr<Member> &member,
   }
   if (!messages.empty())
     enqueueMessages(engine, member, messages);
+  const std::shared_ptr<Stream> &stream = calls.front().stream;
+  std::erase_if(member->ends, [](const auto &end) { return end.first->done >= end.second; });
+  member->ends[stream] = stream->given;
 }
 
 } // namespace dtc::standin

@@ -91,6 +91,10 @@ struct Member {
   std::vector<std::vector<NcclCall>> pending;
   uint64_t polls = 0;
   std::vector<std::weak_ptr<Moment>> waits;
+  /// What it has enqueued: up to where, on each stream.
+  std::map<std::shared_ptr<Stream>, uint64_t> ends;
+  /// Graphs that have calls of it, if they still exist.
+  std::vector<std::weak_ptr<const Capture>> captures;
   std::atomic<bool> aborted = false;
   std::atomic<int> asyncError = ncclSuccess;
   std::string lastError;

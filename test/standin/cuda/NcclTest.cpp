@@ -6,8 +6,11 @@
 
 #include "test/standin/cuda/StandinFixture.h"
 
+#include <atomic>
+#include <chrono>
 #include <list>
 #include <nccl.h>
+#include <thread>
 
 namespace dtc::standin {
 
@@ -16,31 +19,54 @@ namespace {
 class NcclTest : public StandinFixture {
 protected:
   /// Communicators of so many ranks on as many devices, which do not block.
-  void connect(int ranks) {
+  void connect(int ranks, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     Settings settings;
     settings.devices = ranks;
+    settings.patience = patience;
     restart(settings);
-    ncclUniqueId id;
-    ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
-    communicators.resize(size_t(ranks));
-    ncclGroupStart();
     for (int rank = 0; rank < ranks; ++rank) {
       ASSERT_CUDA(cudaSetDevice(rank));
       streams.push_back(openStream());
-      ASSERT_EQ(ncclCommInitRankConfig(&communicators[size_t(rank)], ranks, id, rank, &config),
+    }
+    communicators = connectMore(ranks);
+  }
+  static std::vector<ncclComm_t> connectMore(int ranks) {
+    ncclUniqueId id;
+    EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    std::vector<ncclComm_t> connected(static_cast<size_t>(ranks));
+    ncclGroupStart();
+    for (int rank = 0; rank < ranks; ++rank) {
+      EXPECT_CUDA(cudaSetDevice(rank));
+      EXPECT_EQ(ncclCommInitRankConfig(&connected[size_t(rank)], ranks, id, rank, &config),
                 ncclSuccess);
     }
     ncclGroupEnd();
-    for (ncclComm_t communicator : communicators)
+    for (ncclComm_t communicator : connected)
       EXPECT_EQ(settle(communicator), ncclSuccess);
+    return connected;
   }
   void TearDown() override {
+    ncclGroupStart();
     for (ncclComm_t communicator : communicators)
       if (communicator)
-        ncclCommDestroy(communicator);
+        ncclCommAbort(communicator);
+    ncclGroupEnd();
     StandinFixture::TearDown();
+  }
+  /// A graph with a sum of all ranks, for one of them.
+  cudaGraphExec_t capture(size_t rank, float *value) {
+    EXPECT_CUDA(cudaSetDevice(int(rank)));
+    EXPECT_CUDA(cudaStreamBeginCapture(streams[rank], cudaStreamCaptureModeThreadLocal));
+    (void)ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, communicators[rank], streams[rank]);
+    EXPECT_EQ(settle(communicators[rank]), ncclSuccess);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    EXPECT_CUDA(cudaStreamEndCapture(streams[rank], &graph));
+    EXPECT_CUDA(cudaGraphInstantiate(&executable, graph, 0));
+    EXPECT_CUDA(cudaGraphDestroy(graph));
+    return executable;
   }
 
   /// Asks until the communicator has taken all calls.
@@ -143,6 +169,61 @@ TEST_F(NcclTest, AnAbortLetsTheStreamGoOn) {
   communicators[0] = nullptr;
   EXPECT_CUDA(cudaSetDevice(0));
   EXPECT_CUDA(cudaStreamSynchronize(streams[0]));
+}
+
+TEST_F(NcclTest, TheEndWaitsForGraphs) {
+  connect(2, std::chrono::milliseconds(50));
+  cudaGraphExec_t first = capture(0, give(0, {1})), second = capture(1, give(1, {2}));
+  collect();
+  EXPECT_EQ(ncclCommAbort(communicators[0]), ncclSuccess);
+  expectViolation("rank 0 has waited 50 ms for the end of a graph");
+  EXPECT_EQ(ncclCommDestroy(communicators[1]), ncclSuccess);
+  expectViolation("rank 1 has waited 50 ms for the end of a graph");
+  communicators.clear();
+  EXPECT_CUDA(cudaGraphExecDestroy(first));
+  EXPECT_CUDA(cudaGraphExecDestroy(second));
+}
+
+TEST_F(NcclTest, TheEndComesAfterTheGraphs) {
+  connect(2);
+  cudaGraphExec_t graph = capture(0, give(0, {1}));
+  // It has no other rank to meet: only the abort ends it.
+  EXPECT_CUDA(cudaGraphLaunch(graph, streams[0]));
+  std::atomic<bool> isDestroyed = false;
+  std::thread aborting([&, communicator = std::exchange(communicators[0], nullptr)] {
+    EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+    EXPECT_TRUE(isDestroyed);
+  });
+  EXPECT_CUDA(cudaSetDevice(0));
+  EXPECT_CUDA(cudaStreamSynchronize(streams[0]));
+  isDestroyed = true;
+  EXPECT_CUDA(cudaGraphExecDestroy(graph));
+  aborting.join();
+}
+
+TEST_F(NcclTest, AnAbortWaitsForKernelsOfOthers) {
+  for (bool isGrouped : {false, true}) {
+    connect(2, std::chrono::milliseconds(isGrouped ? 20000 : 50));
+    std::vector<ncclComm_t> others = connectMore(2);
+    float *value = give(0, {1});
+    // Rank 1 comes to none of the two.
+    for (ncclComm_t communicator : {others[0], communicators[0]}) {
+      (void)ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, communicator, streams[0]);
+      EXPECT_EQ(settle(communicator), ncclSuccess);
+    }
+    communicators.insert(communicators.end(), others.begin(), others.end());
+    collect();
+    if (isGrouped)
+      ncclGroupStart();
+    for (ncclComm_t communicator : std::exchange(communicators, {}))
+      EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+    if (isGrouped)
+      EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
+    if (!isGrouped)
+      expectViolation("rank 0 has waited 50 ms for the end of a kernel");
+    EXPECT_TRUE(violations.empty());
+    streams.clear();
+  }
 }
 
 TEST_F(NcclTest, ALostMemberIsAnErrorThatComesLater) {

@@ -57,6 +57,9 @@ struct Settings {
   bool countsAlone = false;
   /// Work is executed even if nobody waits for it, after so much time without a call.
   std::chrono::milliseconds idle{20};
+  /// A communicator of NCCL whose end waits longer than this, for kernels or graphs, is a
+  /// violation.
+  std::chrono::milliseconds patience{20000};
 };
 
 /// Forgets everything: work, streams, events, memory, errors, faults. No other thread may use the

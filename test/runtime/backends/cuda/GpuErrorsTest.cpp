@@ -8,6 +8,7 @@
 #include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/Standin.h"
 
+#include <cstdlib>
 #include <gtest/gtest.h>
 
 namespace dtc::runtime {
@@ -31,6 +32,16 @@ TEST_F(GpuErrors, NoGpu) {
   standin::reset(settings);
   EXPECT_EQ(errorOfOpening(),
             "the NVIDIA driver sees no GPU; check CUDA_VISIBLE_DEVICES and nvidia-smi");
+}
+
+TEST_F(GpuErrors, StreamsDoNotShareTheHardwareQueuesOfTheDefault) {
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  EXPECT_OK(createCudaBackend()->openDevice(0));
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "32");
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "1", /*overwrite=*/1);
+  EXPECT_OK(createCudaBackend()->openDevice(0));
+  EXPECT_STREQ(getenv("CUDA_DEVICE_MAX_CONNECTIONS"), "1");
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
 }
 
 TEST_F(GpuErrors, OldDriver) {
@@ -63,6 +74,23 @@ TEST_F(GpuErrors, TooLittleMemory) {
   EXPECT_EQ(testing::messageOf(device->allocate(1001)),
             "cannot allocate 1001 bytes on CUDA stand-in (cuda 0), which has 1000 bytes free: out "
             "of memory (cudaErrorMemoryAllocation)");
+}
+
+TEST_F(GpuErrors, TooLittleMemoryBesideThePlan) {
+  std::unique_ptr<Device> device = take(createCudaBackend()->openDevice(1));
+  Device::FreeMemory free = take(device->freeMemory());
+  EXPECT_EQ(free.bytes, settings.memoryBytes);
+  EXPECT_EQ(free.owner, "GPU-01000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(free.reserved, uint64_t{768} << 20);
+  auto memory = take(device->allocate(256));
+  auto queue = take(device->openQueue(QueueKind::Compute));
+  EXPECT_OK(queue->beginCapture());
+  EXPECT_OK(queue->clear(memory->data(), 256));
+  standin::failCall(0, cudaErrorMemoryAllocation, "cudaGraphInstantiate");
+  EXPECT_ERROR(
+      queue->endCapture(),
+      "cuda 1: cannot instantiate a graph: out of memory (cudaErrorMemoryAllocation); this "
+      "is memory beside the plan's");
 }
 
 TEST_F(GpuErrors, ElementTypesThatAKernelDoesNotHave) {

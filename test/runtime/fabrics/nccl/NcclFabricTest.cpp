@@ -33,6 +33,7 @@ protected:
     standin::Settings settings;
     settings.devices = gpus;
     settings.seed = seed;
+    settings.patience = std::chrono::seconds(5);
     standin::reset(settings);
   }
   void TearDown() override { standin::reset(); }
@@ -206,6 +207,65 @@ TEST_F(NcclFabricTest, AStallIsEndedByAnAbort) {
   });
   network.fabric->abort(Error{"nothing has moved for 60 s"});
   EXPECT_TRUE(contains(stalled.get(), "another device failed: nothing has moved for 60 s"));
+}
+
+/// The graphs of a device live longer than its thread's work, which the session waits for.
+TEST_F(NcclFabricTest, AnAbortDoesNotWaitForGraphs) {
+  restart(2);
+  Network network(Mesh({{"a", 2, false}}), tested());
+  (void)network.open({"a"});
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
+  spec.members = 2;
+  std::vector<CollectiveSpec> specs = {spec};
+  std::vector<std::unique_ptr<DeviceMemory>> memory(2);
+  std::vector<std::unique_ptr<Graph>> graphs(2);
+  auto prepare = [&](size_t device) -> MaybeError {
+    memory[device] = std::move(*network.devices[device]->allocate(16));
+    std::vector<CollectiveOperands> operands = {{memory[device]->data(), memory[device]->data()}};
+    Communicator &end = *network.ends[device];
+    Queue &queue = *network.queues[device];
+    EXPECT_OK(end.enqueue(queue, 0, specs, operands));
+    EXPECT_OK(queue.beginCapture());
+    EXPECT_OK(end.enqueue(queue, 0, specs, operands));
+    graphs[device] = std::move(*queue.endCapture());
+    return queue.finish();
+  };
+  EXPECT_OK(network.threads.run(prepare));
+  // Device 0 waits for device 1, which does not come.
+  std::promise<void> waits;
+  MaybeError error = network.threads.run([&](size_t device) -> MaybeError {
+    if (device == 1) {
+      waits.get_future().wait();
+      return Error{"a kernel failed"};
+    }
+    EXPECT_OK(network.queues[0]->enqueue(*graphs[0]));
+    waits.set_value();
+    return network.queues[0]->finish();
+  });
+  EXPECT_ERROR(error, "a kernel failed");
+  EXPECT_ERROR(network.queues[0]->finish(), "another device failed: ");
+}
+
+/// One that is behind another one in a queue ends when both are told to.
+TEST_F(NcclFabricTest, AnAbortEndsCollectivesOfSeveralGroups) {
+  restart(4);
+  Network network(Mesh({{"a", 2, false}, {"b", 2, false}}), tested());
+  std::vector<Communicator::Group> groups = {network.open({"a"}), network.open({"b"})};
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
+  spec.members = 2;
+  std::vector<CollectiveSpec> specs = {spec};
+  std::vector<std::unique_ptr<DeviceMemory>> memory;
+  // Whichever communicator is ended first, one of the devices has its kernel behind the other's.
+  for (size_t device : {0, 3}) {
+    memory.push_back(take(network.devices[device]->allocate(16)));
+    std::vector<CollectiveOperands> operands = {{memory.back()->data(), memory.back()->data()}};
+    for (size_t i : {0, 1})
+      EXPECT_OK(network.ends[device]->enqueue(*network.queues[device],
+                                              groups[device == 0 ? i : 1 - i], specs, operands));
+  }
+  network.fabric->abort(Error{"a kernel failed"});
+  for (size_t device : {0, 3})
+    EXPECT_ERROR(network.queues[device]->finish(), "another device failed: a kernel failed");
 }
 
 TEST_F(NcclFabricTest, NothingIsLeft) {
