@@ -95,7 +95,7 @@ template <int inFlight, int V, typename F>
 __device__ __forceinline__ void addPlaces(Wide<F> (&sums)[V], const F *dy, int64_t width,
                                           const int32_t *places, int first, int step, int count) {
   for (int h = first; h < count; h += inFlight * step) {
-    Vector<F, V> rows[inFlight];
+    Vector<F, V> rows[inFlight] = {};
 #pragma unroll
     for (int k = 0; k < inFlight; ++k)
       if (h + k * step < count)
@@ -202,6 +202,7 @@ __global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
     sumLongKernel(const int32_t *ids, const RowLists lists, const F *dy, const Wide<F> *added,
                   Wide<F> *out, int64_t width, int64_t count) {
   using W = Wide<F>;
+  constexpr int inFlight = sizeof(W) == 8 ? 2 : 4; // with more, registers spill
   __shared__ int32_t places[kTileIds];
   __shared__ W ofWarp[kLongWarps][V][kWarpThreads];
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
@@ -212,8 +213,8 @@ __global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
     for (int64_t begin = 0; begin < count; begin += kTileIds) {
       int hits = listTile(ids, begin, count, row, places);
       if (column < width)
-        addPlaces<4>(sums, dy + column, width, places, static_cast<int>(warp), int{kLongWarps},
-                     hits);
+        addPlaces<inFlight>(sums, dy + column, width, places, static_cast<int>(warp),
+                            int{kLongWarps}, hits);
     }
 #pragma unroll
     for (int j = 0; j < V; ++j)

@@ -40,10 +40,10 @@ LayerNormResult rmsNorm(const Values &x, const Values &gamma) {
   size_t width = gamma.size();
   LayerNormResult result{Values(x.size()), {}, {}};
   for (size_t row = 0; row < x.size(); row += width) {
-    double squares = 0;
+    long double squares = 0; // of wide rows a sum of doubles is less exact than the kernels'
     for (size_t i = 0; i < width; ++i)
       squares += x[row + i] * x[row + i];
-    double rstd = 1 / std::sqrt(squares / static_cast<double>(width) + kEps);
+    auto rstd = static_cast<double>(1 / std::sqrt(squares / static_cast<double>(width) + kEps));
     result.rstd.push_back(rstd);
     for (size_t i = 0; i < width; ++i)
       result.y[row + i] = x[row + i] * rstd * gamma[i];
