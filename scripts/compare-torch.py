@@ -7,9 +7,11 @@ attention, fused AdamW; in bf16, f32 parameters under autocast. The last line is
         --vocabulary 128256 --sequence 2048 --batch 8
     compare-torch.py --device cpu --dtype f32 --batch 4 --sequence 512 --steps 5    # beside dtc-benchmark-train-gpt2
 
-Exits with 77 where there is no PyTorch or no such device."""
+Where a GPU's memory is too small, the batch is halved until it fits. Exits with 77 where there is no PyTorch or no such
+device."""
 
 import argparse
+import gc
 import statistics
 import sys
 import time
@@ -125,42 +127,57 @@ def main():
             logits = functional.linear(self.norm(x), self.embedding.weight)
             return functional.cross_entropy(logits.flatten(0, 1), targets.flatten())
 
-    torch.manual_seed(0)
-    torch.set_float32_matmul_precision("high" if arguments.dtype == "bf16" else "highest")
-    model = {"gpt2": Gpt2, "llama": Llama}[arguments.family]().to(arguments.device)
-    step_model = torch.compile(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
-    tokens = torch.randint(arguments.vocabulary, (arguments.batch, arguments.sequence + 1), device=arguments.device)
+    def times_of_steps(batch):
+        torch.manual_seed(0)
+        model = {"gpt2": Gpt2, "llama": Llama}[arguments.family]().to(arguments.device)
+        step_model = torch.compile(model)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, betas=(0.9, 0.95), weight_decay=0.1, fused=True)
+        tokens = torch.randint(arguments.vocabulary, (batch, arguments.sequence + 1), device=arguments.device)
 
-    def step():
-        with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=arguments.dtype == "bf16"):
-            loss = step_model(tokens[:, :-1], tokens[:, 1:])
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        return loss
+        def step():
+            with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=arguments.dtype == "bf16"):
+                loss = step_model(tokens[:, :-1], tokens[:, 1:])
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
 
-    def finish():
-        if on_gpu:
-            torch.cuda.synchronize()
+        def finish():
+            if on_gpu:
+                torch.cuda.synchronize()
 
-    for _ in range(5 if on_gpu else 1):
-        step()
-    finish()
-    times = []
-    for _ in range(arguments.steps):
-        begin = time.perf_counter()
-        step()
+        for _ in range(5 if on_gpu else 1):
+            step()
         finish()
-        times.append(time.perf_counter() - begin)
+        times = []
+        for _ in range(arguments.steps):
+            begin = time.perf_counter()
+            step()
+            finish()
+            times.append(time.perf_counter() - begin)
+        return times
+
+    torch.set_float32_matmul_precision("high" if arguments.dtype == "bf16" else "highest")
+    batch, times = arguments.batch, None
+    while times is None:
+        try:
+            times = times_of_steps(batch)
+        except torch.OutOfMemoryError:
+            if batch == 1:
+                raise
+        if times is None: # the tensors of the error are free now
+            print(f"the memory is too small for a batch of {batch}", flush=True)
+            batch //= 2
+            gc.collect()
+            torch.compiler.reset()
+            torch.cuda.empty_cache()
     if on_gpu:
-        print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, "
+        print(f"PyTorch {torch.__version__} on {torch.cuda.get_device_name()}, batch {batch}, "
               f"{torch.cuda.max_memory_allocated() / 2**20:.0f} MiB at most")
     else:
         print(f"PyTorch {torch.__version__}, {arguments.threads} threads, median of {arguments.steps} steps: "
               f"{1000 * statistics.median(times):.0f} ms")
-    print(f"{arguments.batch * arguments.sequence / statistics.median(times):.0f} tokens/s")
+    print(f"{batch * arguments.sequence / statistics.median(times):.0f} tokens/s")
     return 0
 
 

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # Checks the CUDA backend on a machine with a GPU.
 #
-#   gpu-check.sh [FOLDER]   logs and gpu-check.json go to FOLDER (default: gpu-check-results)
+#   gpu-check.sh [FOLDER [PART...]]   logs and gpu-check.json go to FOLDER (default: gpu-check-results)
 #
 # Beside bin/ and models/ of a package (scripts/package.sh) it checks those programs; in the sources it builds
 # them first, in build/package. Parts run in order, the most important first, each with a time limit, and
-# those that DTC_GPU_CHECK_SECONDS (default: 600) has no time for are left out. gpu-check.json is whole before
-# and after every part, and when the check is stopped. Exits with 0 if all parts that ran passed, with 1 if one
-# failed or was stopped, and with 77 if there is no GPU.
+# those that DTC_GPU_CHECK_SECONDS (default: 600) has no time for are left out. PART... names those to run, after
+# the part devices, which always runs. gpu-check.json is whole before and after every part, and when the check is
+# stopped. Exits with 0 if all parts that ran passed, with 1 if one failed or was stopped, and with 77 if there is
+# no GPU.
 set -euo pipefail
+export LC_ALL=C # numbers with a point
 
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
-[[ $# -le 1 && "${1:-}" != -* ]] || { sed -n '2,11s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+[[ "${1:-}" != -* ]] || { sed -n '2,12s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 results="${1:-gpu-check-results}"
+only=("${@:2}")
 budget="${DTC_GPU_CHECK_SECONDS:-600}"
 if [[ ! "$budget" =~ ^[1-9][0-9]*$ ]]; then
   echo "error: DTC_GPU_CHECK_SECONDS is '$budget', expected whole seconds, at least 1" >&2
@@ -23,18 +26,34 @@ if [[ ! -d "$here/bin" ]]; then
   rm -rf "$package"
   "$here/package.sh" --folder "$package"
   mkdir -p "$results"
-  exec "$package/gpu-check.sh" "$results"
+  exec "$package/gpu-check.sh" "$results" "${only[@]}"
 fi
 mkdir -p "$results"
+
+# Functions that are parts have $log, the path of the files of their part without the ending of a name.
+
+# The GPUs and libraries that dtc-run finds. Where it lacks some, it gets the folders of python3's packages, which
+# libraries.txt then has.
+devices() {
+  "$here/bin/dtc-run" --list-devices | tee "$log.txt"
+  if grep -q '^cuBLASLt [0-9]' "$log.txt" && grep -q '^cuDNN [0-9]' "$log.txt"; then return; fi
+  local folders
+  folders="$(python3 -c 'import glob, sys
+print(*(folder for path in sys.path for folder in glob.glob(path + "/nvidia/*/lib")), sep=":")' 2>/dev/null || true)"
+  [[ -n "$folders" ]] || return 0
+  echo "with DTC_CUDA_LIBRARIES=$folders:"
+  DTC_CUDA_LIBRARIES="${DTC_CUDA_LIBRARIES:+$DTC_CUDA_LIBRARIES:}$folders" "$here/bin/dtc-run" --list-devices | tee "$log.txt"
+  echo "$folders" >"$results/libraries.txt"
+}
 
 # Trains a model of the package on the CPU and on the GPU. The losses must agree to so much of themselves.
 train() { # MODEL DATA TOLERANCE
   local model="$1" data="$2" tolerance="$3" device
   for device in cpu cuda; do
     "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/$data" --steps 20 \
-      --seed 5 --device "$device" --metrics "$results/$model-$device.jsonl"
+      --seed 5 --device "$device" --metrics "$log-$device.jsonl"
   done
-  compare_losses "$results/$model-cpu.jsonl" "$results/$model-cuda.jsonl" "$tolerance"
+  compare_losses "$log-cpu.jsonl" "$log-cuda.jsonl" "$tolerance"
 }
 
 # The losses of 20 steps must agree to so much of themselves.
@@ -53,9 +72,9 @@ graphs() { # MODEL DATA
   local use
   for use in off on; do
     "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/$2" --steps 20 --seed 5 --device cuda \
-      --cuda-graphs $use --metrics "$results/$1-graphs-$use.jsonl"
+      --cuda-graphs $use --metrics "$log-$use.jsonl"
   done
-  paste -d' ' "$results/$1-graphs-off.jsonl" "$results/$1-graphs-on.jsonl" | awk '
+  paste -d' ' "$log-off.jsonl" "$log-on.jsonl" | awk '
     function field(text, name) {
       return match(text, "\"" name "\": ?[-0-9.e+]+") ? substr(text, RSTART, RLENGTH) : "none"
     }
@@ -72,9 +91,9 @@ with_and_without() { # FLAG MODEL DATA TOLERANCE
   local use
   for use in off on; do
     "$here/bin/dtc-run" "$here/models/$2.plan" --data "$here/models/$3" --steps 20 --seed 5 --device cuda \
-      "$1" $use --metrics "$results/$2$1-$use.jsonl"
+      "$1" $use --metrics "$log-$use.jsonl"
   done
-  compare_losses "$results/$2$1-off.jsonl" "$results/$2$1-on.jsonl" "$4"
+  compare_losses "$log-off.jsonl" "$log-on.jsonl" "$4"
 }
 
 # The median of a metric over the second half of the steps.
@@ -85,7 +104,7 @@ median() { # FILE NAME
 
 # Tokens a second of a model in bf16, and the use of the peak by llm.c's formula, (6 N + 6 L C T) FLOP for a token.
 speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
-  local model="$1" steps="$2" layers="$3" width="$4" sequence="$5" log="$results/$1-speed"
+  local model="$1" steps="$2" layers="$3" width="$4" sequence="$5"
   shift 5
   # Every token of the text is one of the vocabulary.
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps "$steps" --seed 5 \
@@ -108,7 +127,7 @@ predicted() { # MODEL
 
 # What the GPU does in a step beside kernels: the time of a step in graphs, and the sum of its kernels' times.
 outside() { # MODEL
-  local model="$1" log="$results/$1-outside"
+  local model="$1"
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
     --log-every 20 --metrics "$log.jsonl"
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
@@ -125,7 +144,7 @@ memory() { # MODEL
   local used before most=0 child
   before="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
   "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
-    --log-every 20 >"$results/$1-memory.txt" &
+    --log-every 20 >"$log.txt" &
   child=$!
   while kill -0 "$child" 2>/dev/null; do
     used="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
@@ -133,26 +152,37 @@ memory() { # MODEL
     sleep 0.2
   done
   wait "$child"
-  cat "$results/$1-memory.txt"
+  cat "$log.txt"
   awk -v used="$((most - before))" '
     function mib(value, unit) { return value * (unit ~ /GiB/ ? 1024 : unit ~ /KiB/ ? 1 / 1024 : 1) }
     match($0, /, [0-9.]+ [KMG]iB and [0-9.]+ [KMG]iB of workspace/) {
       split(substr($0, RSTART + 2, RLENGTH), word, " "); stated = mib(word[1], word[2]) + mib(word[4], word[5]) }
     END { if (!stated) { print "dtc-run states no memory"; exit 1 }
           printf "%.0f MiB stated, %d MiB taken: %.0f MiB for the context, libraries and graphs\n", stated, used,
-            used - stated }' "$results/$1-memory.txt"
+            used - stated }' "$log.txt"
 }
 
-# The GPU trains a model as PyTorch does.
-torch() { # MODEL FLAG...
-  local model="$1" own status=0
-  python3 "$here/compare-torch.py" "${@:2}" | tee "$results/$model-torch.txt" ||
-    status=$?
-  [[ "$status" -eq 0 ]] || return "$status"
-  own="$(median "$results/$model-speed.jsonl" tokens_per_second)"
+# The GPU trains a model as PyTorch does. The speed of dtc is that of another part.
+torch() { # PART FLAG...
+  local own
+  own="$(median "$results/$1.jsonl" tokens_per_second)"
+  python3 "$here/compare-torch.py" "${@:2}" | tee "$log.txt"
   awk -v own="$own" '/tokens\/s$/ { theirs = $1 }
-    END { printf "dtc %.0f tokens/s, PyTorch %.0f: %.2f times as fast\n", own, theirs, own / theirs
-          exit !(own > 0 && theirs > 0) }' "$results/$model-torch.txt"
+    END { printf "dtc %.0f tokens/s, PyTorch %.0f: %.2f times as fast\n", own, theirs, (theirs > 0 ? own / theirs : 0)
+          exit !(own > 0 && theirs > 0) }' "$log.txt"
+}
+
+# The tests of kernels. After an error that the GPU does not forgive, all others fail in the same process: then each suite
+# runs in one of its own.
+kernels() { # PROGRAM
+  local status=0 suite failed=()
+  "$1" || status=$?
+  [[ "$status" -ne 0 && "$status" -ne 77 ]] || return "$status"
+  for suite in $("$1" --gtest_list_tests | sed -nE 's/^([^ ]+\.).*/\1/p'); do
+    "$1" --gtest_filter="$suite*" >"$log-${suite//[.\/]/}.log" 2>&1 || failed+=("${suite%.}")
+  done
+  echo "suites that fail alone: ${failed[*]:-none}"
+  return "$status"
 }
 
 names=() states=() seconds=() notes=()
@@ -161,7 +191,7 @@ names=() states=() seconds=() notes=()
 quoted() {
   local text="${1//\\/\\\\}"
   text="${text//\"/\\\"}"
-  printf '"%s"' "$(tr -d '\000-\037' <<<"$text")"
+  printf '"%s"' "$(tr -cd '\040-\176' <<<"$text")"
 }
 
 write_json() {
@@ -187,11 +217,24 @@ end_part() { # STATE SECONDS NOTE
   local last=$((${#names[@]} - 1))
   states[last]="$1" seconds[last]="$2" notes[last]="$3"
   write_json
-  printf '%-14s %-8s %5ss  %s\n' "${names[last]}" "$1" "$2" "$3"
+  printf '%-18s %-8s %5ss  %s\n' "${names[last]}" "$1" "$2" "$3"
+}
+
+listing=""
+known=()
+
+# Whether a part is to run.
+wanted() { # NAME
+  if [[ -n "$listing" ]]; then
+    known+=("$1")
+    return 1
+  fi
+  [[ ${#only[@]} -eq 0 || " devices ${only[*]} " == *" $1 "* ]]
 }
 
 # A part that this machine or this package has no means for.
 leave_out() { # NAME NOTE
+  wanted "$1" || return 0
   begin_part "$1"
   end_part left-out 0 "$2"
 }
@@ -213,6 +256,7 @@ done
 # part NAME LIMIT_SECONDS COMMAND...
 part() {
   local name="$1" limit="$2" status=0 state note
+  wanted "$name" || return 0
   shift 2
   if [[ "$limit" -gt $((budget - SECONDS)) ]]; then
     limit=$((budget - SECONDS))
@@ -225,7 +269,7 @@ part() {
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
     export -f "$1" median compare_losses predicted
-    export here results
+    export here results log="$results/$name"
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
   # In the background, so that a signal to the check does not wait for the end of the part.
@@ -253,7 +297,7 @@ part_with() {
     shift
   done
   shift
-  if [[ ${#missing[@]} -gt 0 ]]; then
+  if [[ -z "$listing" && ${#missing[@]} -gt 0 ]]; then
     leave_out "$1" "the package has no ${missing[*]}"
   else
     part "$@"
@@ -272,77 +316,123 @@ part_speed() {
 
 started="$(date --utc +%Y-%m-%dT%H:%M:%SZ)"
 tests="$here/bin/dtc-cuda-kernel-test"
-part devices 60 "$here/bin/dtc-run" --list-devices
+sanitizer="$(command -v compute-sanitizer || ls -d /usr/local/cuda*/bin/compute-sanitizer \
+  /usr/local/cuda*/compute-sanitizer/compute-sanitizer /opt/nvidia/*/compute-sanitizer/compute-sanitizer 2>/dev/null |
+  tail -n 1 || true)"
+
+# Losses and bits.
+correctness_parts() {
+  part_train mlp 60 mlp mlp.data.safetensors 1e-4
+  part_train gpt2 60 gpt2-tiny gpt2-tiny.data.txt 1e-3
+  part_train llama 60 llama-tiny llama-tiny.data.txt 1e-3
+  part_train gpt2-bf16 60 gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
+  part_train llama-bf16 60 llama-tiny-bf16 llama-tiny.data.txt 0.02
+  part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- graphs 60 graphs gpt2-tiny-bf16 gpt2-tiny.data.txt
+  part_with models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- fusion 60 \
+    with_and_without --kernel-fusion gpt2-tiny gpt2-tiny.data.txt 1e-3
+  part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- fusion-bf16 60 \
+    with_and_without --kernel-fusion gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
+  if [[ -n "$listing" ]] || grep -q '^cuDNN [0-9]' "$results/devices.log"; then
+    part_with models/llama-tiny-bf16.plan models/gpt2-tiny.data.txt -- cudnn 60 \
+      with_and_without --cudnn llama-tiny-bf16 gpt2-tiny.data.txt 0.02
+  else
+    leave_out cudnn "dtc-run finds no cuDNN"
+  fi
+}
+
+# What a Llama of the shape of Llama 3.2 1B does with batches of 8 and of 16: the fastest need not be the largest.
+speed_parts() {
+  part_speed speed-124m 60 gpt2-124m 60 12 768 1024
+  part_speed speed-llama-8 60 llama-1b-8 16 16 2048 2048
+  part_speed speed-1558m 75 gpt2-1558m 20 48 1600 1024
+  part_speed speed-llama-16 60 llama-1b-16 16 16 2048 2048
+}
+
+torch_parts() {
+  part_torch torch-124m 120 speed-124m --layers 12 --heads 12 --width 768 --batch 32
+  part_torch torch-llama 120 speed-llama-8 --family llama --layers 16 --heads 32 --key-value-heads 8 --width 2048 \
+    --intermediate 8192 --vocabulary 128256 --sequence 2048 --batch 8
+}
+
+# part_torch NAME LIMIT_SECONDS PART FLAG...
+part_torch() {
+  if [[ -z "$listing" ]] && ! command -v python3 >/dev/null; then
+    leave_out "$1" "no python3 in PATH"
+  elif [[ -z "$listing" && ! -s "$results/$3.jsonl" ]]; then
+    leave_out "$1" "no speed of $3 to compare"
+  else
+    part_with compare-torch.py -- "$1" "$2" torch "${@:3}"
+  fi
+}
+
+# The same without what makes it fast, and what a step takes beside kernels and the memory that the plan states.
+cost_parts() {
+  part_speed single-124m 45 gpt2-124m 30 12 768 1024 --kernel-fusion off
+  part_speed own-attention-124m 45 gpt2-124m 30 12 768 1024 --cudnn off
+  part_speed eager-124m 45 gpt2-124m 30 12 768 1024 --cuda-graphs off
+  part_speed timed-124m 60 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
+  part_speed eager-llama 45 llama-1b-8 10 16 2048 2048 --cuda-graphs off
+  part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m
+  local name
+  for name in 124m:gpt2-124m llama:llama-1b-8; do
+    if [[ -n "$listing" ]] || command -v nvidia-smi >/dev/null; then
+      part_with "models/${name#*:}.plan" models/speed.data.txt -- "memory-${name%:*}" 45 memory "${name#*:}"
+    else
+      leave_out "memory-${name%:*}" "no nvidia-smi in PATH"
+    fi
+  done
+}
+
+sanitizer_parts() {
+  # Kernels with shared memory and barriers; matrix products are cuBLASLt's.
+  local filter='Attention*:Cache*:Rotary*:Reduce*:Softmax*:Norms*:CrossEntropy*:Indexing*:Optimizer*:Sharding*:Dropout*' tool
+  for tool in memcheck racecheck synccheck; do
+    if [[ -z "$listing" && -z "$sanitizer" ]]; then
+      leave_out "$tool" "no compute-sanitizer in PATH, /usr/local/cuda and /opt/nvidia"
+    else
+      part_with bin/dtc-cuda-kernel-test -- "$tool" 100 env DTC_TEST_CUDNN=off "$sanitizer" --tool "$tool" \
+        --error-exitcode 1 "$tests" --gtest_filter="$filter"
+    fi
+  done
+}
+
+all_parts() {
+  correctness_parts
+  speed_parts
+  part_with bin/dtc-cuda-kernel-test -- kernels 120 kernels "$tests"
+  torch_parts
+  cost_parts
+  # Four devices of the plan on one GPU.
+  part_train gpt2-devices 60 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
+  part_train llama-devices 60 llama-tiny-devices llama-tiny.data.txt 1e-3
+  part_with bin/dtc-cuda-kernel-test -- own-attention 60 env DTC_TEST_CUDNN=off "$tests" \
+    --gtest_filter='*ttention*:ElementTypes*:Segments*'
+  part_with bin/GpuKernelBenchmark -- times 90 "$here/bin/GpuKernelBenchmark" --benchmark_counters_tabular=true \
+    --benchmark_out="$results/times.json"
+  sanitizer_parts
+}
+
+listing=yes
+all_parts
+listing=""
+for name in "${only[@]}"; do
+  if [[ " devices ${known[*]} " != *" $name "* ]]; then
+    echo "error: there is no part '$name'; there are: devices ${known[*]}" >&2
+    exit 2
+  fi
+done
+
+rm -f "$results/libraries.txt"
+part devices 60 devices
 sed 's/^/    /' "$results/devices.log"
 if ! grep -qE '^cuda [0-9]+:' "$results/devices.log"; then
   echo "$results/gpu-check.json: no GPU, nothing was checked"
   [[ "${states[0]}" == ok ]] && exit 77 || exit 1
 fi
-part_train mlp 60 mlp mlp.data.safetensors 1e-4
-part_train gpt2 60 gpt2-tiny gpt2-tiny.data.txt 1e-3
-part_train llama 60 llama-tiny llama-tiny.data.txt 1e-3
-part_train gpt2-bf16 60 gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
-part_train llama-bf16 60 llama-tiny-bf16 llama-tiny.data.txt 0.02
-part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- graphs 60 graphs gpt2-tiny-bf16 gpt2-tiny.data.txt
-part_with models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- fusion 60 \
-  with_and_without --kernel-fusion gpt2-tiny gpt2-tiny.data.txt 1e-3
-part_with models/gpt2-tiny-bf16.plan models/gpt2-tiny.data.txt -- fusion-bf16 60 \
-  with_and_without --kernel-fusion gpt2-tiny-bf16 gpt2-tiny.data.txt 0.02
-if grep -q '^cuDNN [0-9]' "$results/devices.log"; then
-  part_with models/llama-tiny-bf16.plan models/gpt2-tiny.data.txt -- cudnn 60 \
-    with_and_without --cudnn llama-tiny-bf16 gpt2-tiny.data.txt 0.02
-else
-  leave_out cudnn "dtc-run finds no cuDNN"
+if [[ -s "$results/libraries.txt" ]]; then
+  export DTC_CUDA_LIBRARIES="${DTC_CUDA_LIBRARIES:+$DTC_CUDA_LIBRARIES:}$(cat "$results/libraries.txt")"
 fi
-part_speed speed-124m 90 gpt2-124m 60 12 768 1024
-part_speed eager-124m 60 gpt2-124m 30 12 768 1024 --cuda-graphs off
-part_speed single-124m 60 gpt2-124m 30 12 768 1024 --kernel-fusion off
-part_speed own-attention-124m 60 gpt2-124m 30 12 768 1024 --cudnn off
-part_speed timed-124m 90 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
-part_speed speed-1558m 120 gpt2-1558m 20 48 1600 1024
-# Of the shape of Llama 3.2 1B; with two batches, as the fastest need not be the largest.
-for batch in 8 16; do
-  part_speed speed-llama-$batch 60 llama-1b-$batch 16 16 2048 2048
-done
-part_speed eager-llama 45 llama-1b-8 10 16 2048 2048 --cuda-graphs off
-part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m
-if command -v nvidia-smi >/dev/null; then
-  part_with models/gpt2-124m.plan models/speed.data.txt -- memory-124m 60 memory gpt2-124m
-  part_with models/llama-1b-8.plan models/speed.data.txt -- memory-llama 45 memory llama-1b-8
-else
-  leave_out memory-124m "no nvidia-smi in PATH"
-fi
-if command -v python3 >/dev/null && [[ -e "$results/gpt2-124m-speed.jsonl" ]]; then
-  part_with compare-torch.py -- torch-124m 180 torch gpt2-124m --layers 12 --heads 12 --width 768 \
-    --batch "${DTC_GPU_CHECK_BATCH:-32}"
-else
-  leave_out torch-124m "no python3 in PATH, or no speed to compare"
-fi
-if command -v python3 >/dev/null && [[ -e "$results/llama-1b-8-speed.jsonl" ]]; then
-  part_with compare-torch.py -- torch-llama 120 torch llama-1b-8 --family llama --layers 16 --heads 32 \
-    --key-value-heads 8 --width 2048 --intermediate 8192 --vocabulary 128256 --sequence 2048 --batch 8
-else
-  leave_out torch-llama "no python3 in PATH, or no speed to compare"
-fi
-# Four devices of the plan on one GPU.
-part_train gpt2-devices 100 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
-part_train llama-devices 100 llama-tiny-devices llama-tiny.data.txt 1e-3
-part_with bin/dtc-cuda-kernel-test -- kernels 240 "$tests" --gtest_brief=1
-part_with bin/dtc-cuda-kernel-test -- own-attention 100 env DTC_TEST_CUDNN=off "$tests" --gtest_brief=1 \
-  --gtest_filter='*ttention*:ElementTypes*:Segments*'
-part_with bin/GpuKernelBenchmark -- times 120 "$here/bin/GpuKernelBenchmark" --benchmark_counters_tabular=true \
-  --benchmark_out="$results/times.json"
+all_parts
 [[ ! -e "$results/times.log" ]] || cat "$results/times.log"
-sanitizer="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)"
-# Kernels with shared memory and barriers; matrix products are cuBLASLt's.
-filter='Attention*:Cache*:Rotary*:Reduce*:Softmax*:Norms*:CrossEntropy*:Indexing*:Optimizer*:Sharding*:Dropout*'
-for tool in memcheck racecheck synccheck; do
-  if [[ -z "$sanitizer" ]]; then
-    leave_out "$tool" "no compute-sanitizer in PATH and /usr/local/cuda/bin"
-  else
-    part_with bin/dtc-cuda-kernel-test -- "$tool" 100 "$sanitizer" --tool "$tool" --error-exitcode 1 "$tests" \
-      --gtest_brief=1 --gtest_filter="$filter"
-  fi
-done
 echo "$results/gpu-check.json"
 [[ ! " ${states[*]} " =~ " failed "|" stopped " ]]

@@ -2,7 +2,8 @@
 # Packs dtc-run, dtc-plan and the libraries that they need for machines that have neither.
 #
 #   scripts/package.sh [OPTION...]
-#     --output FILE.tar.gz   the archive (default: dtc-VERSION-linux-x86_64.tar.gz)
+#     --output FILE          the archive, FILE.tar.gz (default: dtc-VERSION-linux-x86_64.tar.gz) or FILE.tar.xz, which has half
+#                            the size
 #     --folder FOLDER        a folder instead of an archive; it must not exist
 #     --build FOLDER         programs of this build folder, which has no MPI; without it they are built in build/package
 #     --compiler FOLDER      where dtc-compile and dtc-import are (default: build/release/bin)
@@ -28,11 +29,12 @@ while [[ $# -gt 0 ]]; do
       shift 2
       ;;
     --no-gpu-check) gpu_check="" && shift ;;
-    --help) sed -n '2,13s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
+    --help) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" && exit ;;
     *) fail "'$1' is none of --output, --folder, --build, --compiler, --no-gpu-check" ;;
   esac
 done
 [[ -z "$output" || -z "$folder" ]] || fail "--output and --folder exclude each other"
+[[ "$output" =~ ^(.*\.tar\.[gx]z)?$ ]] || fail "--output: '$output' ends with neither .tar.gz nor .tar.xz"
 [[ ! -e "$folder" ]] || fail "--folder: $folder exists; remove it, or name another"
 
 version="$(sed -nE 's/^project\(dtc VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")"
@@ -196,6 +198,8 @@ if [[ -n "$folder" ]]; then
 fi
 copy_licences
 output="${output:-$name.tar.gz}"
-tar -C "$scratch" --sort=name --owner=0 --group=0 --numeric-owner -czf "$output.part" "$name"
+compress=(gzip)
+[[ "$output" != *.xz ]] || compress=(xz --threads=0)
+tar -C "$scratch" --sort=name --owner=0 --group=0 --numeric-owner -c "$name" | "${compress[@]}" >"$output.part"
 mv "$output.part" "$output"
 echo "$output: $(du -h "$output" | cut -f1)"

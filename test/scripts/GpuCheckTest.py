@@ -58,15 +58,15 @@ class GpuCheckTest(unittest.TestCase):
         self.write(f"bin/{name}", text)
         os.chmod(os.path.join(self.folder, "bin", name), 0o755)
 
-    def start(self, **environment):
+    def start(self, *parts, **environment):
         # Without the toolkit's tools in PATH, whatever this machine has.
-        return subprocess.Popen(["./gpu-check.sh", "results"], cwd=self.folder, stdout=subprocess.PIPE,
+        return subprocess.Popen(["./gpu-check.sh", "results", *parts], cwd=self.folder, stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True,
                                 env=dict(os.environ, **environment))
 
-    def run_check(self, **environment):
+    def run_check(self, *parts, **environment):
         """The exit status, what was printed, and state and note of each part."""
-        process = self.start(**environment)
+        process = self.start(*parts, **environment)
         output, _ = process.communicate()
         return process.returncode, output, self.parts()
 
@@ -126,6 +126,49 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("a step takes 0.0250 s, its kernels 0.0200 s: 20.0% outside", parts["outside-124m"][1])
         self.assertEqual(parts["speed-1558m"], ("left-out", "the package has no models/gpt2-1558m.plan"))
 
+    def test_parts_that_are_named(self):
+        status, output, parts = self.run_check("times", "gpt2")
+        self.assertEqual(status, 0, output)
+        self.assertEqual(list(parts), ["devices", "gpt2", "times"])
+
+    def test_speed_is_that_of_its_part(self):
+        for name in ["gpt2-124m.plan", "speed.data.txt"]:
+            self.write(f"models/{name}", "")
+        self.write("compare-torch.py", "print('1000 tokens/s')\n")
+        _, output, parts = self.run_check("speed-124m", "eager-124m", "torch-124m")
+        self.assertEqual(parts["torch-124m"], ("ok", "dtc 100044 tokens/s, PyTorch 1000: 100.04 times as fast"), output)
+        self.assertEqual(self.run_check("torch-124m")[2]["torch-124m"][0], "ok") # with the speed of the run before
+        self.write("compare-torch.py", "print('no PyTorch')\nexit(77)\n")
+        self.assertEqual(self.run_check("torch-124m")[2]["torch-124m"], ("skipped", "no PyTorch"))
+
+    def test_suites_run_alone_after_a_failure(self):
+        self.program("dtc-cuda-kernel-test", """#!/bin/sh
+case $1 in
+  --gtest_list_tests) printf 'Add.\n  OfRows\nKinds/Norm.  # TypeParam = float\n  OfRows\n' ;;
+  --gtest_filter=Add.*) echo 'an error' && exit 1 ;;
+  --gtest_filter=*) exit 0 ;;
+  *) echo 'all fail after the first' && exit 1 ;;
+esac
+""")
+        _, output, parts = self.run_check("kernels")
+        self.assertEqual(parts["kernels"], ("failed", "status 1; suites that fail alone: Add"), output)
+        with open(os.path.join(self.folder, "results", "kernels-Add.log")) as file:
+            self.assertEqual(file.read(), "an error\n")
+
+    def test_libraries_of_python_packages(self):
+        for name in ["python/nvidia/cu13/lib", "python/nvidia/cudnn/lib"]:
+            os.makedirs(os.path.join(self.folder, name))
+        self.program("dtc-run", """#!/bin/sh
+echo 'cuda 0: a GPU, 1 MiB'
+case "$DTC_CUDA_LIBRARIES" in */cu13/lib*) echo 'cuBLASLt 130100' ;; *) echo 'no cuBLASLt' ;; esac
+case "$DTC_CUDA_LIBRARIES" in */cudnn/lib*) echo 'cuDNN 9.19.0' ;; esac
+""")
+        self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho $DTC_CUDA_LIBRARIES\n")
+        _, output, parts = self.run_check("cudnn", "own-attention", PYTHONPATH=os.path.join(self.folder, "python"))
+        self.assertEqual(parts["devices"][0], "ok", output)
+        self.assertIn("python/nvidia/cu13/lib", parts["own-attention"][1], output)
+        self.assertEqual(parts["cudnn"][0], "failed") # cuDNN was found, and these programs train nothing
+
     def test_no_gpu(self):
         self.program("dtc-run", "#!/bin/sh\necho 'cuda: no NVIDIA driver'\n")
         status, output, parts = self.run_check()
@@ -173,7 +216,7 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(process.returncode, -signal.SIGTERM, output)
         parts = self.parts()
         self.assertEqual(parts["kernels"], ("stopped", "the check got SIGTERM"))
-        self.assertEqual(parts["llama-devices"][0], "ok")
+        self.assertEqual(parts["cudnn"][0], "left-out")
         with open(runs) as file:
             child = int(file.read())
         with self.assertRaises(ProcessLookupError):
@@ -182,10 +225,11 @@ class GpuCheckTest(unittest.TestCase):
                 time.sleep(0.01)
 
     def test_wrong_arguments(self):
-        for arguments in [["run", "results"], ["--help"]]:
+        for arguments, message in [(["--help"], "gpu-check.sh [FOLDER [PART...]]"),
+                                   (["results", "mlp", "lama"], "error: there is no part 'lama'; there are: devices mlp ")]:
             process = subprocess.run(["./gpu-check.sh", *arguments], cwd=self.folder, capture_output=True, text=True)
             self.assertEqual(process.returncode, 2)
-            self.assertIn("gpu-check.sh [FOLDER]", process.stderr)
+            self.assertIn(message, process.stderr)
 
 
 if __name__ == "__main__":

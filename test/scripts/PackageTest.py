@@ -99,6 +99,7 @@ class PackageTest(unittest.TestCase):
             (["--pack"], "'--pack' is none of --output"),
             (["--output"], "--output needs a value"),
             (["--output", "a", "--folder", "b"], "--output and --folder exclude each other"),
+            (["--output", "a.zip"], "--output: 'a.zip' ends with neither .tar.gz nor .tar.xz"),
             (["--folder", self.folder], f"--folder: {self.folder} exists"),
             (["--build", self.root], f"--build: no {self.root}/bin/dtc-run"),
         ]
