@@ -111,8 +111,7 @@ static int mainCall(const plan::Task &task, const std::vector<int> &calls) {
     return std::ranges::find_if(
         calls, [&](int call) { return is(task.instructions(call).kernel().kernel()); });
   };
-  auto found =
-      find([](const std::string &name) { return classOf(name) == KernelClass::Product; });
+  auto found = find([](const std::string &name) { return classOf(name) == KernelClass::Product; });
   if (found == calls.end())
     found = find([](const std::string &name) { return !findKernel(name).isPointwise; });
   return found == calls.end() ? calls.front() : *found;

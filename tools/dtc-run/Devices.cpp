@@ -57,16 +57,14 @@ static Expected<std::shared_ptr<const Backend>> openGpus(const GpuOptions &optio
   if (options.cudnn == GpuOptions::Cudnn::On)
     if (Expected<std::string> cudnn = findCudnn(); !cudnn)
       return cudnn.error().inContext("--cudnn on");
-  return std::shared_ptr<const Backend>(
-      createCudaBackend({.timesProducts = options.timesProducts,
-                         .cachePath = defaultCachePath(),
-                         .fusesCalls = options.fusesCalls,
-                         .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off,
-                         .demandsCudnn = options.cudnn == GpuOptions::Cudnn::On,
-                         .usesTf32 = options.usesTf32,
-                         .note = [](const std::string &sentence) {
-                           fmt::print(stderr, "note: {}\n", sentence);
-                         }}));
+  return std::shared_ptr<const Backend>(createCudaBackend(
+      {.timesProducts = options.timesProducts,
+       .cachePath = defaultCachePath(),
+       .fusesCalls = options.fusesCalls,
+       .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off,
+       .demandsCudnn = options.cudnn == GpuOptions::Cudnn::On,
+       .usesTf32 = options.usesTf32,
+       .note = [](const std::string &sentence) { fmt::print(stderr, "note: {}\n", sentence); }}));
 }
 #endif
 

@@ -102,10 +102,10 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
     return entry->second;
   }
   const AttentionShape &shape = call.shape;
-  Error refusal = graph.error().inContext(fmt::format(
-      "{} of {} with {} heads of {} elements",
-      pass == AttentionGraph::Pass::Gradient ? "attention_grad" : "attention", name(call.dtype),
-      shape.heads, shape.headSize));
+  Error refusal = graph.error().inContext(
+      fmt::format("{} of {} with {} heads of {} elements",
+                  pass == AttentionGraph::Pass::Gradient ? "attention_grad" : "attention",
+                  name(call.dtype), shape.heads, shape.headSize));
   if (isDemanded)
     return refusal.inContext("--cudnn on");
   if (note)

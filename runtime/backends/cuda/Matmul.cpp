@@ -202,9 +202,8 @@ Matmul::askForAlgorithms(const Call &call, const Alignments &alignments, int cou
   // the type of the result.
   uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   if (has16Bits && status == CUBLAS_STATUS_SUCCESS)
-    status = library.matmulPreferenceSetAttribute(preference,
-                                                  CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                                  &reductions, sizeof(reductions));
+    status = library.matmulPreferenceSetAttribute(
+        preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions, sizeof(reductions));
   constexpr std::array<cublasLtMatmulPreferenceAttributes_t, 4> attributes = {
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
       CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
@@ -259,8 +258,9 @@ Matmul::findFastest(CudaQueue &queue, const Call &call,
     if (multiply(queue, call, algorithm) != CUBLAS_STATUS_SUCCESS)
       continue;
     for (float &time : times)
-      if (MaybeError error = (*stopwatch)->measure(
-              time, [&] { return check(multiply(queue, call, algorithm), "time the product"); }))
+      if (MaybeError error = (*stopwatch)->measure(time, [&] {
+            return check(multiply(queue, call, algorithm), "time the product");
+          }))
         return *error;
     std::nth_element(times.begin(), times.begin() + kRuns / 2, times.end());
     if (!fastest || times[kRuns / 2] < least) {

@@ -86,9 +86,8 @@ private:
   Expected<std::vector<cublasLtMatmulAlgo_t>>
   askForAlgorithms(const Call &call, const Alignments &alignments, int count) const;
   /// None if all fail.
-  Expected<MaybeAlgorithm>
-  findFastest(CudaQueue &queue, const Call &call,
-              const std::vector<cublasLtMatmulAlgo_t> &algorithms) const;
+  Expected<MaybeAlgorithm> findFastest(CudaQueue &queue, const Call &call,
+                                       const std::vector<cublasLtMatmulAlgo_t> &algorithms) const;
   bool isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) const;
   cublasStatus_t multiply(CudaQueue &queue, const Call &call,
                           const cublasLtMatmulAlgo_t &algorithm) const;

@@ -37,8 +37,8 @@
 
 namespace dtc::standin {
 
-/// What cuBLASLt does with products that have an epilogue: computes them, has no algorithm for them,
-/// or has one that it refuses when it is to run.
+/// What cuBLASLt does with products that have an epilogue: computes them, has no algorithm for
+/// them, or has one that it refuses when it is to run.
 enum class Epilogues { Computed, WithoutAlgorithm, Refused };
 
 struct Settings {

@@ -216,7 +216,8 @@ TEST_F(CudnnAttention, CallsThatItDoesNotCompileAreNotedOrRefused) {
   EXPECT_TRUE(testing::contains(notes[0], "compile the call"));
 
   options.demandsCudnn = true;
-  EXPECT_ERROR(createCudaBackend(options)->prepare(signature), "--cudnn on: attention_grad of bf16");
+  EXPECT_ERROR(createCudaBackend(options)->prepare(signature),
+               "--cudnn on: attention_grad of bf16");
   EXPECT_EQ(notes.size(), 1u);
 }
 
