@@ -159,9 +159,9 @@ MaybeError enqueueNorm(CudaQueue &queue, const NormCall &call, const NormOperand
   constexpr int V = kRowVector<F>;
   int64_t rows = call.shape.rows, width = call.shape.width;
   auto eps = static_cast<Wide<F>>(call.eps);
-  bool inVectors = width % V == 0;
-  for (const F *pointer : {at.x, at.gamma, at.beta, static_cast<const F *>(at.y)})
-    inVectors &= isAligned(pointer, sizeof(Vector<F, V>));
+  constexpr size_t bytes = sizeof(Vector<F, V>);
+  bool inVectors = width % V == 0 && isAligned(at.x, bytes) && isAligned(at.gamma, bytes) &&
+                   isAligned(at.beta, bytes) && isAligned(at.y, bytes);
   auto inRegisters = [&](auto vectors) {
     constexpr int C = decltype(vectors)::value;
     return launch(queue, blockPerRow(rows, (width + C * V - 1) / (C * V)),
