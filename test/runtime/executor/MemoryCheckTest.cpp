@@ -101,9 +101,10 @@ protected:
     plan->mutable_programs(0)->set_arena_bytes(kMiB);
     SessionOptions options;
     options.openFabric = [&](const Mesh &mesh) -> Expected<std::shared_ptr<Fabric>> {
-      auto local = openLocalFabric(mesh);
-      return local ? std::make_shared<FirstProcess>(*local, others)
-                   : Expected<std::shared_ptr<Fabric>>(local.error());
+      Expected<std::shared_ptr<Fabric>> local = openLocalFabric(mesh);
+      if (!local)
+        return local.error();
+      return std::shared_ptr<Fabric>(std::make_shared<FirstProcess>(*local, others));
     };
     auto session =
         Session::create(plan, std::make_shared<LimitedBackend>(std::move(free)), options);

@@ -80,7 +80,7 @@ TEST_F(GpuErrors, TooLittleMemoryBesideThePlan) {
   std::unique_ptr<Device> device = take(createCudaBackend()->openDevice(1));
   Device::FreeMemory free = take(device->freeMemory());
   EXPECT_EQ(free.bytes, settings.memoryBytes);
-  EXPECT_EQ(free.owner, "GPU-01000000-0000-0000-0000-000000000000");
+  EXPECT_EQ(free.owner, "GPU-02000000-0000-0000-0000-000000000000");
   EXPECT_EQ(free.reserved, uint64_t{768} << 20);
   auto memory = take(device->allocate(256));
   auto queue = take(device->openQueue(QueueKind::Compute));
