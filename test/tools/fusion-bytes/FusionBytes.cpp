@@ -251,6 +251,11 @@ private:
       }
     for (const auto &[value, size] : read)
       bytes += size;
+    // A launch of several calls has its own copy of a slice or a broadcast, which it does not write.
+    for (int call : calls)
+      if (isLaunch && calls.size() > 1 &&
+          (kernel(call).kernel() == "slice" || kernel(call).kernel() == "broadcast"))
+        made.erase(readers.valueOf(kernel(call).outputs(0)));
     for (uint32_t value : made)
       if (readers.count(value) > reads[value] || (isLaunch && reads[value] == 0))
         bytes += static_cast<int64_t>(type(value).numBytes());
