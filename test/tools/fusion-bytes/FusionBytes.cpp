@@ -251,7 +251,8 @@ private:
       }
     for (const auto &[value, size] : read)
       bytes += size;
-    // A launch of several calls has its own copy of a slice or a broadcast, which it does not write.
+    // A launch of several calls has its own copy of a slice or a broadcast, which it does not
+    // write.
     for (int call : calls)
       if (isLaunch && calls.size() > 1 &&
           (kernel(call).kernel() == "slice" || kernel(call).kernel() == "broadcast"))
