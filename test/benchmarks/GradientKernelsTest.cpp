@@ -62,8 +62,7 @@ protected:
     cluster::DeviceKind device;
     device.set_memory_bandwidth(1);
     std::vector<uint32_t> readers = countReaders(builder.program());
-    TaskKernels kernels(builder.plan, builder.program(), task(), readers,
-                        KernelFusion::Pointwise);
+    TaskKernels kernels(builder.plan, builder.program(), task(), readers, KernelFusion::Pointwise);
     KernelSeconds classes{};
     std::vector<double> result;
     for (int i = 0; i < task().instructions_size(); ++i)
