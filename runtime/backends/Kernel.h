@@ -23,7 +23,7 @@
 
 namespace dtc {
 struct FusedCalls; // calls/fusion/FusedCalls.h
-}
+} // namespace dtc
 
 namespace dtc::runtime {
 
