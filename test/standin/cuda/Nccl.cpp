@@ -133,7 +133,11 @@ const char *findUser(const Engine &engine, const Member &member) {
   bool isDone = std::all_of(member.ends.begin(), member.ends.end(), [&](const auto &end) {
     return end.first->done >= end.second || engine.errorOf(end.first->device);
   });
-  return !isDone ? "a kernel" : isInGraph(engine, member) ? "a graph" : nullptr;
+  // NCCL does not wait for graphs of a device that is lost, which cannot be destroyed any more.
+  bool isLost = std::any_of(member.ends.begin(), member.ends.end(), [&](const auto &end) {
+    return engine.errorOf(end.first->device) != cudaSuccess;
+  });
+  return !isDone ? "a kernel" : !isLost && isInGraph(engine, member) ? "a graph" : nullptr;
 }
 
 void reclaim(Engine &engine, Lock &lock, ncclComm_t communicator, const char *function) {
