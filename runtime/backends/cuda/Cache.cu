@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/IndexingCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/cuda/Words.h"
-#include "calls/IndexingCalls.h"
 
 namespace dtc::runtime::cuda {
 

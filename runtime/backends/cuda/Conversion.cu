@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/MultiTensor.h"
-#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "calls/RowCalls.h"
 
 #include <algorithm>
 #include <optional>

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/DataMovementCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
 #include "runtime/backends/cuda/MultiTensor.h"
 #include "runtime/backends/cuda/StridedCopy.h"
-#include "calls/DataMovementCalls.h"
 
 #include <string>
 #include <vector>

@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceLoops.h"
 #include "runtime/backends/cuda/DeviceMask.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "calls/RowCalls.h"
 
 namespace dtc::runtime::cuda {
 

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/EinsumLowering.h"
+#include "calls/fusion/FusedProduct.h"
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DotProducts.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "calls/fusion/FusedProduct.h"
 #include "runtime/backends/cuda/Matmul.h"
 #include "runtime/backends/cuda/StridedCopy.h"
-#include "calls/EinsumLowering.h"
 
 #include <optional>
 

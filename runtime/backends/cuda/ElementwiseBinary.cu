@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

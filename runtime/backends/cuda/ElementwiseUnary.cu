@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cuda/Activations.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "calls/ElementwiseCalls.h"
 
 namespace dtc::runtime::cuda {
 

@@ -10,11 +10,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ElementwiseCalls.h"
 #include "runtime/backends/cuda/Activations.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "calls/ElementwiseCalls.h"
 
 #include <algorithm>
 #include <optional>

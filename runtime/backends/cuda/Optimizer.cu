@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/OptimizerCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/MultiTensor.h"
-#include "calls/OptimizerCalls.h"
 
 #include <algorithm>
 #include <cmath>

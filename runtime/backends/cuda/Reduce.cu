@@ -11,11 +11,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ReduceCall.h"
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceLoops.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "calls/ReduceCall.h"
 
 namespace dtc::runtime::cuda {
 

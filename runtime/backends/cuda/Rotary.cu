@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/AttentionCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
-#include "calls/AttentionCalls.h"
 
 #include <algorithm>
 #include <numbers>

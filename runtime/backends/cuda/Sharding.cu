@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "calls/ShardingCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "calls/ShardingCalls.h"
 
 namespace dtc::runtime::cuda {
 
