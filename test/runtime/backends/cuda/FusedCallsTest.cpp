@@ -88,7 +88,10 @@ TEST_P(FusedEmbeddingGrad, HasTheBitsOfTheCalls) {
     for (bool isFirst : {false, true})
       for (size_t sumAt : {kOther, kGrad, kSum}) {
         Calls calls = make(sumAt, isFirst, sequence);
-        std::vector<std::byte> single = runOneByOne(calls), fused = runFused(calls);
+        std::vector<std::byte> single = runOneByOne(calls);
+        uint64_t launchesOfSingles = launches;
+        std::vector<std::byte> fused = runFused(calls);
+        EXPECT_EQ(launches + 1, launchesOfSingles); // that of the addition
         expectSameBits(calls, single, fused, {kSum});
       }
 }
