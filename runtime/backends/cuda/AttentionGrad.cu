@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/backends/cuda/AttentionGradByWarpgroups.h"
 #include "runtime/backends/cuda/DeviceAttention.h"
 #include "runtime/backends/cuda/Segments.h"
 
@@ -215,7 +216,9 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
           },
           workspace);
     };
-    return withTiles<F, /*IsGradient=*/true>(call, make);
+    std::unique_ptr<CudaKernel> kernel = withTiles<F, /*IsGradient=*/true>(call, make);
+    return canUseWarpgroups(call) ? makeAttentionGradByWarpgroups(call, std::move(kernel))
+                                  : std::move(kernel);
   });
 }
 

@@ -230,8 +230,9 @@ bool AttentionGraph::isAsked(const AttentionCall &call) {
   bool hasElements = shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.heads > 0;
   bool isPlain = !call.mask && !call.segments && shape.softcap == 0;
   bool seesKeys = !shape.causal || shape.queries <= shape.keys;
+  // With a negative scale, cuDNN 9.14 gives infinities and NaNs.
   return (call.dtype == DType::BF16 || call.dtype == DType::F16) && isPlain && hasElements &&
-         seesKeys;
+         seesKeys && shape.scale > 0;
 }
 
 MaybeError AttentionGraph::findEngine(const AttentionCall &call, Pass pass,

@@ -46,8 +46,8 @@ class AttentionGraph {
 public:
   enum class Pass { Forward, Gradient };
 
-  /// Whether cuDNN is asked for a call: not with dropout, segments, a soft cap, elements of other
-  /// types than bf16 and f16, or queries that see no key.
+  /// Whether cuDNN is asked for a call: not with dropout, segments, a soft cap, a scale that is not
+  /// positive, elements of other types than bf16 and f16, or queries that see no key.
   static bool isAsked(const AttentionCall &call);
 
   /// For a call that is asked. The error says why cuDNN does not compute it.

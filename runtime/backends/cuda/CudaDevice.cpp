@@ -333,6 +333,7 @@ MaybeError CudaDevice::initialize() {
   model = properties.name;
   name = fmt::format("{} (cuda {})", model, number);
   numMultiprocessors = properties.multiProcessorCount;
+  capability = 10 * properties.major + properties.minor;
   if (properties.major < 8)
     return Error{fmt::format("{} has compute capability {}.{}, expected 8.0 (Ampere) or newer",
                              name, properties.major, properties.minor)};

@@ -147,6 +147,8 @@ public:
   AlgorithmCache *getAlgorithms() const { return algorithms.get(); }
   bool roundsToTf32() const { return usesTf32; }
   int multiprocessors() const { return numMultiprocessors; }
+  /// 90: 9.0.
+  int computeCapability() const { return capability; }
   MaybeError activate() const;
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
   Expected<cublasLtHandle_t> cublasLt();
@@ -169,7 +171,7 @@ private:
   std::string place() const;
 
   int number;
-  int numMultiprocessors = 1;
+  int numMultiprocessors = 1, capability = 0;
   std::shared_ptr<AlgorithmCache> algorithms;
   const bool usesTf32;
   Preparation preparation;

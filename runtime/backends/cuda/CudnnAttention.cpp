@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/CudnnAttention.h"
 
+#include "runtime/backends/cuda/AttentionGradByWarpgroups.h"
 #include "runtime/backends/cuda/CudaError.h"
 
 #include <algorithm>
@@ -17,6 +18,20 @@ namespace {
 
 /// The GPU that the graphs of a process are compiled for.
 constexpr int kTargetOrdinal = 0;
+
+/// Whether the GPU that graphs are compiled for has the instructions of our gradient of attention.
+Expected<bool> hasWarpgroupsHere() {
+  int major = 0, minor = 0;
+  auto read = [](int &value, cudaDeviceAttr attribute) {
+    return checkCuda(cudaDeviceGetAttribute(&value, attribute, kTargetOrdinal),
+                     fmt::format("cuda {}", kTargetOrdinal));
+  };
+  if (MaybeError error = read(major, cudaDevAttrComputeCapabilityMajor))
+    return *error;
+  if (MaybeError error = read(minor, cudaDevAttrComputeCapabilityMinor))
+    return *error;
+  return hasWarpgroups(10 * major + minor);
+}
 
 /// Makes the handle, for the GPU of the calling thread, unless there is one.
 MaybeError openHandle(CudnnHandle &cudnn) {
@@ -135,6 +150,13 @@ PrepareResult CudnnAttention::prepare(const KernelSignature &signature,
     return call.error();
   if (!AttentionGraph::isAsked(*call))
     return own;
+  if (isGradient && !isDemanded && canUseWarpgroups(*call)) {
+    Expected<bool> isFaster = hasWarpgroupsHere();
+    if (!isFaster)
+      return isFaster.error();
+    if (*isFaster)
+      return own;
+  }
   Expected<Compiled> found =
       find(*call, isGradient ? AttentionGraph::Pass::Gradient : AttentionGraph::Pass::Forward);
   if (!found)

@@ -5,6 +5,7 @@ foreach(source
   AlgorithmCache.cpp
   Attention.cu
   AttentionGrad.cu
+  AttentionGradByWarpgroups.cu
   Cache.cu
   Conversion.cu
   CrossEntropy.cu

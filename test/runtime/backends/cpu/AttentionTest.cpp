@@ -192,6 +192,29 @@ TEST(Attention, Halves) {
     }
 }
 
+/// Of the size that tiles of warpgroups have: whole tiles and parts of some, fewer queries than keys
+/// and more, heads that share keys.
+TEST(Attention, HeadsOf64) {
+  const std::vector<Case> all = {
+      {1, 128, 128, 2, 2, 64, true, 0.125}, {2, 150, 150, 4, 2, 64, true, 0.1},
+      {1, 131, 200, 3, 3, 64, false, 0.05}, {1, 70, 200, 2, 1, 64, true, -0.1},
+      {1, 200, 70, 4, 1, 64, false, 0.05},  {2, 3, 5, 2, 2, 64, true, 0.125}};
+  for (const Case &c : all)
+    for (DType dtype : kHalfTypes) {
+      Random random(29);
+      HostTensor q = random.floats(dtype, c.query(), -2, 2), dout = random.floats(dtype, c.query());
+      HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
+      TensorType lse{DType::F32, {c.b, c.h, c.s}};
+      KernelCall forward{"attention", {q, k, v}, {q.type, lse}, c.attributes()};
+      expectRounded(forward);
+      std::vector<HostTensor> results = forward.run(1);
+      expectRounded({"attention_grad",
+                     {q, k, v, results[0], results[1], dout},
+                     {q.type, k.type, k.type},
+                     c.attributes()});
+    }
+}
+
 /// A case with dropout, on a device of a mesh or alone.
 struct DropoutCase {
   Case shape;

@@ -105,6 +105,7 @@ TEST(AttentionGraph, CallsThatAreNotAskedOfCudnn) {
   EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.mask.emplace(); }));
   EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.segments = 3; }));
   EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.shape.softcap = 50; }));
+  EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.shape.scale = -0.125; }));
   EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.shape.queries = 0; }));
   EXPECT_FALSE(isAskedWith([](AttentionCall &c) { c.shape.keys = 100; }));
 }

@@ -27,11 +27,12 @@ using testing::check;
 using testing::take;
 
 constexpr int64_t kBatch = 2, kPositions = 24, kHeads = 4, kKvHeads = 2, kHeadSize = 16;
-constexpr size_t kPlaceBytes = 16384;
+constexpr size_t kPlaceBytes = 32768;
 
-KernelSignature makeSignature(const std::string &kernel, DType dtype) {
-  TensorType q{dtype, {kBatch, kPositions, kHeads, kHeadSize}},
-      k{dtype, {kBatch, kPositions, kKvHeads, kHeadSize}},
+KernelSignature makeSignature(const std::string &kernel, DType dtype,
+                              int64_t headSize = kHeadSize) {
+  TensorType q{dtype, {kBatch, kPositions, kHeads, headSize}},
+      k{dtype, {kBatch, kPositions, kKvHeads, headSize}},
       lse{wideType(dtype), {kBatch, kHeads, kPositions}};
   AttributeMap attributes{{"causal", true}, {"scale", 0.25}};
   if (kernel == "attention")
@@ -52,8 +53,9 @@ protected:
   /// Runs a call on random operands, of which the first lies `shift` bytes after its place, as many
   /// times as there are queues. With `captures`, all but the first run it as a graph.
   static Result run(const KernelSignature &signature, bool usesCudnn = true, size_t shift = 0,
-                    int queues = 1, bool captures = false) {
-    std::unique_ptr<Backend> backend = createCudaBackend({.usesCudnn = usesCudnn});
+                    int queues = 1, bool captures = false, bool demandsCudnn = false) {
+    std::unique_ptr<Backend> backend =
+        createCudaBackend({.usesCudnn = usesCudnn, .demandsCudnn = demandsCudnn});
     std::unique_ptr<Device> device = take(backend->openDevice(0));
     std::unique_ptr<Kernel> kernel = take(backend->prepare(signature));
     size_t count = signature.inputs.size() + signature.outputs.size();
@@ -157,6 +159,24 @@ TEST_F(CudnnAttention, ComputesElementsOf16Bits) {
 TEST_F(CudnnAttention, IsNotUsedWhereItIsSwitchedOff) {
   EXPECT_TRUE(run(makeSignature("attention", DType::BF16), /*usesCudnn=*/false).byOwnKernels);
   EXPECT_TRUE(run(makeSignature("attention_grad", DType::BF16), /*usesCudnn=*/false).byOwnKernels);
+}
+
+/// On a GPU of compute capability 9.0, unless cuDNN is demanded.
+TEST_F(CudnnAttention, GradientsOfHeadsOf64AreComputedByWarpgroups) {
+  KernelSignature gradient = makeSignature("attention_grad", DType::BF16, 64);
+  EXPECT_TRUE(run(gradient).byOwnKernels);
+  EXPECT_FALSE(run(makeSignature("attention", DType::BF16, 64)).byOwnKernels);
+  EXPECT_FALSE(run(gradient, true, 0, 1, false, /*demandsCudnn=*/true).byOwnKernels);
+  standin::Settings ampere;
+  ampere.computeCapability = 8;
+  standin::reset(ampere);
+  EXPECT_FALSE(run(gradient).byOwnKernels);
+}
+
+TEST_F(CudnnAttention, OwnKernelsTakeScalesThatAreNotPositive) {
+  KernelSignature signature = makeSignature("attention", DType::BF16);
+  signature.attributes["scale"] = -0.25;
+  EXPECT_TRUE(run(signature).byOwnKernels);
 }
 
 TEST_F(CudnnAttention, OwnKernelsTakeOperandsThatAreNotAligned) {
