@@ -128,8 +128,8 @@ __global__ void __launch_bounds__(256)
       dot += __shfl_xor_sync(0xFFFFFFFFu, dot, distance);
     if (row < rows && lane == 0) {
       int64_t ofHead = b * shape.heads + head;
-      float lse = exists ? at.lse[ofHead * shape.queries + query] * static_cast<float>(kLog2E)
-                         : INFINITY;
+      float lse =
+          exists ? at.lse[ofHead * shape.queries + query] * static_cast<float>(kLog2E) : INFINITY;
       at.rows.lse[ofHead * padded + query] = lse;
       at.rows.dots[ofHead * padded + query] = dot;
     }
@@ -207,8 +207,9 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     for (int j = 0; j < WarpgroupResult::kPairs; ++j)
       lse[j] = loadVector<2>(at.rows.lse + row + WarpgroupResult::columnOf(j));
     // Of column c, the keys up to row c + seen are visible.
-    int seen = shape.causal ? Shape::atMostTile(queryTile * int64_t{kTileSize} + shape.earlier - begin)
-                            : kTileSize;
+    int seen = shape.causal
+                   ? Shape::atMostTile(queryTile * int64_t{kTileSize} + shape.earlier - begin)
+                   : kTileSize;
     bool isCut = seen < kTileSize - 1;
     waitForProducts<1>();
     keepOrder(weights);
@@ -344,13 +345,13 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
 
 template <typename F>
 MaybeError enqueueGradient(CudaQueue &queue, const Shape &shape, const KernelArguments &args) {
-  Operands<F> at = {input<F>(args, 0),  input<F>(args, 1),
-                    input<F>(args, 2),  input<F>(args, 3),
+  Operands<F> at = {input<F>(args, 0),     input<F>(args, 1),
+                    input<F>(args, 2),     input<F>(args, 3),
                     input<float>(args, 4), input<F>(args, 5),
-                    output<F>(args, 0), output<F>(args, 1),
-                    output<F>(args, 2), RowStatistics(shape, args.workspace)};
-  if (MaybeError error =
-          launch(queue, gridStride(queue, RowStatistics::count(shape) * kRowLanes), statisticsKernel<F>, shape, at))
+                    output<F>(args, 0),    output<F>(args, 1),
+                    output<F>(args, 2),    RowStatistics(shape, args.workspace)};
+  if (MaybeError error = launch(queue, gridStride(queue, RowStatistics::count(shape) * kRowLanes),
+                                statisticsKernel<F>, shape, at))
     return error;
   LaunchShape keys = {static_cast<unsigned>(shape.batch * shape.kvHeads * shape.keyTiles), 1,
                       kWarpgroupThreads};

@@ -60,7 +60,8 @@ struct WarpgroupResult {
 
   static constexpr int kRows = 2, kPairs = kTileSize / 8;
   static __device__ __forceinline__ int rowOf(int i) {
-    return static_cast<int>(threadIdx.x % kWarpgroupThreads / 32 * 16 + threadIdx.x % 32 / 4) + 8 * i;
+    return static_cast<int>(threadIdx.x % kWarpgroupThreads / 32 * 16 + threadIdx.x % 32 / 4) +
+           8 * i;
   }
   static __device__ __forceinline__ int columnOf(int j) {
     return 8 * j + static_cast<int>(threadIdx.x % 4) * 2;
@@ -135,9 +136,9 @@ __device__ __forceinline__ void keepOrder(WarpgroupResult &result) {
 
 #if DTC_HAS_WARPGROUPS
 
-/// What the instructions know of a tile: its address and how far groups of 8 rows lie apart, both in
-/// units of 16 bytes, and the swizzle of 128 bytes. The distance at bit 16 is of no importance to
-/// a single tile.
+/// What the instructions know of a tile: its address and how far groups of 8 rows lie apart, both
+/// in units of 16 bytes, and the swizzle of 128 bytes. The distance at bit 16 is of no importance
+/// to a single tile.
 __device__ __forceinline__ uint64_t descriptorOf(const SwizzledTile &tile) {
   auto address = static_cast<uint32_t>(__cvta_generic_to_shared(tile.words));
   return uint64_t{(address & 0x3FFFF) >> 4} | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
