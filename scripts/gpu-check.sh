@@ -352,6 +352,7 @@ torch_parts() {
   part_torch torch-124m 120 speed-124m --layers 12 --heads 12 --width 768 --batch 32
   part_torch torch-llama 120 speed-llama-8 --family llama --layers 16 --heads 32 --key-value-heads 8 --width 2048 \
     --intermediate 8192 --vocabulary 128256 --sequence 2048 --batch 8
+  part_torch torch-1558m 120 speed-1558m --layers 48 --heads 25 --width 1600 --batch 16
 }
 
 # part_torch NAME LIMIT_SECONDS PART FLAG...

@@ -151,7 +151,7 @@ make_speed_models() { # FOLDER
   sed -e 's/"n_embd": 768/"n_embd": 1600/; s/"n_layer": 12/"n_layer": 48/; s/"n_head": 12/"n_head": 25/' \
     "$root/examples/gpt2-124m/config.json" >"$scratch/gpt2-1558m.json"
   "$compiler/dtc-import" "$root/examples/gpt2-124m/config.json" --batch 32 --seq 1024 -o "$scratch/gpt2-124m.mlir"
-  "$compiler/dtc-import" "$scratch/gpt2-1558m.json" --batch 8 --seq 1024 -o "$scratch/gpt2-1558m.mlir"
+  "$compiler/dtc-import" "$scratch/gpt2-1558m.json" --batch 16 --seq 1024 -o "$scratch/gpt2-1558m.mlir"
   # Samples of 2048 tokens take 3.3 GiB each beside 17 GiB; with 16 of them the plan states 70 GiB of the 80 GB of a GPU. The
   # check trains with 8 as well, as the fastest batch need not be the largest.
   for batch in 8 16; do
