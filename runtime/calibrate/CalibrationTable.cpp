@@ -21,12 +21,12 @@ static bool isShown(const std::string &kernel) {
   return false;
 }
 
-/// Bytes a second of the point that has at least `bytes` bytes, or of the last.
+/// Bytes a second of the point that has about `bytes` bytes or more, or of the last.
 static double bandwidthAt(const cluster::KernelRate &rate, double bytes) {
   const cluster::TimePoint *found = nullptr;
   for (const cluster::TimePoint &point : rate.points()) {
     found = &point;
-    if (point.bytes() >= bytes)
+    if (point.bytes() >= 0.9 * bytes)
       break;
   }
   return found ? found->bytes() / found->seconds() : 0;
