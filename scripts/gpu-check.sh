@@ -121,8 +121,23 @@ speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
 # What the simulator says of the model on a DGX H100, from the package.
 predicted() { # MODEL
   local file="$here/models/$1.prediction.txt"
-  [[ -e "$file" ]] || return 0
-  sed -nE 's/^ *A step takes .*: ([0-9,]+) tokens\/s.*/(predicted for an H100: \1 tokens\/s)/p' "$file" | tr -d ',' | head -n 1
+  [[ ! -e "$file" ]] || echo "(predicted for an H100: $(predicted_rate "$file") tokens/s)"
+}
+
+# Tokens a second, as dtc-plan simulate prints them.
+predicted_rate() { # FILE
+  sed -nE 's/^ *A step takes .*: ([0-9,]+) tokens\/s.*/\1/p' "$1" | tr -d ',' | head -n 1
+}
+
+# Measures the GPU as a cluster, and simulates models on it.
+calibrate() { # MODEL...
+  local model rates=""
+  "$here/bin/dtc-run" --calibrate "$log.textproto" --device cuda
+  for model in "$@"; do
+    "$here/bin/dtc-plan" simulate "$here/models/$model.plan" --cluster "$log.textproto" >"$log-$model.txt"
+    rates+="$model $(predicted_rate "$log-$model.txt"), "
+  done
+  echo "predicted tokens/s of what was measured: ${rates%, }"
 }
 
 # What the GPU does in a step beside kernels: the time of a step in graphs, and the sum of its kernels' times.
@@ -268,7 +283,7 @@ part() {
   begin_part "$name"
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
-    export -f "$1" median compare_losses predicted
+    export -f "$1" median compare_losses predicted predicted_rate
     export here results log="$results/$name"
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
@@ -346,6 +361,8 @@ speed_parts() {
   part_speed speed-llama-8 60 llama-1b-8 16 16 2048 2048
   part_speed speed-1558m 75 gpt2-1558m 20 48 1600 1024
   part_speed speed-llama-16 60 llama-1b-16 16 16 2048 2048
+  part_with bin/dtc-plan models/gpt2-124m.plan models/llama-1b-8.plan models/gpt2-1558m.plan -- calibrate 120 \
+    calibrate gpt2-124m llama-1b-8 gpt2-1558m
 }
 
 torch_parts() {

@@ -132,6 +132,8 @@ public:
 
   /// For people: "cpu", "NVIDIA H200 (cuda 0)".
   virtual std::string describe() const = 0;
+  /// The same of all devices of its kind: "NVIDIA H200".
+  virtual std::string model() const { return describe(); }
   /// Whether the host can follow the addresses of the device's memory.
   virtual bool isHostMemory() const = 0;
   /// Of memory and of every buffer in it, in bytes: a power of two, at least 64.
@@ -144,6 +146,8 @@ public:
     std::string owner = {};
     /// Of them, what each process has to leave to what is in no plan, such as libraries.
     uint64_t reserved = 0;
+    /// Of the device, free or not; 0: not known.
+    uint64_t capacity = 0;
   };
   virtual Expected<FreeMemory> freeMemory() const = 0;
 

@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_CALIBRATE_CALIBRATION_H
 
 #include "runtime/backends/Kernel.h"
+#include "runtime/calibrate/KernelCases.h"
 #include "simulator/cluster/cluster.pb.h"
 
 #include <cstdint>
@@ -18,9 +19,9 @@
 
 namespace dtc::runtime {
 
-/// What is measured, and for how long. The defaults take some minutes on two cores.
+/// What is measured, and for how long. The defaults are for cores, and take some minutes on two.
 struct CalibrationOptions {
-  /// Virtual devices of the node that is described, at least 1.
+  /// Devices of the node that is described, at least 1; virtual ones where they are of cores.
   int64_t devices = 8;
   /// Threads that each device's kernels may use, at least 1.
   int threadsPerDevice = 1;
@@ -32,12 +33,23 @@ struct CalibrationOptions {
   std::vector<int64_t> depths = {8, 32, 64, 128, 256, 512, 2048};
   /// All three sizes of products for the gradients of weights.
   std::vector<int64_t> gradientSizes = {32, 64, 128, 256, 512, 2048};
+  /// Products of f32 have none of these sizes that is larger.
+  int64_t largestSizeOfF32 = int64_t{1} << 40;
+  /// Products with more multiplications are measured in one way alone: the ways then differ little,
+  /// and take long.
+  int64_t manyMultiplications = int64_t{1} << 29;
   /// Bytes that calls of other kernels read and write, and of the input of a member of a collective
   /// or of a message; rising.
   std::vector<int64_t> kernelBytes = {512,     4 << 10, 32 << 10, 256 << 10,
                                       2 << 20, 8 << 20, 64 << 20};
   std::vector<int64_t> collectiveBytes = {1 << 10,   4 << 10, 16 << 10, 64 << 10,
                                           256 << 10, 1 << 20, 4 << 20,  16 << 20};
+  /// Attention by the bytes of short sequences, whose batch grows with them; sizes as
+  /// `kernelBytes`, which are taken if there are none here.
+  std::vector<int64_t> attentionBytes = {};
+  AttentionCase shortAttention = {1, 4, 128, 32};
+  /// Attention whose FLOPs say what it takes.
+  AttentionCase longAttention = {1, 4, 512, 64};
   /// Members of groups; those with more than `devices` are left out.
   std::vector<int64_t> members = {2, 4, 8};
   /// How often all is measured (Rounds.h), at least once.
@@ -51,12 +63,26 @@ struct CalibrationOptions {
   /// products use what they read several times.
   size_t workingSetBytes = size_t{12} << 20;
   size_t productSetBytes = size_t{4} << 20;
+  /// How long a device that is no core works before it is measured: an idle one has a slow clock.
+  double warmUpSeconds = 0;
+  /// What else the file says in its head, a line each.
+  std::vector<std::string> remarks = {};
 };
 
-/// Measures this machine as plans use it that run on virtual devices: the kernels of the backend on
-/// all cores at the same time, the collectives and transfers of local communicators, what the
-/// executor takes for an instruction. Progress goes to `err`, which may be null. The cluster has
-/// one node; entries are in a fixed order.
+/// For a GPU with some tens of GiB: half a minute on an H100.
+CalibrationOptions gpuCalibrationOptions();
+
+/// Measures what the backend computes on.
+///
+/// The cores of this machine, as plans use them that run on virtual devices: kernels on all cores
+/// at the same time, the collectives and transfers of local communicators, what the executor takes
+/// for an instruction.
+///
+/// A device with memory of its own: kernels in graphs, as steps run them. Links are not measured,
+/// so that there is one device.
+///
+/// Progress goes to `err`, which may be null. The cluster has one node; entries are in a fixed
+/// order.
 Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
                                      std::shared_ptr<const Backend> backend, FILE *err);
 

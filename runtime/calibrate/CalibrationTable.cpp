@@ -21,12 +21,12 @@ static bool isShown(const std::string &kernel) {
   return false;
 }
 
-/// Bytes a second of the point that has at least `bytes` bytes, or of the last.
+/// Bytes a second of the point that has about `bytes` bytes or more, or of the last.
 static double bandwidthAt(const cluster::KernelRate &rate, double bytes) {
   const cluster::TimePoint *found = nullptr;
   for (const cluster::TimePoint &point : rate.points()) {
     found = &point;
-    if (point.bytes() >= bytes)
+    if (point.bytes() >= 0.9 * bytes)
       break;
   }
   return found ? found->bytes() / found->seconds() : 0;
@@ -37,10 +37,16 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
   auto out = std::back_inserter(text);
   const cluster::DeviceKind &device = cluster.devices(0);
   const cluster::NodeKind &node = cluster.node_kinds(0);
-  fmt::format_to(out, "{} devices, {} at a time; of one device while all cores work:\n",
-                 node.devices(), node.shared_cores());
+  bool isOfCores = node.shared_cores() > 0;
+  if (isOfCores)
+    fmt::format_to(out, "{} devices, {} at a time; of one device while all cores work:\n",
+                   node.devices(), node.shared_cores());
+  else
+    fmt::format_to(out, "{}, {}:\n", device.name(),
+                   formatBytes(static_cast<uint64_t>(device.memory_bytes())));
   fmt::format_to(out, "  {:<26}{:>9.2f} GB/s\n", "memory (copy)", device.memory_bandwidth() / 1e9);
-  fmt::format_to(out, "  {:<26}{:>9.1f} ns\n", "an instruction", device.launch_seconds() * 1e9);
+  fmt::format_to(out, "  {:<26}{:>9.1f} ns\n", isOfCores ? "an instruction" : "a launch",
+                 device.launch_seconds() * 1e9);
   for (const cluster::MatrixRate &rate : device.matrix())
     fmt::format_to(out, "  {:<26}{:>9.1f} GFLOP/s at best\n", "products of " + rate.dtype(),
                    rate.flops() / 1e9);
@@ -48,11 +54,15 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
     if (rate.flops() > 0)
       fmt::format_to(out, "  {:<26}{:>9.1f} GFLOP/s\n", rate.kernel() + " of " + rate.dtype(),
                      rate.flops() / 1e9);
-  fmt::format_to(out, "  {:<26}{:>14}{:>14}\n", "kernels of f32", "256 KiB", "64 MiB");
+  // Of GPUs, small calls are of no interest.
+  const uint64_t few = isOfCores ? 256 << 10 : 32 << 20, many = isOfCores ? 64 << 20 : 512 << 20;
+  fmt::format_to(out, "  {:<26}{:>14}{:>14}\n", "kernels of f32", formatBytes(few),
+                 formatBytes(many));
   for (const cluster::KernelRate &rate : device.kernels())
     if (rate.dtype() == "f32" && isShown(rate.kernel()))
       fmt::format_to(out, "    {:<24}{:>9.2f} GB/s{:>9.2f} GB/s\n", rate.kernel(),
-                     bandwidthAt(rate, 256 << 10) / 1e9, bandwidthAt(rate, 64 << 20) / 1e9);
+                     bandwidthAt(rate, static_cast<double>(few)) / 1e9,
+                     bandwidthAt(rate, static_cast<double>(many)) / 1e9);
   if (node.link().collectives().empty())
     return text;
   fmt::format_to(out, "  {:<26}{:>9.2f} GB/s, {}\n", "messages", node.link().bandwidth() / 1e9,

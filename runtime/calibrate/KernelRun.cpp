@@ -10,16 +10,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <fmt/format.h>
 #include <map>
 #include <optional>
 
 namespace dtc::runtime {
-
-static constexpr size_t kMaxSets = 1024;
-
-static size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Some elements, which are repeated to fill an operand. Their number is odd, so that rows differ.
 static HostTensor patternOf(DType dtype, int64_t indices) {
@@ -33,11 +28,6 @@ static HostTensor patternOf(DType dtype, int64_t indices) {
     setElement(pattern, i, value);
   }
   return pattern;
-}
-
-static void fill(std::byte *to, size_t bytes, const HostTensor &pattern) {
-  for (size_t offset = 0; offset < bytes; offset += pattern.bytes.size())
-    std::memcpy(to + offset, pattern.bytes.data(), std::min(bytes - offset, pattern.bytes.size()));
 }
 
 /// For each output the input in whose place it lies, if any.
@@ -62,51 +52,61 @@ Expected<KernelRun> KernelRun::create(const Backend &backend, const KernelSignat
   if (!prepared)
     return prepared.error();
   run.kernel = std::move(*prepared);
-  if (MaybeError error = run.openQueue(threaded))
-    return *error;
+  run.queue = options.queue;
+  if (!run.queue)
+    if (MaybeError error = run.openQueue(threaded))
+      return *error;
   run.position = signature.mesh;
-  run.inputs = signature.inputs.size();
-  run.operandsPerSet = run.inputs + signature.outputs.size();
+  if (MaybeError error = run.placeOperands(signature, options))
+    return *error;
+  return run;
+}
 
+MaybeError KernelRun::placeOperands(const KernelSignature &signature,
+                                    const KernelRunOptions &options) {
+  inputs = signature.inputs.size();
+  operandsPerSet = inputs + signature.outputs.size();
+  memory = options.memory ? options.memory : std::make_shared<HostOperandMemory>();
   std::vector<std::optional<size_t>> places = placesOf(signature, options.inPlace);
   size_t setBytes = 0;
   for (const TensorType &type : signature.inputs)
-    setBytes += aligned(type.numBytes());
+    setBytes += memory->aligned(type.numBytes());
   for (size_t out = 0; out < places.size(); ++out)
     if (!places[out])
-      setBytes += aligned(signature.outputs[out].numBytes());
+      setBytes += memory->aligned(signature.outputs[out].numBytes());
   for (const auto *types : {&signature.inputs, &signature.outputs})
     for (const TensorType &type : *types)
-      run.operandBytes += static_cast<int64_t>(type.numBytes());
-  size_t sets =
-      std::clamp<size_t>(options.workingSetBytes / std::max<size_t>(setBytes, 1), 1, kMaxSets);
+      operandBytes += static_cast<int64_t>(type.numBytes());
+  size_t sets = std::clamp<size_t>(options.workingSetBytes / std::max<size_t>(setBytes, 1), 1,
+                                   options.mostSets);
 
-  run.memory = options.memory ? options.memory : std::make_shared<OperandMemory>();
-  Expected<std::byte *> memory = run.memory->take(sets * setBytes + run.kernel->workspaceBytes());
-  if (!memory)
-    return memory.error();
+  Expected<std::byte *> taken = memory->take(sets * setBytes + kernel->workspaceBytes());
+  if (!taken)
+    return taken.error();
   std::map<DType, HostTensor> patterns;
-  std::byte *next = *memory;
-  auto place = [&](const TensorType &type) {
+  std::byte *next = *taken;
+  auto place = [&](const TensorType &type) -> MaybeError {
     auto pattern = patterns.find(type.dtype);
     if (pattern == patterns.end())
       pattern = patterns.emplace(type.dtype, patternOf(type.dtype, options.indices)).first;
-    fill(next, type.numBytes(), pattern->second);
-    run.operands.push_back(next);
-    next += aligned(type.numBytes());
+    operands.push_back(next);
+    next += memory->aligned(type.numBytes());
+    return memory->fill(static_cast<std::byte *>(operands.back()), type.numBytes(),
+                        pattern->second);
   };
   for (size_t set = 0; set < sets; ++set) {
-    size_t first = run.operands.size();
+    size_t first = operands.size();
     for (const TensorType &type : signature.inputs)
-      place(type);
+      if (MaybeError error = place(type))
+        return error;
     for (size_t out = 0; out < places.size(); ++out)
       if (places[out])
-        run.operands.push_back(run.operands[first + *places[out]]);
-      else
-        place(signature.outputs[out]);
+        operands.push_back(operands[first + *places[out]]);
+      else if (MaybeError error = place(signature.outputs[out]))
+        return error;
   }
-  run.workspace = next;
-  return run;
+  workspace = next;
+  return std::nullopt;
 }
 
 MaybeError KernelRun::openQueue(const Backend &backend) {
@@ -121,17 +121,17 @@ MaybeError KernelRun::openQueue(const Backend &backend) {
   Expected<std::unique_ptr<Queue>> compute = device->openQueue(QueueKind::Compute);
   if (!compute)
     return compute.error();
-  queue = std::move(*compute);
+  ownQueue = std::move(*compute);
+  queue = ownQueue.get();
   return std::nullopt;
 }
 
-void KernelRun::run() {
+MaybeError KernelRun::enqueue() {
   std::span<void *const> set(operands.data() + nextSet, operandsPerSet);
-  // A queue whose kernels cannot fail, and run at once.
-  (void)queue->enqueue(*kernel, {set.first(inputs), set.subspan(inputs), position, workspace});
   nextSet += operandsPerSet;
   if (nextSet >= operands.size())
     nextSet = 0;
+  return queue->enqueue(*kernel, {set.first(inputs), set.subspan(inputs), position, workspace});
 }
 
 } // namespace dtc::runtime

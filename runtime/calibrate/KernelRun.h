@@ -22,13 +22,17 @@ struct KernelRunOptions {
   /// Whether outputs lie in place of inputs, where docs/kernels.md allows it.
   bool inPlace = false;
   /// So many sets of operands are made, and used in turn, that they have this many bytes together
-  /// (one set at least, 1024 at most): the operands of a kernel in a plan are rarely in the cache
-  /// next to the core, as those of a kernel that runs again and again are.
+  /// (one set at least, `mostSets` at most): the operands of a kernel in a plan are rarely in the
+  /// cache next to the core, as those of a kernel that runs again and again are.
   size_t workingSetBytes = 0;
+  size_t mostSets = 1024;
   /// Integers lie on [0, indices).
   int64_t indices = 256;
-  /// Where the operands lie; null: in memory of the run's own. It is not reset.
+  /// Where the operands lie; null: in memory of the host and of the run's own. It is not reset.
   std::shared_ptr<OperandMemory> memory = nullptr;
+  /// What gets the calls, and outlives the run; null: a queue of its own, of a device in the memory
+  /// of the host.
+  Queue *queue = nullptr;
 };
 
 /// A prepared kernel with operands in memory as devices have it. Floats lie on [-1, 1] and begin
@@ -41,17 +45,21 @@ public:
 
   /// Of all operands of one call.
   int64_t bytes() const { return operandBytes; }
-  /// Runs the kernel with the next set of operands.
-  void run();
+  /// Enqueues the kernel with the next set of operands.
+  MaybeError enqueue();
+  /// The same on a queue of its own, whose kernels cannot fail, and run at once.
+  void run() { (void)enqueue(); }
 
 private:
   KernelRun() = default;
   MaybeError openQueue(const Backend &backend);
+  MaybeError placeOperands(const KernelSignature &signature, const KernelRunOptions &options);
 
   std::shared_ptr<const Backend> backend; // of the kernel; null: the caller's
   std::unique_ptr<Kernel> kernel;
   std::unique_ptr<Device> device;
-  std::unique_ptr<Queue> queue;
+  std::unique_ptr<Queue> ownQueue;
+  Queue *queue = nullptr;
   std::vector<AxisCoordinate> position;
   std::shared_ptr<OperandMemory> memory;
   std::vector<void *> operands; // of one set after the other: inputs, outputs

@@ -12,10 +12,6 @@
 
 namespace dtc::runtime {
 
-/// Calls with larger operands are left out: of kernels that touch but few of the bytes of an
-/// operand they would take most of the time and of the memory.
-static constexpr size_t kLargestOperands = size_t{256} << 20;
-
 static size_t operandBytes(const std::vector<KernelSignature> &calls) {
   size_t bytes = 0;
   for (const KernelSignature &call : calls)
@@ -42,9 +38,9 @@ public:
     double bytes = meanBytes(calls);
     // Operands that do not shrink make two sizes the same.
     if (!rate.points().empty() && (bytes <= rate.points(rate.points_size() - 1).bytes() ||
-                                   operandBytes(calls) > mostOperands()))
+                                   operandBytes(calls) > context.timer.mostOperandBytes()))
       return std::nullopt;
-    Expected<double> seconds = context.measure(calls, run);
+    Expected<double> seconds = context.timer.secondsOf(calls, run);
     if (!seconds)
       return seconds.error();
     cluster::TimePoint *point = rate.add_points();
@@ -56,11 +52,6 @@ public:
   cluster::KernelRate &result() { return rate; }
 
 private:
-  /// All threads together do not fill the memory.
-  size_t mostOperands() const {
-    return std::min<size_t>(kLargestOperands, memoryLimit().bytes / 4 / context.cores.size());
-  }
-
   CalibrationContext &context;
   cluster::KernelRate &rate;
 };
@@ -84,23 +75,26 @@ static MaybeError measureCase(CalibrationContext &context, cluster::DeviceKind &
 /// positions.
 static MaybeError measureAttention(CalibrationContext &context, cluster::DeviceKind &device,
                                    bool grad, DType dtype) {
+  const CalibrationOptions &options = context.options;
   PointsOf points(context, device, grad ? "attention_grad" : "attention", dtype);
-  AttentionCase shape{1, 1, 128, 32};
-  double ofHead = meanBytes({attentionCall(grad, dtype, shape)});
-  for (int64_t bytes : context.options.kernelBytes) {
-    double heads = static_cast<double>(bytes) / ofHead;
-    shape.heads = heads < 4 ? 1 : 4;
-    shape.batch = std::max<int64_t>(1, static_cast<int64_t>(heads) / shape.heads);
+  AttentionCase shape = options.shortAttention;
+  const int64_t mostHeads = shape.heads;
+  double ofHead = meanBytes({attentionCall(grad, dtype, {1, 1, shape.positions, shape.headSize})});
+  for (int64_t bytes :
+       options.attentionBytes.empty() ? options.kernelBytes : options.attentionBytes) {
+    auto heads = static_cast<int64_t>(static_cast<double>(bytes) / ofHead);
+    shape.heads = heads < mostHeads ? 1 : mostHeads;
+    shape.batch = std::max<int64_t>(1, heads / shape.heads);
     if (MaybeError error = points.add({attentionCall(grad, dtype, shape)}, {}))
       return error;
   }
-  shape = {1, 4, 512, 64};
   KernelRunOptions run;
-  run.workingSetBytes = context.options.workingSetBytes;
-  Expected<double> seconds = context.measure({attentionCall(grad, dtype, shape)}, run);
+  run.workingSetBytes = options.workingSetBytes;
+  const AttentionCase &longest = options.longAttention;
+  Expected<double> seconds = context.timer.secondsOf({attentionCall(grad, dtype, longest)}, run);
   if (!seconds)
     return seconds.error();
-  points.result().set_flops(rounded(attentionFlops(grad, shape) / *seconds));
+  points.result().set_flops(rounded(attentionFlops(grad, longest) / *seconds));
   return std::nullopt;
 }
 

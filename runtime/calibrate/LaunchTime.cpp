@@ -70,7 +70,7 @@ std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
 }
 
 /// The median seconds of a step.
-Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices, int count) {
+Expected<double> stepSeconds(const CoreContext &context, int64_t devices, int count) {
   SessionOptions options;
   options.threadsPerDevice = context.options.threadsPerDevice;
   Expected<std::unique_ptr<Session>> session =
@@ -95,7 +95,7 @@ Expected<double> stepSeconds(const CalibrationContext &context, int64_t devices,
 
 } // namespace
 
-MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &device) {
+MaybeError measureLaunch(CoreContext &context, cluster::DeviceKind &device) {
   constexpr int few = 100, many = 4100;
   context.announce("the executor", 20);
   int64_t devices =
@@ -108,7 +108,8 @@ MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &devic
     seconds[i] = *step;
   }
   TensorType scalar{DType::F32, {}};
-  Expected<double> kernel = context.measure({{"add", {scalar, scalar}, {scalar}, {}, {}}}, {});
+  Expected<double> kernel =
+      context.timer.secondsOf({{"add", {scalar, scalar}, {scalar}, {}, {}}}, {});
   if (!kernel)
     return kernel.error();
   // Of a machine that does other work, the difference may come out as nothing.

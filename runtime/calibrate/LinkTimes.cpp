@@ -155,7 +155,7 @@ double threadSeconds() {
 
 /// How much later than the mean device the last one comes to a collective: products before a small
 /// all_reduce, against these products and an all_reduce that follows another at once.
-Expected<cluster::ArrivalSkew> measureArrivalSkew(CalibrationContext &context, CoreWatch &watch,
+Expected<cluster::ArrivalSkew> measureArrivalSkew(CoreContext &context, CoreWatch &watch,
                                                   int64_t members) {
   const CalibrationOptions &options = context.options;
   CollectiveSpec spec = specOf(CollectiveKind::AllReduce, members, 1 << 10);
@@ -191,7 +191,7 @@ Expected<cluster::ArrivalSkew> measureArrivalSkew(CalibrationContext &context, C
     return together.error();
   constexpr int64_t moves = 8;
   double turns =
-      std::max(1.0, static_cast<double>(members) / static_cast<double>(context.cores.size()));
+      std::max(1.0, static_cast<double>(members) / static_cast<double>(context.numGroups));
   std::vector<double> busy(devices.count), works;
   Expected<double> wait = devices.medianOf(
       [&]() -> Expected<double> {
@@ -287,7 +287,7 @@ void fitLink(cluster::Link &link) {
   link.set_bandwidth(perByte > 0 ? rounded(1 / perByte) : 0);
 }
 
-MaybeError measureLink(CalibrationContext &context, cluster::Link &link) {
+MaybeError measureLink(CoreContext &context, cluster::Link &link) {
   const CalibrationOptions &options = context.options;
   CoreWatch watch(context.speed);
   std::vector<int64_t> groups;

@@ -7,9 +7,8 @@
 #ifndef DTC_RUNTIME_CALIBRATE_MEASUREMENTS_H
 #define DTC_RUNTIME_CALIBRATE_MEASUREMENTS_H
 
-#include "runtime/calibrate/BusyCores.h"
 #include "runtime/calibrate/Calibration.h"
-#include "runtime/calibrate/KernelRun.h"
+#include "runtime/calibrate/CoreTimer.h"
 
 namespace dtc::runtime {
 
@@ -19,21 +18,29 @@ double rounded(double value);
 /// What the parts of a calibration share.
 struct CalibrationContext {
   const CalibrationOptions &options;
-  std::shared_ptr<const Backend> backend;
-  CoreSpeed &speed;
-  BusyCores cores;
-  FILE *err; // may be null
-  /// Of each thread of `cores`.
-  std::vector<std::shared_ptr<OperandMemory>> memory = {};
+  CallTimer &timer;
+  FILE *err;         // may be null
   int64_t round = 1; // of options.rounds
 
   /// Says that `points` times of something are measured now.
   void announce(const std::string &what, size_t points) const;
-
-  /// The mean seconds of one call of these kernels, which take turns and share the working set. The
-  /// options of the calibration say with how many threads.
-  Expected<double> measure(const std::vector<KernelSignature> &calls, KernelRunOptions run);
 };
+
+/// What is measured of cores alone.
+struct CoreContext : CalibrationContext {
+  std::shared_ptr<const Backend> backend;
+  CoreSpeed &speed;
+  size_t numGroups; // of cores: devices that compute at the same time
+};
+
+/// The parts of calibrate(), by what the device is.
+Expected<cluster::Cluster> calibrateCores(const CalibrationOptions &options,
+                                          std::shared_ptr<const Backend> backend, FILE *err);
+Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
+                                           const Backend &backend, Device &device, FILE *err);
+
+/// A cluster of one node of such devices.
+cluster::Cluster clusterOf(const std::string &name, const std::string &device, int64_t devices);
 
 /// Rates of products in every element type: `matrix` of a device.
 MaybeError measureProducts(CalibrationContext &context, cluster::DeviceKind &device);
@@ -42,10 +49,10 @@ MaybeError measureProducts(CalibrationContext &context, cluster::DeviceKind &dev
 MaybeError measureKernels(CalibrationContext &context, cluster::DeviceKind &device);
 
 /// What the executor takes for an instruction beside the kernel: launch_seconds.
-MaybeError measureLaunch(CalibrationContext &context, cluster::DeviceKind &device);
+MaybeError measureLaunch(CoreContext &context, cluster::DeviceKind &device);
 
 /// Times of collectives and transfers.
-MaybeError measureLink(CalibrationContext &context, cluster::Link &link);
+MaybeError measureLink(CoreContext &context, cluster::Link &link);
 
 /// Bandwidth and latency of messages with these times: the line with the least squares of relative
 /// errors, as times of small messages would else not count. Neither is negative; with less than two

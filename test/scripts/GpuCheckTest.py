@@ -126,6 +126,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("a step takes 0.0250 s, its kernels 0.0200 s: 20.0% outside", parts["outside-124m"][1])
         self.assertEqual(parts["speed-1558m"], ("left-out", "the package has no models/gpt2-1558m.plan"))
 
+    def test_simulates_what_was_measured(self):
+        self.assertEqual(self.run_check("calibrate")[2]["calibrate"][0], "left-out")
+        for name in ["gpt2-124m", "llama-1b-8", "gpt2-1558m"]:
+            self.write(f"models/{name}.plan", "")
+        self.program("dtc-plan", "#!/bin/sh\n[ \"$1 $3 $4\" = 'simulate --cluster results/calibrate.textproto' ] || "
+                                 "[ \"${4##*/}\" = calibrate.textproto ] || exit 1\n"
+                                 "echo '  A step takes 1.0 s: 489,153 tokens/s, 489,153 a device'\n")
+        _, output, parts = self.run_check("calibrate")
+        self.assertEqual(parts["calibrate"], ("ok", "predicted tokens/s of what was measured: gpt2-124m 489153, "
+                                                    "llama-1b-8 489153, gpt2-1558m 489153"), output)
+
     def test_parts_that_are_named(self):
         status, output, parts = self.run_check("times", "gpt2")
         self.assertEqual(status, 0, output)

@@ -6,7 +6,6 @@
 
 #include "tools/dtc-run/RunCommand.h"
 
-#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/data/DataFiles.h"
 #include "runtime/data/WeightsFileShards.h"
 #include "runtime/fabrics/local/LocalFabric.h"
@@ -39,8 +38,9 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
   CLI::Option *calibrate =
       app.add_option("--calibrate", calibrationPath,
                      "Measure this machine instead of running a plan, which takes a minute or two, "
-                     "and write what it does to this file, a cluster of virtual devices; takes "
-                     "--threads too (default: 1)")
+                     "and write what it does to this file, a cluster: of virtual devices (takes "
+                     "--devices and --threads, default: 1), or with --device cuda of the first GPU "
+                     "(takes --matmul-precision, --matmul-algorithms and --cudnn)")
           ->type_name("FILE");
   app.add_option("--devices", calibration.devices,
                  "The virtual devices of the cluster that --calibrate writes")
@@ -48,7 +48,8 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->needs(calibrate)
       ->capture_default_str();
   app.add_option("--device", device,
-                 "What the plan runs on: the CPU, GPUs (cuda), or GPUs if there are any (auto)")
+                 "What the plan runs on, or --calibrate measures: the CPU, GPUs (cuda), or GPUs "
+                 "if there are any (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
   app.add_option(
@@ -149,14 +150,32 @@ static std::optional<std::string> otherFlag(const CLI::App &app,
 }
 
 int RunCommand::calibrate() {
-  if (auto other = otherFlag(app, {"--calibrate", "--devices", "--threads"}))
+  const std::vector<std::string> ofCores = {"--devices", "--threads"},
+                                 ofGpus = {"--matmul-precision", "--matmul-algorithms", "--cudnn"};
+  std::vector<std::string> taken = {"--calibrate", "--device"};
+  for (const auto *flags : {&ofCores, &ofGpus})
+    taken.insert(taken.end(), flags->begin(), flags->end());
+  if (auto other = otherFlag(app, taken))
     return fail(fmt::format("{} was given with --calibrate, which measures this machine and runs "
                             "no plan; leave one of them out",
                             *other));
-  calibration.threadsPerDevice = std::max(train.threadsPerDevice, 1);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
+  if (!backend)
+    return fail(backend.error().message);
+  bool isGpu = (*backend)->name() == "cuda";
+  for (const std::string &flag : isGpu ? ofCores : ofGpus)
+    if (isGiven(flag.c_str()))
+      return fail(fmt::format("{} is for --calibrate --device {}; leave it out", flag,
+                              isGpu ? "cpu" : "cuda"));
+  if (isGpu) {
+    calibration = gpuCalibrationOptions();
+    if (gpus.usesTf32)
+      calibration.remarks = {"Products of f32 round their operands to TF32."};
+  } else {
+    calibration.threadsPerDevice = std::max(train.threadsPerDevice, 1);
+  }
   try {
-    MaybeError error =
-        calibrateToFile(calibration, calibrationPath, createCpuBackend(), stdout, stderr);
+    MaybeError error = calibrateToFile(calibration, calibrationPath, *backend, stdout, stderr);
     return error ? fail(error->message) : 0;
   } catch (const ThreadStartError &error) {
     return fail(error.what());

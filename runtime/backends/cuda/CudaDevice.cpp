@@ -330,8 +330,8 @@ MaybeError CudaDevice::initialize() {
   if (MaybeError error = checkCuda(cudaGetDeviceProperties(&properties, number),
                                    place() + ": cannot read the GPU's properties"))
     return error;
-  model = properties.name;
-  name = fmt::format("{} (cuda {})", model, number);
+  driverName = properties.name;
+  name = fmt::format("{} (cuda {})", driverName, number);
   numMultiprocessors = properties.multiProcessorCount;
   capability = 10 * properties.major + properties.minor;
   if (properties.major < 8)
@@ -385,7 +385,7 @@ Expected<Device::FreeMemory> CudaDevice::freeMemory() const {
   Expected<std::string> identity = identityOfGpu(number);
   if (!identity)
     return identity.error();
-  return FreeMemory{free, place(), std::move(*identity), kReservedBytes};
+  return FreeMemory{free, place(), std::move(*identity), kReservedBytes, total};
 }
 
 Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocate(size_t bytes) {

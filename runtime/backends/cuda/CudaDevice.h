@@ -131,6 +131,7 @@ public:
   ~CudaDevice() override;
 
   std::string describe() const override { return name; }
+  std::string model() const override { return modelName(); }
   bool isHostMemory() const override { return false; }
   size_t alignment() const override { return 256; }
   Expected<FreeMemory> freeMemory() const override;
@@ -141,11 +142,11 @@ public:
   bool capturesGraphs() const override { return true; }
 
   int ordinal() const { return number; }
-  /// As the driver tells it: "NVIDIA H100 80GB HBM3".
-  const std::string &modelName() const { return model; }
   /// Where the fastest algorithms of products are; null: nothing is timed.
   AlgorithmCache *getAlgorithms() const { return algorithms.get(); }
   bool roundsToTf32() const { return usesTf32; }
+  /// As the driver tells it: "NVIDIA H100 80GB HBM3".
+  const std::string &modelName() const { return driverName; }
   int multiprocessors() const { return numMultiprocessors; }
   /// 90: 9.0.
   int computeCapability() const { return capability; }
@@ -175,7 +176,7 @@ private:
   std::shared_ptr<AlgorithmCache> algorithms;
   const bool usesTf32;
   Preparation preparation;
-  std::string model, name;
+  std::string driverName, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;
   CudnnHandle cudnnHandle;

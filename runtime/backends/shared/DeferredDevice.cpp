@@ -294,6 +294,7 @@ public:
   explicit DeferredDevice(std::unique_ptr<Device> device) : device(std::move(device)) {}
 
   std::string describe() const override { return device->describe(); }
+  std::string model() const override { return device->model(); }
   bool isHostMemory() const override { return device->isHostMemory(); }
   bool capturesGraphs() const override { return device->capturesGraphs(); }
   size_t alignment() const override { return device->alignment(); }

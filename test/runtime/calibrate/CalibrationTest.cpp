@@ -294,7 +294,7 @@ TEST(Calibration, FilesAreWholeOrNotThere) {
                "none/c.textproto: ");
   EXPECT_ERROR(calibrateToFile(tinyOptions(), dir.path("c.textproto"),
                                std::make_shared<NoBackend>(), out, nullptr),
-               "there are no kernels");
+               "there are no devices");
   EXPECT_EQ(dir.numFiles(), 0u);
   EXPECT_EQ(std::ftell(out), 0);
   EXPECT_OK(

@@ -112,7 +112,7 @@ TEST(KernelRun, ErrorsOfTheBackend) {
 }
 
 TEST(OperandMemory, IsUsedAgain) {
-  OperandMemory memory;
+  HostOperandMemory memory;
   auto first = memory.take(100), second = memory.take(100);
   ASSERT_OK(first);
   ASSERT_OK(second);
