@@ -213,17 +213,23 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     bool isCut = seen < kTileSize - 1;
     waitForProducts<1>();
     keepOrder(weights);
+    auto weigh = [&](auto isHidden) {
 #pragma unroll
-    for (int j = 0; j < WarpgroupResult::kPairs; ++j)
+      for (int j = 0; j < WarpgroupResult::kPairs; ++j)
 #pragma unroll
-      for (int e = 0; e < 2; ++e)
+        for (int e = 0; e < 2; ++e)
 #pragma unroll
-        for (int i = 0; i < WarpgroupResult::kRows; ++i) {
-          float &weight = weights.at[4 * j + 2 * i + e];
-          weight = powerOfTwo(weight * factor - lse[j].at[e]);
-          if (isCut && WarpgroupResult::rowOf(i) > WarpgroupResult::columnOf(j) + e + seen)
-            weight = 0;
-        }
+          for (int i = 0; i < WarpgroupResult::kRows; ++i) {
+            float &weight = weights.at[4 * j + 2 * i + e];
+            weight = powerOfTwo(weight * factor - lse[j].at[e]);
+            if (isHidden(WarpgroupResult::rowOf(i), WarpgroupResult::columnOf(j) + e))
+              weight = 0;
+          }
+    };
+    if (isCut)
+      weigh([&](int row, int column) { return row > column + seen; });
+    else
+      weigh([](int, int) { return false; });
 #pragma unroll
     for (int j = 0; j < WarpgroupResult::kPairs; ++j)
       dots[j] = loadVector<2>(at.rows.dots + row + WarpgroupResult::columnOf(j));
@@ -309,18 +315,23 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     bool isCut = seen < kTileSize - 1 || end < kTileSize;
     waitForProducts<1>();
     keepOrder(weights);
+    auto weigh = [&](auto isHidden) {
 #pragma unroll
-    for (int i = 0; i < WarpgroupResult::kRows; ++i)
+      for (int i = 0; i < WarpgroupResult::kRows; ++i)
 #pragma unroll
-      for (int j = 0; j < WarpgroupResult::kPairs; ++j)
+        for (int j = 0; j < WarpgroupResult::kPairs; ++j)
 #pragma unroll
-        for (int e = 0; e < 2; ++e) {
-          float &weight = weights.at[4 * j + 2 * i + e];
-          weight = powerOfTwo(weight * factor - lse[i]);
-          int column = WarpgroupResult::columnOf(j) + e;
-          if (isCut && (column > WarpgroupResult::rowOf(i) + seen || column >= end))
-            weight = 0;
-        }
+          for (int e = 0; e < 2; ++e) {
+            float &weight = weights.at[4 * j + 2 * i + e];
+            weight = powerOfTwo(weight * factor - lse[i]);
+            if (isHidden(WarpgroupResult::rowOf(i), WarpgroupResult::columnOf(j) + e))
+              weight = 0;
+          }
+    };
+    if (isCut)
+      weigh([&](int row, int column) { return column > row + seen || column >= end; });
+    else
+      weigh([](int, int) { return false; });
     keepOrder(weights);
     waitForProducts<0>();
     keepOrder(slopes);

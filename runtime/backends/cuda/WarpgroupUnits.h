@@ -104,18 +104,22 @@ __device__ __forceinline__ WarpgroupOperand packOperand(const WarpgroupResult &r
 template <typename F>
 __device__ __forceinline__ void beginCopy(const HeadRows<F> &from, SwizzledTile &to) {
   constexpr int kPieces = kTileSize / 8; // of a row
+  constexpr int kStepRows = kWarpgroupThreads / kPieces;
+  int thread = static_cast<int>(threadIdx.x % kWarpgroupThreads);
+  int row = thread / kPieces, piece = thread % kPieces;
+  size_t at = __cvta_generic_to_global(from.data + row * from.stride + piece * 8);
+  auto place = static_cast<uint32_t>(
+      __cvta_generic_to_shared(to.words + SwizzledTile::placeOf(row, piece * 4)));
 #pragma unroll
-  for (int step = 0; step < kTileSize * kPieces / kWarpgroupThreads; ++step) {
-    int i = step * kWarpgroupThreads + static_cast<int>(threadIdx.x % kWarpgroupThreads);
-    int row = i / kPieces, piece = i % kPieces;
-    bool exists = row < from.rows;
-    const F *at = from.data + (exists ? row : 0) * from.stride + piece * 8;
-    auto place = static_cast<uint32_t>(
-        __cvta_generic_to_shared(to.words + SwizzledTile::placeOf(row, piece * 4)));
+  for (int first = 0; first < kTileSize; first += kStepRows) {
+    // Nothing is read where no byte is to be copied.
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
-                 : "r"(place), "l"(__cvta_generic_to_global(at)), "r"(exists ? 16 : 0)
+                 : "r"(place), "l"(at), "r"(row + first < from.rows ? 16 : 0)
                  : "memory");
+    at += static_cast<size_t>(kStepRows * from.stride) * sizeof(F);
+    // The place within a row is that of the row 16 above.
+    place += kStepRows * SwizzledTile::kRowWords * sizeof(uint32_t);
   }
 }
 /// Waits for all copies of the thread. The instructions see what all threads have copied after a
