@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // In the comments xhat is the normalised row and dxhat = dy * gamma its gradient. The gradients of
-// gamma and beta are sums over all rows: the rows are cut into parts, by their number alone; each
+// gamma and beta are sums over all rows: the rows are cut into parts, by their shape alone; each
 // part has its own sums in the workspace, which are added in a fixed order by a second launch.
 //
 //===----------------------------------------------------------------------===//
@@ -14,6 +14,8 @@
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/PackedVector.h"
+#include "runtime/backends/cuda/RoundedProduct.h"
 
 #include <algorithm>
 #include <optional>
@@ -22,11 +24,6 @@
 namespace dtc::runtime::cuda {
 
 namespace {
-
-/// a * b, rounded before anything is added to it: with a sum, nvcc would make it one instruction
-/// that rounds once, where single calls round twice.
-__device__ __forceinline__ float roundedProduct(float a, float b) { return __fmul_rn(a, b); }
-__device__ __forceinline__ double roundedProduct(double a, double b) { return __dmul_rn(a, b); }
 
 /// dx of a row for each block, with `added`, which may lie where it is written, if that is not
 /// null. An RMS norm has no means (null), which stand for zeros. With one block of a multiprocessor
@@ -82,57 +79,178 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// All of it in one pass over the rows of part blockIdx.x: a thread has `C` columns, which are all
-/// that there are. All of a row is read before the barriers of its sums: as `added` may lie where
-/// dx is written, a load after a store would wait for it.
-template <typename F, int C>
-__global__ void __launch_bounds__(kMaxBlockThreads, 1)
-    normGradKernel(const F *x, const F *gamma, const Wide<F> *means, const Wide<F> *rstds,
-                   const F *dy, const F *added, F *dx, Wide<F> *sums, int64_t rows, int64_t width,
-                   int64_t partRows) {
+/// The operands of a call.
+template <typename F> struct NormGradOperands {
+  const F *x, *gamma;
+  const Wide<F> *means, *rstds; // no means: an RMS norm
+  const F *dy, *added;          // added: to dx; null: nothing is
+  F *dx;
+  Wide<F> *dgamma, *dbeta;
+  Wide<F> *partial; // in the workspace
+};
+
+/// Neighbouring columns of a thread: as many of 16 bits as of f32, so that they are added in the
+/// same order.
+template <typename F> constexpr int kNormVector = sizeof(Wide<F>) == 8 ? 4 : 8;
+
+/// The most threads of a block where each has one vector of a row, with several rows at a time: two
+/// such blocks, of up to 80 registers a thread, are on a multiprocessor.
+inline constexpr unsigned kNormThreads = 384;
+/// Rows that are wider than the vectors of so many threads have two for each.
+inline constexpr unsigned kNormRowThreads = 256;
+template <typename F> constexpr int kMostNormVectors = sizeof(Wide<F>) == 8 ? 1 : 2;
+
+template <typename F> using NormVector = PackedVector<F, kNormVector<F>>;
+
+/// What a thread has of a row: C vectors.
+template <typename F, int C> struct NormGradRow {
+  NormVector<F> x[C], dy[C];
+  Wide<F> mean, rstd;
+};
+
+/// All of it in one pass over the rows of part blockIdx.x. `rowThreads` threads of the block, whole
+/// warps, have a row, and as many rows are worked on at a time as the block has threads for. The
+/// rows after them are read before the sums of these are made, so that memory always has work:
+/// each multiprocessor of an H100 has 36 KB of GPT-2 124M's rows on the way. `inVectors` says how
+/// rows are read, not in which order they are added. `added` may lie where dx is written.
+template <typename F, int C, bool inVectors>
+__global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
+                                  sizeof(F) == 2 && C == 1 ? 2 : 1)
+    normGradKernel(const __grid_constant__ NormGradOperands<F> at, int rows, int width,
+                   int partRows, int rowThreads) {
   using W = Wide<F>;
-  int64_t begin = int64_t{blockIdx.x} * partRows;
-  int64_t end = begin + partRows < rows ? begin + partRows : rows;
-  W dgamma[C] = {}, dbeta[C] = {};
-  for (int64_t row = begin; row < end; ++row) {
-    W mean = means ? means[row] : W(0), rstd = rstds[row];
-    W xhat[C], slope[C], totals[2] = {}; // the sums of dxhat and of dxhat * xhat
-    F extra[C];
+  using Row = NormGradRow<F, C>;
+  constexpr int V = kNormVector<F>;
+  __shared__ W ofWarp[2][2][kMaxBlockThreads / kWarpThreads]; // of every second step the same
+  int begin = static_cast<int>(blockIdx.x) * partRows;
+  int end = begin + partRows < rows ? begin + partRows : rows;
+  int groups = static_cast<int>(blockDim.x) / rowThreads;
+  int group = static_cast<int>(threadIdx.x) / rowThreads;
+  int thread = static_cast<int>(threadIdx.x) % rowThreads;
+  int warp = static_cast<int>(threadIdx.x) / int{kWarpThreads}, lane = thread % int{kWarpThreads};
+  int rowWarps = rowThreads / int{kWarpThreads};
+  auto firstOf = [&](int c) { return (thread + c * rowThreads) * V; };
+  auto loadFrom = [&](const F *all, int row, int c, bool exists) { // zeros if it does not
+    return NormVector<F>::template load<inVectors>(all + int64_t{row} * width, firstOf(c),
+                                                   exists ? width : 0);
+  };
+  auto load = [&](int row) {
+    Row value;
+    bool exists = row < end;
+    value.mean = exists && at.means ? at.means[row] : W(0);
+    value.rstd = exists ? at.rstds[row] : W(0);
 #pragma unroll
     for (int c = 0; c < C; ++c) {
-      int64_t i = threadIdx.x + int64_t{c} * blockDim.x, at = row * width + i;
-      bool exists = i < width;
-      extra[c] = exists && added ? added[at] : narrow<F>(W(0));
-      xhat[c] = exists ? (widen(x[at]) - mean) * rstd : W(0);
-      slope[c] = exists ? widen(dy[at]) : W(0);
-      dgamma[c] += slope[c] * xhat[c];
-      dbeta[c] += slope[c];
-      slope[c] *= exists ? widen(gamma[i]) : W(0);
-      totals[0] += slope[c];
-      totals[1] += slope[c] * xhat[c];
+      value.x[c] = loadFrom(at.x, row, c, exists);
+      value.dy[c] = loadFrom(at.dy, row, c, exists);
     }
-    reduceBlock<SumOf>(totals);
-    W sum = means ? totals[0] / static_cast<W>(width) : W(0);
-    W dot = totals[1] / static_cast<W>(width);
+    return value;
+  };
+  auto loadAdded = [&](int row, int c) {
+    return loadFrom(at.added, row, c, at.added && row < end);
+  };
+  // As far as there are registers.
+  constexpr bool readsAhead = inVectors && C * V * sizeof(F) <= 32;
+  constexpr bool readsAddedAhead = readsAhead && C == 1;
+  Row next;
+  NormVector<F> nextAdded[C];
+  if constexpr (readsAhead)
+    next = load(begin + group);
+  if constexpr (readsAddedAhead)
+    nextAdded[0] = loadAdded(begin + group, 0);
+  W dgamma[C][V] = {}, dbeta[C][V] = {}, perColumn = W(1) / static_cast<W>(width);
+  int turn = 0;
+  for (int row = begin + group; row - group < end; row += groups, turn ^= 1) {
+    Row now;
+    if constexpr (readsAhead)
+      now = next;
+    else
+      now = load(row);
+    NormVector<F> gamma[C], added[C];
 #pragma unroll
     for (int c = 0; c < C; ++c) {
-      int64_t i = threadIdx.x + int64_t{c} * blockDim.x;
-      if (i >= width)
-        continue;
-      F result = narrow<F>(roundedProduct(rstd, slope[c] - sum - xhat[c] * dot));
-      dx[row * width + i] = added ? narrow<F>(widen(extra[c]) + widen(result)) : result;
+      gamma[c] = loadFrom(at.gamma, 0, c, true); // in the L1 cache, rather than in registers
+      if constexpr (inVectors)
+        added[c] = readsAddedAhead ? nextAdded[c] : loadAdded(row, c);
     }
-  }
-  int64_t perPart = means ? 2 * width : width;
+    if constexpr (readsAhead)
+      next = load(row + groups);
+    if constexpr (readsAddedAhead)
+      nextAdded[0] = loadAdded(row + groups, 0);
+    auto normalized = [&](int c, int j) { return (now.x[c].widened(j) - now.mean) * now.rstd; };
+    W slope[C][V], totals[2] = {}; // the sums of dxhat and of dxhat * xhat
 #pragma unroll
-  for (int c = 0; c < C; ++c) {
-    int64_t i = threadIdx.x + int64_t{c} * blockDim.x;
-    if (i >= width)
+    for (int c = 0; c < C; ++c) {
+#pragma unroll
+      for (int j = 0; j < V; ++j) {
+        W xhat = firstOf(c) + (inVectors ? 0 : j) < width ? normalized(c, j) : W(0);
+        slope[c][j] = now.dy[c].widened(j);
+        dgamma[c][j] += slope[c][j] * xhat;
+        dbeta[c][j] += slope[c][j];
+        slope[c][j] *= gamma[c].widened(j);
+        totals[0] += slope[c][j];
+        totals[1] += slope[c][j] * xhat;
+      }
+      now.x[c].forgetResults();
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      totals[i] = reduceWarp<SumOf>(totals[i]);
+      if (lane == 0)
+        ofWarp[turn][i][warp] = totals[i];
+    }
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < 2; ++i)
+      totals[i] =
+          reduceWarp<SumOf>(lane < rowWarps ? ofWarp[turn][i][group * rowWarps + lane] : W(0));
+    W sum = at.means ? totals[0] * perColumn : W(0), dot = totals[1] * perColumn;
+    if (row >= end)
       continue;
-    sums[int64_t{blockIdx.x} * perPart + i] = dgamma[c];
-    if (means)
-      sums[int64_t{blockIdx.x} * perPart + width + i] = dbeta[c];
+#pragma unroll
+    for (int c = 0; c < C; ++c) {
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        slope[c][j] = roundedProduct(now.rstd, slope[c][j] - sum - normalized(c, j) * dot);
+      NormVector<F> result = NormVector<F>::narrowed(slope[c]);
+      if (at.added) {
+        if constexpr (!inVectors)
+          added[c] = loadAdded(row, c);
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          slope[c][j] = added[c].widened(j) + result.widened(j);
+        result = NormVector<F>::narrowed(slope[c]);
+      }
+      result.template store<inVectors>(at.dx + int64_t{row} * width, firstOf(c), width);
+    }
   }
+  W *sums = at.partial + int64_t{blockIdx.x} * (at.means ? 2 * width : width);
+  auto store = [&](const W(&own)[C][V], W *to) {
+    if constexpr (C == 1) { // rows in more vectors have all threads of the block
+      __shared__ W ofThread[V][kMaxBlockThreads];
+      __syncthreads(); // what was there before has been read
+#pragma unroll
+      for (int j = 0; j < V; ++j)
+        ofThread[j][threadIdx.x] = own[0][j];
+      __syncthreads();
+      for (int i = static_cast<int>(threadIdx.x); i < width; i += static_cast<int>(blockDim.x)) {
+        W total = ofThread[i % V][i / V];
+        for (int other = 1; other < groups; ++other)
+          total += ofThread[i % V][other * rowThreads + i / V];
+        to[i] = total;
+      }
+    } else {
+#pragma unroll
+      for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          if (firstOf(c) + j < width)
+            to[firstOf(c) + j] = own[c][j];
+    }
+  };
+  store(dgamma, sums);
+  if (at.means)
+    store(dbeta, sums + width);
 }
 
 /// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have
@@ -165,28 +283,30 @@ __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
   }
 }
 
-/// The operands of a call.
-template <typename F> struct NormGradOperands {
-  const F *x, *gamma;
-  const Wide<F> *means, *rstds; // no means: an RMS norm
-  const F *dy, *added;          // added: to dx; null: nothing is
-  F *dx;
-  Wide<F> *dgamma, *dbeta;
-  Wide<F> *partial; // in the workspace
-};
-
-/// How the sums over the rows are cut.
+/// How the sums over the rows are cut: by their shape alone, so that all GPUs give the same bits.
 struct NormGradParts {
   RowShape shape;
   int64_t statistics; // 2 of a layer norm (mean, rstd; gamma, beta), 1 of an RMS norm
+  int64_t vectors;    // of a thread, in one pass; 0: a block has no registers for a row
+  int64_t rowThreads, groups;
   int64_t partRows, parts;
-  /// About as many as an H100 holds blocks of the kernels at a time.
-  static constexpr int64_t kMostParts = 512;
 
-  NormGradParts(const RowShape &shape, int64_t statistics)
-      : shape(shape), statistics(statistics),
-        partRows(std::max<int64_t>(16, (shape.rows + kMostParts - 1) / kMostParts)),
-        parts((shape.rows + partRows - 1) / partRows) {}
+  /// Threads have up to `mostVectors` vectors of `vector` columns.
+  NormGradParts(const RowShape &shape, int64_t statistics, int64_t vector, int64_t mostVectors)
+      : shape(shape), statistics(statistics) {
+    auto divideUp = [](int64_t count, int64_t unit) { return (count + unit - 1) / unit; };
+    int64_t rowVectors = std::max<int64_t>(divideUp(shape.width, vector), 1);
+    vectors = divideUp(rowVectors, kNormRowThreads);
+    rowThreads = divideUp(divideUp(rowVectors, vectors), kWarpThreads) * kWarpThreads;
+    groups = vectors == 1 ? std::max<int64_t>(kNormThreads / rowThreads, 1) : 1;
+    if (vectors > mostVectors || shape.rows > INT32_MAX / 2)
+      vectors = 0;
+    // As many parts as an H100 holds blocks of the kernels for 16 bits at a time.
+    int64_t warps = rowThreads * groups / kWarpThreads;
+    int64_t most = 132 * std::max<int64_t>((vectors == 1 ? 24 : 16) / warps, 1);
+    partRows = divideUp(std::max<int64_t>(16, divideUp(shape.rows, most)), groups) * groups;
+    parts = divideUp(shape.rows, partRows);
+  }
   int64_t sums() const { return parts * shape.width * statistics; }
 };
 
@@ -194,17 +314,23 @@ struct NormGradParts {
 template <typename F>
 MaybeError enqueueParts(CudaQueue &queue, const NormGradParts &cut, const NormGradOperands<F> &at) {
   const RowShape &shape = cut.shape;
-  auto inOnePass = [&](auto columns) {
-    constexpr int C = decltype(columns)::value;
-    LaunchShape blocks = blockPerRow(cut.parts, (shape.width + C - 1) / C);
-    return launch(queue, blocks, normGradKernel<F, C>, at.x, at.gamma, at.means, at.rstds, at.dy,
-                  at.added, at.dx, at.partial, shape.rows, shape.width, cut.partRows);
+  constexpr int V = kNormVector<F>;
+  constexpr size_t bytes = sizeof(Vector<F, V>);
+  bool inVectors = shape.width % V == 0 && isAligned(at.x, bytes) && isAligned(at.gamma, bytes) &&
+                   isAligned(at.dy, bytes) && isAligned(at.added, bytes) && isAligned(at.dx, bytes);
+  auto inOnePass = [&](auto vectors) {
+    constexpr int C = decltype(vectors)::value;
+    LaunchShape blocks{static_cast<unsigned>(cut.parts), 1,
+                       static_cast<unsigned>(cut.rowThreads * cut.groups)};
+    return launch(
+        queue, blocks, inVectors ? normGradKernel<F, C, true> : normGradKernel<F, C, false>, at,
+        shape.rows, static_cast<int>(shape.width), cut.partRows, static_cast<int>(cut.rowThreads));
   };
-  if (shape.width <= 4 * int64_t{kMaxBlockThreads})
-    return inOnePass(std::integral_constant<int, 4>());
-  if constexpr (sizeof(Wide<F>) == 4)
-    if (shape.width <= 8 * int64_t{kMaxBlockThreads})
-      return inOnePass(std::integral_constant<int, 8>());
+  if (cut.vectors == 1)
+    return inOnePass(std::integral_constant<int, 1>());
+  if constexpr (kMostNormVectors<F> == 2)
+    if (cut.vectors == 2)
+      return inOnePass(std::integral_constant<int, 2>());
   if (MaybeError error =
           launch(queue, blockPerRow(shape.rows, shape.width / 4), normInputGradKernel<F>, at.x,
                  at.gamma, at.means, at.rstds, at.dy, at.added, at.dx, shape.rows, shape.width))
@@ -230,7 +356,7 @@ MaybeError enqueueNormGrad(CudaQueue &queue, const NormGradParts &cut,
 template <typename F>
 std::unique_ptr<CudaKernel> makeNormGrad(const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
-  NormGradParts cut(shape, static_cast<int64_t>(statistics));
+  NormGradParts cut(shape, static_cast<int64_t>(statistics), kNormVector<F>, kMostNormVectors<F>);
   return makeKernel(
       [=](CudaQueue &queue, const KernelArguments &args) {
         bool hasMean = statistics == 2;
@@ -263,7 +389,7 @@ template <typename F>
 std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const AddedGradient &match,
                                               const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
-  NormGradParts cut(shape, static_cast<int64_t>(statistics));
+  NormGradParts cut(shape, static_cast<int64_t>(statistics), kNormVector<F>, kMostNormVectors<F>);
   std::vector<size_t> index = calls.operandIndices(), in, out;
   for (size_t value : match.grad->inputs)
     in.push_back(index[value]);

@@ -6,6 +6,7 @@
 
 #include "calls/RowCalls.h"
 #include "runtime/backends/cuda/BlockReduce.h"
+#include "runtime/backends/cuda/Columns.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 
@@ -14,25 +15,6 @@
 namespace dtc::runtime::cuda {
 
 namespace {
-
-/// V neighbouring elements of a row, from number `first` on; zeros where it has none.
-template <int V, bool inVectors, typename F>
-__device__ __forceinline__ Vector<F, V> loadColumns(const F *row, int64_t first, int64_t width) {
-  Vector<F, V> value;
-#pragma unroll
-  for (int j = 0; j < V; ++j)
-    value.at[j] = narrow<F>(Wide<F>(0));
-  if constexpr (inVectors) {
-    if (first < width)
-      value = loadVector<V>(row + first);
-  } else {
-#pragma unroll
-    for (int j = 0; j < V; ++j)
-      if (first + j < width)
-        value.at[j] = row[first + j];
-  }
-  return value;
-}
 
 /// The operands of a call; an RMS norm has no beta and no means.
 template <typename F> struct NormOperands {

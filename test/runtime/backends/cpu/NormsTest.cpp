@@ -122,32 +122,36 @@ TEST(Norms, RmsNormGradient) {
 }
 
 TEST(Norms, LargeGradients) {
-  // Several parts of the rows; f64 is the reference.
-  Random random(94);
-  Shape shape{150, 513}, rows{150};
-  HostTensor x = random.floats(DType::F32, shape), dy = random.floats(DType::F32, shape);
-  HostTensor gamma = random.floats(DType::F32, {513}), mean = random.floats(DType::F32, rows);
-  HostTensor rstd = random.floats(DType::F32, rows, 0.5, 2);
-  auto as = [](DType dtype, const HostTensor &t) {
-    return makeTensor(dtype, t.type.shape, valuesOf(t));
-  };
-  auto check = [&](const std::function<KernelCall(DType)> &call) {
-    std::vector<Values> expected;
-    for (const HostTensor &result : call(DType::F64).run(1))
-      expected.push_back(valuesOf(result));
-    expectKernel(call(DType::F32), expected, 3e-15);
-  };
-  check([&](DType t) {
-    TensorType parameter{t, {513}};
-    return KernelCall{"layer_norm_grad",
-                      {as(t, x), as(t, gamma), as(t, mean), as(t, rstd), as(t, dy)},
-                      {TensorType{t, shape}, parameter, parameter}};
-  });
-  check([&](DType t) {
-    return KernelCall{"rms_norm_grad",
-                      {as(t, x), as(t, gamma), as(t, rstd), as(t, dy)},
-                      {TensorType{t, shape}, TensorType{t, {513}}}};
-  });
+  // Several parts of the rows, and rows of one, two and too many vectors of a thread of a GPU; f64
+  // is the reference.
+  for (const Shape &shape :
+       {Shape{150, 513}, Shape{150, 768}, Shape{40, 2312}, Shape{20, 2313}, Shape{6, 8200}}) {
+    Random random(94);
+    Shape rows{shape[0]}, columns{shape[1]};
+    HostTensor x = random.floats(DType::F32, shape), dy = random.floats(DType::F32, shape);
+    HostTensor gamma = random.floats(DType::F32, columns), mean = random.floats(DType::F32, rows);
+    HostTensor rstd = random.floats(DType::F32, rows, 0.5, 2);
+    auto as = [](DType dtype, const HostTensor &t) {
+      return makeTensor(dtype, t.type.shape, valuesOf(t));
+    };
+    auto check = [&](const std::function<KernelCall(DType)> &call) {
+      std::vector<Values> expected;
+      for (const HostTensor &result : call(DType::F64).run(1))
+        expected.push_back(valuesOf(result));
+      expectKernel(call(DType::F32), expected, 3e-15);
+    };
+    check([&](DType t) {
+      TensorType parameter{t, columns};
+      return KernelCall{"layer_norm_grad",
+                        {as(t, x), as(t, gamma), as(t, mean), as(t, rstd), as(t, dy)},
+                        {TensorType{t, shape}, parameter, parameter}};
+    });
+    check([&](DType t) {
+      return KernelCall{"rms_norm_grad",
+                        {as(t, x), as(t, gamma), as(t, rstd), as(t, dy)},
+                        {TensorType{t, shape}, TensorType{t, columns}}};
+    });
+  }
 }
 
 TEST(Norms, Refuses) {

@@ -23,14 +23,15 @@ std::string nameOf(const ::testing::TestParamInfo<DType> &info) {
 class FusedNormGrad : public testing::FusedCallsTest {
 protected:
   /// `sumAt` gives the value in whose place the sum is.
-  Calls make(bool hasMean, size_t sumAt) {
+  Calls make(bool hasMean, size_t sumAt, int64_t rows = 5, int64_t width = 24) {
     Calls calls(mesh);
-    size_t x = calls.value(type({5, 24})), gamma = calls.value(type({24})),
-           rstd = calls.value(wide({5})), dy = calls.value(type({5, 24})),
-           other = calls.value(type({5, 24})), mean = calls.value(wide({5})),
-           dx = calls.value(type({5, 24})), dgamma = calls.value(wide({24})),
-           dbeta = calls.value(wide({24}));
-    size_t sum = calls.valueAt(sumAt, type({5, 24}));
+    TensorType matrix = type({rows, width});
+    calls.placeBytes = std::max(calls.placeBytes, matrix.numBytes());
+    size_t x = calls.value(matrix), gamma = calls.value(type({width})),
+           rstd = calls.value(wide({rows})), dy = calls.value(matrix), other = calls.value(matrix),
+           mean = calls.value(wide({rows})), dx = calls.value(matrix),
+           dgamma = calls.value(wide({width})), dbeta = calls.value(wide({width}));
+    size_t sum = calls.valueAt(sumAt, matrix);
     if (hasMean)
       calls.call("layer_norm_grad", {x, gamma, mean, rstd, dy}, {dx, dgamma, dbeta});
     else
@@ -47,12 +48,14 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Types, FusedNormGrad, kTypes, nameOf);
 
 TEST_P(FusedNormGrad, HasTheBitsOfTheCalls) {
-  for (bool hasMean : {false, true})
-    for (size_t sumAt : {kOther, kDx}) {
-      Calls calls = make(hasMean, sumAt);
-      std::vector<std::byte> single = runOneByOne(calls), fused = runFused(calls);
-      expectSameBits(calls, single, fused, {kDgamma, kSum, hasMean ? kDbeta : kSum});
-    }
+  // Several rows at a time, or two vectors of a row for each thread, or rows without vectors.
+  for (auto [rows, width] : {std::pair(5, 24), {70, 24}, {5, 2056}, {70, 23}, {3, 2057}})
+    for (bool hasMean : {false, true})
+      for (size_t sumAt : {kOther, kDx}) {
+        Calls calls = make(hasMean, sumAt, rows, width);
+        std::vector<std::byte> single = runOneByOne(calls), fused = runFused(calls);
+        expectSameBits(calls, single, fused, {kDgamma, kSum, hasMean ? kDbeta : kSum});
+      }
 }
 
 TEST_P(FusedNormGrad, RefusesASumWhereTheGradientReads) {
