@@ -37,14 +37,18 @@ template <typename F, int V> struct PackedVector {
     return value;
   }
 
+  __device__ __forceinline__ Vector<F, V> unpacked() const {
+    Vector<F, V> elements;
+    memcpy(&elements, words, sizeof(words));
+    return elements;
+  }
+
   __device__ __forceinline__ Wide<F> widened(int j) const {
     if constexpr (std::is_same_v<F, __nv_bfloat16>) {
       uint32_t word = words[j / 2];
       return __uint_as_float(j % 2 ? word & 0xFFFF0000u : word << 16);
     } else {
-      Vector<F, V> elements;
-      memcpy(&elements, words, sizeof(words));
-      return widen(elements.at[j]);
+      return widen(unpacked().at[j]);
     }
   }
 
@@ -70,8 +74,7 @@ template <typename F, int V> struct PackedVector {
   /// Writes them where the row has such columns.
   template <bool inVectors>
   __device__ __forceinline__ void store(F *row, int64_t first, int64_t width) const {
-    Vector<F, V> elements;
-    memcpy(&elements, words, sizeof(words));
+    Vector<F, V> elements = unpacked();
     if constexpr (inVectors) {
       if (first < width)
         storeVector(row + first, elements);

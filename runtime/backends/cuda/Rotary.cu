@@ -8,6 +8,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/RoundedProduct.h"
 
 #include <algorithm>
 #include <numbers>
@@ -72,8 +73,8 @@ __global__ void __launch_bounds__(256)
 #pragma unroll
       for (int i = 0; i < V; ++i) {
         W a = widen(low.at[i]), b = widen(high.at[i]);
-        low.at[i] = narrow<F>(a * cosines[i] - b * sines[i]);
-        high.at[i] = narrow<F>(b * cosines[i] + a * sines[i]);
+        low.at[i] = narrow<F>(roundedProduct(a, cosines[i]) - roundedProduct(b, sines[i]));
+        high.at[i] = narrow<F>(roundedProduct(b, cosines[i]) + roundedProduct(a, sines[i]));
       }
       storeVector(y + at, low);
       storeVector(y + at + call.pairs, high);

@@ -6,6 +6,7 @@
 
 #include "test/standin/cuda/Api.h"
 #include "test/standin/cuda/Capture.h"
+#include "test/standin/cuda/GridRunner.h"
 
 #include <cstring>
 #include <fmt/format.h>
@@ -228,6 +229,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int num
     break;
   case cudaDevAttrComputeCapabilityMinor:
     *value = properties.minor;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+    *value = kMultiprocessorSharedBytes;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+    *value = kMaxSharedBytes;
     break;
   }
   return cudaSuccess;

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <string_view>
+#include <sys/mman.h>
 
 uint3 threadIdx, blockIdx;
 dim3 blockDim, gridDim;
@@ -31,6 +32,7 @@ unsigned ballot(unsigned mask, bool value, const char *function, Place place) {
   return gridRunner().ballot(mask, value, function, place);
 }
 unsigned laneIndex() { return gridRunner().lane(); }
+std::byte *sharedArray() { return gridRunner().sharedArray(); }
 
 namespace {
 
@@ -55,6 +57,7 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
   random.seed(static_cast<unsigned>(seed ^ (seed >> 32)));
   if (shared.empty())
     shared = functionThreadLocals();
+  placeArray(launch->sharedBytes);
   blockDim = launch->block;
   gridDim = launch->grid;
   threads = blockDim.x * blockDim.y * blockDim.z;
@@ -80,6 +83,21 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
 void GridRunner::poisonShared() {
   for (std::span<std::byte> variable : shared)
     std::memset(variable.data(), 0xFF, variable.size());
+  if (!array.empty())
+    std::memset(array.data(), 0xFF, array.size());
+}
+
+/// At the end of the memory, so that what comes after it is a crash.
+void GridRunner::placeArray(size_t bytes) {
+  if (bytes && arrayMemory.empty()) {
+    constexpr size_t page = 4096, most = (kMaxSharedBytes + page - 1) / page * page;
+    void *memory =
+        mmap(nullptr, most + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(static_cast<std::byte *>(memory) + most, page, PROT_NONE))
+      std::abort();
+    arrayMemory = {static_cast<std::byte *>(memory), most};
+  }
+  array = arrayMemory.last((bytes + 15) / 16 * 16);
 }
 
 std::optional<std::string> GridRunner::runBlock() {

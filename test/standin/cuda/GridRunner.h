@@ -27,6 +27,10 @@
 
 namespace dtc::standin {
 
+/// The most bytes of shared memory that a launch can ask for, if the kernel allows it, and that are
+/// for all blocks of a multiprocessor: less than rows of logits need, which are tested with less.
+inline constexpr int kMaxSharedBytes = 99 * 1024, kMultiprocessorSharedBytes = 164 * 1024;
+
 class GridRunner {
 public:
   /// Executes all threads. An error names the kernel, the block and the thread: a barrier that some
@@ -44,6 +48,7 @@ public:
                     Place place);
   unsigned ballot(unsigned mask, bool value, const char *function, Place place);
   unsigned lane() const { return current % 32; }
+  std::byte *sharedArray() const { return array.data(); }
 
 private:
   enum class State : uint8_t { NotBegun, Running, AtBarrier, InWarp, Left };
@@ -73,12 +78,15 @@ private:
   std::string doing(unsigned index) const;
   std::string calls(unsigned index) const;
   void poisonShared();
+  void placeArray(size_t bytes);
   unsigned permuted(unsigned index) const;
   Fiber *idleFiber();
 
   const Launch *launch = nullptr;
   std::minstd_rand random;
   std::vector<std::span<std::byte>> shared;
+  std::span<std::byte> array;       // what the launch asked for
+  std::span<std::byte> arrayMemory; // the most of it, before a page that cannot be accessed
 
   // Of the block.
   unsigned threads = 0, begun = 0, left = 0, atBarrier = 0, current = 0;

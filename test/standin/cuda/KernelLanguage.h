@@ -22,6 +22,7 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <numbers>
@@ -58,6 +59,9 @@ uint64_t exchange(unsigned mask, uint64_t bits, unsigned source, const char *fun
 /// Waits for the lanes of `mask`; returns the mask of those that gave true.
 unsigned ballot(unsigned mask, bool value, const char *function, Place place);
 unsigned laneIndex();
+/// The shared memory that the launch asked for: before its end are at most 15 bytes more, after it
+/// is a page that cannot be accessed.
+std::byte *sharedArray();
 
 template <typename T>
 T exchangeValue(unsigned mask, T value, unsigned source, const char *function, Place place) {

@@ -24,6 +24,8 @@ struct Launch {
   /// Address of the kernel, from which its name is found.
   const void *kernel = nullptr;
   dim3 grid, block;
+  /// Bytes of shared memory beside the kernel's variables.
+  size_t sharedBytes = 0;
   /// Executes the thread that the variables threadIdx and blockIdx name.
   std::function<void()> thread;
   /// The arguments that are pointers.

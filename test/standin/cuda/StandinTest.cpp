@@ -86,9 +86,20 @@ TEST_F(StandinTest, LaunchesThatCannotBe) {
   collect();
   cudaLaunchConfig_t config = {};
   config.stream = stream;
-  config.dynamicSmemBytes = 16;
+  config.gridDim = config.blockDim = 1;
+  config.dynamicSmemBytes = 48 * 1024;
+  EXPECT_CUDA(cudaLaunchKernelEx(&config, nothing));
+  config.dynamicSmemBytes = 64 * 1024;
   EXPECT_EQ(cudaLaunchKernelEx(&config, nothing), cudaErrorInvalidValue);
-  expectViolation("dynamic shared memory");
+  auto *function = reinterpret_cast<const void *>(nothing);
+  auto attribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
+  EXPECT_EQ(cudaFuncSetAttribute(function, attribute, 1 << 20), cudaErrorInvalidValue);
+  EXPECT_CUDA(cudaFuncSetAttribute(function, attribute, 64 * 1024));
+  EXPECT_CUDA(cudaLaunchKernelEx(&config, nothing));
+  EXPECT_CUDA(cudaStreamSynchronize(stream));
+  config.numAttrs = 1;
+  EXPECT_EQ(cudaLaunchKernelEx(&config, nothing), cudaErrorInvalidValue);
+  expectViolation("launched with attributes");
 }
 
 TEST_F(StandinTest, WorkFailsLater) {

@@ -12,6 +12,7 @@
 
 #include <cstring>
 #include <fmt/format.h>
+#include <map>
 
 namespace dtc::standin {
 
@@ -92,6 +93,17 @@ bool isLaunchable(dim3 grid, dim3 block) {
          uint64_t(block.x) * block.y * block.z <= 1024;
 }
 
+/// The most bytes of shared memory that launches of each kernel can ask for, where it is not what
+/// all can. The caller holds the lock of the engine.
+std::map<const void *, size_t> &sharedBytes() {
+  static auto &map = *new std::map<const void *, size_t>;
+  return map;
+}
+size_t sharedBytesOf(const void *kernel) {
+  auto found = sharedBytes().find(kernel);
+  return found == sharedBytes().end() ? 48 * 1024 : found->second;
+}
+
 cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const Stream &stream,
                         const Launch &launch) {
   auto name = [&] { return functionName(launch.kernel); };
@@ -101,10 +113,13 @@ cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const 
                                  "device is {}",
                                  name(), stream.device, currentDevice()),
                      cudaErrorInvalidResourceHandle);
-  if (config.dynamicSmemBytes || config.numAttrs)
-    return violation(engine, fmt::format("kernel {} is launched with dynamic shared memory or "
-                                         "attributes, which the stand-in does not have",
-                                         name()));
+  if (config.numAttrs)
+    return violation(
+        engine,
+        fmt::format("kernel {} is launched with attributes, which the stand-in does not have",
+                    name()));
+  if (config.dynamicSmemBytes > sharedBytesOf(launch.kernel))
+    return cudaErrorInvalidValue;
   if (!isLaunchable(config.gridDim, config.blockDim))
     return cudaErrorInvalidConfiguration;
   for (const void *pointer : launch.pointers) {
@@ -133,6 +148,7 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
       return error;
     launch.grid = config->gridDim;
     launch.block = config->blockDim;
+    launch.sharedBytes = config->dynamicSmemBytes;
     auto describe = [kernel = launch.kernel, number = stream->number, grid = launch.grid,
                      block = launch.block] {
       return fmt::format("kernel {} ({}x{}x{} blocks of {}x{}x{} threads) on stream {}",
@@ -158,6 +174,17 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
 using namespace dtc::standin;
 
 extern "C" {
+
+cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value) {
+  return call("cudaFuncSetAttribute", [&](Engine &, Lock &) {
+    if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
+      if (value < 0 || value > kMaxSharedBytes)
+        return cudaErrorInvalidValue;
+      sharedBytes()[function] = static_cast<size_t>(value);
+    }
+    return cudaSuccess;
+  });
+}
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {

@@ -12,6 +12,8 @@ namespace dtc::runtime::test {
 
 std::unique_ptr<Backend> createBackendUnderTest(int threads) { return createCpuBackend(threads); }
 
+std::unique_ptr<Backend> createBackendOfOwnKernels() { return createBackendUnderTest(1); }
+
 // In tiles attention rounds the weights of bf16 as well.
 bool backendUnderTestRoundsOnce(const std::string &kernel) {
   return !cpu::hasTiles() || !kernel.starts_with("attention");

@@ -31,6 +31,8 @@ std::unique_ptr<Backend> createBackendUnderTest(int threads);
 /// Whether that backend computes the kernel on elements of 16 bits as on f32, and rounds the
 /// results once; otherwise it rounds what is between too.
 bool backendUnderTestRoundsOnce(const std::string &kernel);
+/// The backend under test with no kernels but its own.
+std::unique_ptr<Backend> createBackendOfOwnKernels();
 
 using Values = std::vector<double>;
 using Shape = std::vector<int64_t>;
@@ -91,7 +93,8 @@ std::vector<HostTensor> runInAllWays(const KernelCall &call);
 
 /// Runs a call on elements of 16 bits in all its ways, and expects exactly the results of the same
 /// call on f32, given the widened operands, rounded; or, of a kernel that rounds more than once,
-/// results that are off by at most 2^-5 (bf16) or 2^-8 (f16) of each output's largest magnitude.
+/// results that are off by at most 2^-5 (bf16) or 2^-8 (f16) of each output's largest magnitude,
+/// and 2^-20 of the largest of all outputs.
 void expectRounded(const KernelCall &call);
 
 /// Expects that prepare refuses the call with a message that contains `message`.

@@ -18,6 +18,10 @@ std::unique_ptr<Backend> createBackendUnderTest(int) {
   return createCudaBackend({.usesCudnn = !cudnn || std::string_view(cudnn) != "off"});
 }
 
+std::unique_ptr<Backend> createBackendOfOwnKernels() {
+  return createCudaBackend({.usesCudnn = false});
+}
+
 // Tensor cores multiply weights of 16 bits.
 bool backendUnderTestRoundsOnce(const std::string &kernel) {
   return kernel.find("attention") == std::string::npos;

@@ -157,7 +157,8 @@ TEST_P(FusedCrossEntropy, HasTheBitsOfTheCalls) {
 }
 
 TEST_P(FusedCrossEntropy, HasTheBitsOfTheCallsForWideRows) {
-  for (int64_t width : {33000, 32777})
+  // In shared memory as a whole, or in registers and not kept in part.
+  for (int64_t width : {33000, 32777, 45000, 66000, 60001})
     expectBits(make({kLogits, /*isBroadcast=*/true, width}), {kLoss, kGrad});
 }
 
