@@ -27,6 +27,7 @@ CalibrationOptions gpuCalibrationOptions() {
   options.attentionBytes = {1 << 20, 64 << 20};
   options.shortAttention = {1, 12, 128, 64};
   options.longAttention = {16, 16, 1024, 64};
+  options.collectiveBytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
   options.rounds = 1;
   options.secondsPerPoint = 0.003;
   // Several times the L2 cache, which has 50 MB on an H100 and 126 MB on a B200.
@@ -70,13 +71,21 @@ Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
   if (MaybeError error = (*timer)->warmUp(options.warmUpSeconds))
     return *error;
   std::vector<cluster::Cluster> rounds;
+  if (options.devices > 1 && !options.openFabric)
+    return Error{"several devices were asked for, but nothing connects them"};
   for (context.round = 1; context.round <= std::max<int64_t>(1, options.rounds); ++context.round) {
     Expected<cluster::Cluster> measured = measureRound(context, **timer, device);
     if (!measured)
       return measured;
     rounds.push_back(std::move(*measured));
   }
-  return combineRounds(std::move(rounds));
+  cluster::Cluster cluster = combineRounds(std::move(rounds));
+  context.round = std::max<int64_t>(1, options.rounds);
+  if (options.devices > 1)
+    if (MaybeError error =
+            measureDeviceLink(context, backend, *cluster.mutable_node_kinds(0)->mutable_link()))
+      return *error;
+  return cluster;
 }
 
 } // namespace dtc::runtime
