@@ -64,6 +64,13 @@ static Expected<cluster::Cluster> measureRound(CalibrationContext &context, Queu
 
 Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
                                            const Backend &backend, Device &device, FILE *err) {
+  if (options.devices > 1) {
+    if (!options.openFabric)
+      return Error{"several devices were asked for, but nothing connects them"};
+    // Too few of them are found before anything is measured.
+    if (auto fabric = options.openFabric(Mesh({{"device", options.devices, false}})); !fabric)
+      return fabric.error();
+  }
   Expected<std::unique_ptr<QueueTimer>> timer = QueueTimer::open(options, backend, device);
   if (!timer)
     return timer.error();
@@ -71,8 +78,6 @@ Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
   if (MaybeError error = (*timer)->warmUp(options.warmUpSeconds))
     return *error;
   std::vector<cluster::Cluster> rounds;
-  if (options.devices > 1 && !options.openFabric)
-    return Error{"several devices were asked for, but nothing connects them"};
   for (context.round = 1; context.round <= std::max<int64_t>(1, options.rounds); ++context.round) {
     Expected<cluster::Cluster> measured = measureRound(context, **timer, device);
     if (!measured)

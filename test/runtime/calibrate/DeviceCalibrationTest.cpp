@@ -131,6 +131,9 @@ TEST_F(DeviceCalibration, SeveralAreConnected) {
   options.members = {2, 4};
   options.collectiveBytes = {64, 4 << 10};
   options.openFabric = [](const Mesh &mesh) { return openNcclFabric(mesh, nullptr); };
+  options.devices = 3;
+  EXPECT_ERROR(calibrate(options, backend, nullptr), "which sees 2 GPUs");
+  options.devices = 2;
   Expected<cluster::Cluster> cluster = calibrate(options, backend, nullptr);
   ASSERT_OK(cluster);
   EXPECT_OK(checkCluster(*cluster));
