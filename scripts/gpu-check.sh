@@ -126,7 +126,7 @@ predicted() { # MODEL
 
 # Tokens a second, as dtc-plan simulate prints them.
 predicted_rate() { # FILE
-  sed -nE 's/^ *A step takes .*: ([0-9,]+) tokens\/s.*/\1/p' "$1" | tr -d ',' | head -n 1
+  sed -nE 's/^ *A step takes .*: ([0-9,.]+) tokens\/s.*/\1/p' "$1" | tr -d ',' | head -n 1
 }
 
 # Measures the GPU as a cluster, and simulates models on it.

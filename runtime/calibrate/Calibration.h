@@ -9,6 +9,7 @@
 
 #include "runtime/backends/Kernel.h"
 #include "runtime/calibrate/KernelCases.h"
+#include "runtime/fabrics/Fabric.h"
 #include "simulator/cluster/cluster.pb.h"
 
 #include <cstdint>
@@ -65,6 +66,8 @@ struct CalibrationOptions {
   size_t productSetBytes = size_t{4} << 20;
   /// How long a device that is no core works before it is measured: an idle one has a slow clock.
   double warmUpSeconds = 0;
+  /// Opens what connects devices that are no cores; needed for several.
+  OpenFabric openFabric = {};
   /// What else the file says in its head, a line each.
   std::vector<std::string> remarks = {};
 };
@@ -78,8 +81,8 @@ CalibrationOptions gpuCalibrationOptions();
 /// at the same time, the collectives and transfers of local communicators, what the executor takes
 /// for an instruction.
 ///
-/// A device with memory of its own: kernels in graphs, as steps run them. Links are not measured,
-/// so that there is one device.
+/// The first device with memory of its own: kernels in graphs, as steps run them; and collectives
+/// of several devices, if the options have several.
 ///
 /// Progress goes to `err`, which may be null. The cluster has one node; entries are in a fixed
 /// order.

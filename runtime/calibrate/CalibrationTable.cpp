@@ -63,6 +63,8 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
       fmt::format_to(out, "    {:<24}{:>9.2f} GB/s{:>9.2f} GB/s\n", rate.kernel(),
                      bandwidthAt(rate, static_cast<double>(few)) / 1e9,
                      bandwidthAt(rate, static_cast<double>(many)) / 1e9);
+  if (!isOfCores && node.devices() == 1)
+    text += "  links between GPUs are not measured: the node has one GPU\n";
   if (node.link().collectives().empty())
     return text;
   fmt::format_to(out, "  {:<26}{:>9.2f} GB/s, {}\n", "messages", node.link().bandwidth() / 1e9,

@@ -27,6 +27,7 @@ CalibrationOptions gpuCalibrationOptions() {
   options.attentionBytes = {1 << 20, 64 << 20};
   options.shortAttention = {1, 12, 128, 64};
   options.longAttention = {16, 16, 1024, 64};
+  options.collectiveBytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20};
   options.rounds = 1;
   options.secondsPerPoint = 0.003;
   // Several times the L2 cache, which has 50 MB on an H100 and 126 MB on a B200.
@@ -63,6 +64,13 @@ static Expected<cluster::Cluster> measureRound(CalibrationContext &context, Queu
 
 Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
                                            const Backend &backend, Device &device, FILE *err) {
+  if (options.devices > 1) {
+    if (!options.openFabric)
+      return Error{"several devices were asked for, but nothing connects them"};
+    // Too few of them are found before anything is measured.
+    if (auto fabric = options.openFabric(Mesh({{"device", options.devices, false}})); !fabric)
+      return fabric.error();
+  }
   Expected<std::unique_ptr<QueueTimer>> timer = QueueTimer::open(options, backend, device);
   if (!timer)
     return timer.error();
@@ -76,7 +84,13 @@ Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
       return measured;
     rounds.push_back(std::move(*measured));
   }
-  return combineRounds(std::move(rounds));
+  cluster::Cluster cluster = combineRounds(std::move(rounds));
+  context.round = std::max<int64_t>(1, options.rounds);
+  if (options.devices > 1)
+    if (MaybeError error =
+            measureDeviceLink(context, backend, *cluster.mutable_node_kinds(0)->mutable_link()))
+      return *error;
+  return cluster;
 }
 
 } // namespace dtc::runtime

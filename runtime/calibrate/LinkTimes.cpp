@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/calibrate/LinkTables.h"
 #include "runtime/calibrate/Measurements.h"
 #include "runtime/fabrics/local/LocalTransfers.h"
 #include "simulator/cluster/CollectiveTime.h"
@@ -112,22 +113,6 @@ public:
 private:
   DeviceThreads threads; // last: they use the others
 };
-
-CollectiveSpec specOf(CollectiveKind kind, int64_t members, int64_t bytes) {
-  CollectiveSpec spec;
-  spec.kind = kind;
-  spec.members = members;
-  // Rows for the members to take, each of at least one element.
-  int64_t columns = std::max<int64_t>(1, bytes / 4 / members);
-  spec.input = {DType::F32, {members, columns}};
-  if (kind == CollectiveKind::Permute) {
-    std::vector<int64_t> sources(static_cast<size_t>(members));
-    std::iota(sources.begin(), sources.end(), 1);
-    sources.back() = 0;
-    spec.sources = std::make_shared<const std::vector<int64_t>>(std::move(sources));
-  }
-  return spec;
-}
 
 /// A collective of all devices; all_reduce in place, as plans have it.
 Expected<double> collectiveSeconds(CoreSpeed &speed, CoreWatch &watch, const CollectiveSpec &spec,
@@ -251,41 +236,6 @@ Expected<double> transferSeconds(CoreSpeed &speed, CoreWatch &watch, int64_t mem
 }
 
 } // namespace
-
-static void addPoint(cluster::CollectiveTable &table, double bytes, double seconds) {
-  cluster::TimePoint *point = table.add_points();
-  point->set_bytes(bytes);
-  point->set_seconds(rounded(seconds));
-}
-
-void fitLink(cluster::Link &link) {
-  const auto &tables = link.collectives();
-  auto transfers = std::find_if(tables.begin(), tables.end(),
-                                [](const auto &table) { return table.kind() == kTransferTable; });
-  if (transfers == tables.end())
-    return;
-  // seconds = latency + bytes * perByte, each equation divided by its seconds.
-  double aa = 0, ab = 0, bb = 0, a = 0, b = 0;
-  for (const cluster::TimePoint &point : transfers->points()) {
-    double ofLatency = 1 / point.seconds(), ofBytes = point.bytes() / point.seconds();
-    aa += ofLatency * ofLatency;
-    ab += ofLatency * ofBytes;
-    bb += ofBytes * ofBytes;
-    a += ofLatency;
-    b += ofBytes;
-  }
-  double determinant = aa * bb - ab * ab;
-  double latency = determinant > 0 ? (a * bb - b * ab) / determinant : 0;
-  latency = std::max(latency, 0.0);
-  double perByte = bb > 0 ? (b - latency * ab) / bb : 0;
-  // Times that fall as messages grow: the noise of a busy machine.
-  if (perByte <= 0) {
-    latency = 0;
-    perByte = bb > 0 ? b / bb : 0;
-  }
-  link.set_latency(rounded(latency));
-  link.set_bandwidth(perByte > 0 ? rounded(1 / perByte) : 0);
-}
 
 MaybeError measureLink(CoreContext &context, cluster::Link &link) {
   const CalibrationOptions &options = context.options;

@@ -51,13 +51,17 @@ MaybeError measureKernels(CalibrationContext &context, cluster::DeviceKind &devi
 /// What the executor takes for an instruction beside the kernel: launch_seconds.
 MaybeError measureLaunch(CoreContext &context, cluster::DeviceKind &device);
 
+/// Times of collectives of the first GPUs, of as many members as the options say.
+MaybeError measureDeviceLink(const CalibrationContext &context, const Backend &backend,
+                             cluster::Link &link);
+
 /// Times of collectives and transfers.
 MaybeError measureLink(CoreContext &context, cluster::Link &link);
 
 /// Bandwidth and latency of messages with these times: the line with the least squares of relative
 /// errors, as times of small messages would else not count. Neither is negative; with less than two
 /// points the latency is 0. The times are those of the link's first table of transfers, which is
-/// that of the smallest group; without one nothing changes.
+/// that of the smallest group, or else of its first table of permutes; without one nothing changes.
 void fitLink(cluster::Link &link);
 
 } // namespace dtc::runtime

@@ -40,7 +40,8 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
                      "Measure this machine instead of running a plan, which takes a minute or two, "
                      "and write what it does to this file, a cluster: of virtual devices (takes "
                      "--devices and --threads, default: 1), or with --device cuda of the first GPU "
-                     "(takes --matmul-precision, --matmul-algorithms and --cudnn)")
+                     "(takes --matmul-precision, --matmul-algorithms and --cudnn; --devices, "
+                     "default: 1, GPUs are measured as NCCL connects them)")
           ->type_name("FILE");
   app.add_option("--devices", calibration.devices,
                  "The virtual devices of the cluster that --calibrate writes")
@@ -150,9 +151,9 @@ static std::optional<std::string> otherFlag(const CLI::App &app,
 }
 
 int RunCommand::calibrate() {
-  const std::vector<std::string> ofCores = {"--devices", "--threads"},
+  const std::vector<std::string> ofCores = {"--threads"},
                                  ofGpus = {"--matmul-precision", "--matmul-algorithms", "--cudnn"};
-  std::vector<std::string> taken = {"--calibrate", "--device"};
+  std::vector<std::string> taken = {"--calibrate", "--device", "--devices"};
   for (const auto *flags : {&ofCores, &ofGpus})
     taken.insert(taken.end(), flags->begin(), flags->end());
   if (auto other = otherFlag(app, taken))
@@ -168,7 +169,15 @@ int RunCommand::calibrate() {
       return fail(fmt::format("{} is for --calibrate --device {}; leave it out", flag,
                               isGpu ? "cpu" : "cuda"));
   if (isGpu) {
+    int64_t devices = isGiven("--devices") ? calibration.devices : 1;
     calibration = gpuCalibrationOptions();
+    calibration.devices = devices;
+    if (devices > 1) {
+      Expected<OpenFabric> nccl = chooseFabric("nccl", **backend, train.processes, stderr);
+      if (!nccl)
+        return fail(nccl.error().message);
+      calibration.openFabric = std::move(*nccl);
+    }
     if (gpus.usesTf32)
       calibration.remarks = {"Products of f32 round their operands to TF32."};
   } else {

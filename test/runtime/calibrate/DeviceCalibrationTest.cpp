@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "runtime/calibrate/QueueTimer.h"
+#include "runtime/fabrics/nccl/NcclFabric.h"
 #include "simulator/Simulation.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "test/lib/plans/AsyncBackend.h"
@@ -113,10 +114,40 @@ TEST_F(DeviceCalibration, IsAClusterWithAllKernels) {
   EXPECT_FALSE(node.has_link());
 
   std::string table = calibrationTable(*cluster);
-  for (const char *part : {"a launch", "products of bf16", "attention_grad of f32", "512.0 MiB"})
+  for (const char *part : {"a launch", "products of bf16", "attention_grad of f32", "512.0 MiB",
+                           "links between GPUs are not measured"})
     EXPECT_TRUE(contains(table, part));
 
   Expected<Simulation> simulation = simulateOnCluster(*trainingPlan(), *cluster);
+  ASSERT_OK(simulation);
+  EXPECT_GT(simulation->stepSeconds, 0);
+}
+
+TEST_F(DeviceCalibration, SeveralAreConnected) {
+  CalibrationOptions options = tinyOptions();
+  options.devices = 2;
+  EXPECT_ERROR(calibrate(options, backend, nullptr), "nothing connects them");
+  options.dtypes = {DType::F32};
+  options.members = {2, 4};
+  options.collectiveBytes = {64, 4 << 10};
+  options.openFabric = [](const Mesh &mesh) { return openNcclFabric(mesh, nullptr); };
+  options.devices = 3;
+  EXPECT_ERROR(calibrate(options, backend, nullptr), "which sees 2 GPUs");
+  options.devices = 2;
+  Expected<cluster::Cluster> cluster = calibrate(options, backend, nullptr);
+  ASSERT_OK(cluster);
+  EXPECT_OK(checkCluster(*cluster));
+  const cluster::NodeKind &node = cluster->node_kinds(0);
+  EXPECT_EQ(node.devices(), 2);
+  EXPECT_GT(node.link().bandwidth(), 0);
+  ASSERT_EQ(node.link().collectives_size(), static_cast<int>(kAllCollectiveKinds.size()));
+  for (const cluster::CollectiveTable &collective : node.link().collectives()) {
+    EXPECT_EQ(collective.members(), 2);
+    ASSERT_EQ(collective.points_size(), 2) << collective.kind();
+    EXPECT_GT(collective.points(0).seconds(), 0) << collective.kind();
+  }
+  EXPECT_FALSE(contains(calibrationTable(*cluster), "not measured"));
+  Expected<Simulation> simulation = simulateOnCluster(*trainingPlan({.dp = 2}), *cluster);
   ASSERT_OK(simulation);
   EXPECT_GT(simulation->stepSeconds, 0);
 }
