@@ -417,8 +417,8 @@ sanitizer_parts() {
 all_parts() {
   correctness_parts
   speed_parts
-  part_with bin/dtc-cuda-kernel-test -- kernels 120 kernels "$tests"
   torch_parts
+  part_with bin/dtc-cuda-kernel-test -- kernels 120 kernels "$tests"
   cost_parts
   # Four devices of the plan on one GPU.
   part_train gpt2-devices 60 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
