@@ -37,15 +37,13 @@ CalibrationOptions gpuCalibrationOptions() {
 }
 
 static Expected<cluster::Cluster> measureRound(CalibrationContext &context, QueueTimer &timer,
-                                               const Device &measured) {
-  Expected<Device::FreeMemory> memory = measured.freeMemory();
-  if (!memory)
-    return memory.error();
+                                               const Device &measured,
+                                               const Device::FreeMemory &memory) {
   cluster::Cluster cluster = clusterOf(measured.model(), measured.model(), context.options.devices);
   cluster::DeviceKind &device = *cluster.mutable_devices(0);
-  auto capacity = static_cast<double>(std::max(memory->capacity, memory->bytes));
+  auto capacity = static_cast<double>(std::max(memory.capacity, memory.bytes));
   device.set_memory_bytes(capacity);
-  uint64_t usable = memory->bytes - std::min(memory->bytes, memory->reserved);
+  uint64_t usable = memory.bytes - std::min(memory.bytes, memory.reserved);
   device.set_usable_memory(rounded(static_cast<double>(usable) / capacity));
   device.set_fuses_calls(true);
 
@@ -71,6 +69,10 @@ Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
     if (auto fabric = options.openFabric(Mesh({{"device", options.devices, false}})); !fabric)
       return fabric.error();
   }
+  // Before the calibration takes some of it.
+  Expected<Device::FreeMemory> memory = device.freeMemory();
+  if (!memory)
+    return memory.error();
   Expected<std::unique_ptr<QueueTimer>> timer = QueueTimer::open(options, backend, device);
   if (!timer)
     return timer.error();
@@ -79,7 +81,7 @@ Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
     return *error;
   std::vector<cluster::Cluster> rounds;
   for (context.round = 1; context.round <= std::max<int64_t>(1, options.rounds); ++context.round) {
-    Expected<cluster::Cluster> measured = measureRound(context, **timer, device);
+    Expected<cluster::Cluster> measured = measureRound(context, **timer, device, *memory);
     if (!measured)
       return measured;
     rounds.push_back(std::move(*measured));

@@ -7,6 +7,7 @@
 #include "runtime/calibrate/CoreSpeed.h"
 #include "runtime/calibrate/LinkTables.h"
 #include "runtime/calibrate/Measurements.h"
+#include "runtime/calibrate/QueueTimer.h"
 #include "runtime/executor/DeviceThreads.h"
 
 #include <algorithm>
@@ -149,13 +150,7 @@ Expected<double> ConnectedDevices::Member::secondsBetween(const CollectiveSpec &
     error = queue->finish();
   if (error)
     return *error;
-  Expected<Event::TimePoint> from = begin->time();
-  if (!from)
-    return from.error();
-  Expected<Event::TimePoint> to = end->time();
-  if (!to)
-    return to.error();
-  return std::chrono::duration<double>(*to - *from).count();
+  return elapsedSeconds(*begin, *end);
 }
 
 } // namespace

@@ -74,6 +74,20 @@ Expected<std::vector<KernelRun>> QueueTimer::prepare(const std::vector<KernelSig
   return runs;
 }
 
+Expected<double> elapsedSeconds(const Event &begin, const Event &end) {
+  // A device may relate its clock to the host's anew after a time that it tells, so that the next
+  // one is not comparable: from here on it has no reason to.
+  Expected<Event::TimePoint> from = begin.time();
+  if (from)
+    from = begin.time();
+  if (!from)
+    return from.error();
+  Expected<Event::TimePoint> to = end.time();
+  if (!to)
+    return to.error();
+  return std::chrono::duration<double>(*to - *from).count();
+}
+
 Expected<double> QueueTimer::secondsBetween(const Work &work) {
   MaybeError error = queue->record(*begin);
   if (!error)
@@ -84,14 +98,11 @@ Expected<double> QueueTimer::secondsBetween(const Work &work) {
     error = queue->finish();
   if (error)
     return *error;
-  Expected<Event::TimePoint> from = begin->time();
-  if (!from)
-    return from.error();
-  Expected<Event::TimePoint> to = end->time();
-  if (!to)
-    return to.error();
+  Expected<double> seconds = elapsedSeconds(*begin, *end);
+  if (!seconds)
+    return seconds;
   // Two events that follow each other may have the same time.
-  return std::max(std::chrono::duration<double>(*to - *from).count(), 1e-9);
+  return std::max(*seconds, 1e-9);
 }
 
 Expected<std::unique_ptr<Graph>> QueueTimer::capture(const Work &work) {

@@ -16,6 +16,9 @@
 
 namespace dtc::runtime {
 
+/// The seconds between two timed events of a queue that has finished.
+Expected<double> elapsedSeconds(const Event &begin, const Event &end);
+
 /// A queue of a device gets graphs of many calls, as steps do, and two events around each say what
 /// it takes.
 class QueueTimer final : public CallTimer {

@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 namespace dtc::runtime::cuda {
 
@@ -138,6 +139,18 @@ __global__ void __launch_bounds__(256)
 
 #if DTC_HAS_WARPGROUPS
 
+/// The gradient of a product from that of its weight. The scale comes last, to fewer elements, but
+/// for f16, whose range the gradient may leave without it.
+template <typename F> inline constexpr bool kScalesSlopes = std::is_same_v<F, __half>;
+template <typename F>
+__device__ __forceinline__ float slopeOf(float weight, float gradient, float scale) {
+  float slope = weight * gradient;
+  return kScalesSlopes<F> ? slope * scale : slope;
+}
+template <typename F> __device__ __forceinline__ float lateScale(float scale) {
+  return kScalesSlopes<F> ? 1.0f : scale;
+}
+
 /// Stores the rows of a tile that exist, times `factor`.
 template <typename F>
 __device__ __forceinline__ void storeTile(const WarpgroupResult &result, float factor, F *to,
@@ -234,7 +247,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     for (int j = 0; j < WarpgroupResult::kPairs; ++j)
       dots[j] = loadVector<2>(at.rows.dots + row + WarpgroupResult::columnOf(j));
     WarpgroupOperand left = packOperand<F>(weights);
-    keepOrder(weights);
+    keepOrder(left);
     waitForProducts<0>();
     keepOrder(slopes);
     beginProducts();
@@ -247,9 +260,10 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
 #pragma unroll
         for (int i = 0; i < WarpgroupResult::kRows; ++i) {
           int c = 4 * j + 2 * i + e;
-          slopes.at[c] = weights.at[c] * (slopes.at[c] - dots[j].at[e]);
+          slopes.at[c] = slopeOf<F>(weights.at[c], slopes.at[c] - dots[j].at[e], shape.scale);
         }
     WarpgroupOperand slopesLeft = packOperand<F>(slopes);
+    keepOrder(slopesLeft);
     beginProducts();
     beginAdding<F>(dk, slopesLeft, q[step % 2]);
     endProducts();
@@ -259,8 +273,10 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     }
     waitForProducts<0>();
   }
-  storeTile(dk, shape.scale, at.dk, kRows, at.k);
+  storeTile(dk, lateScale<F>(shape.scale), at.dk, kRows, at.k);
   storeTile(dv, 1.0f, at.dv, kRows, at.k);
+#else
+  __trap(); // see hasWarpgroups()
 #endif
 }
 
@@ -342,15 +358,18 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
 #pragma unroll
         for (int e = 0; e < 2; ++e) {
           int c = 4 * j + 2 * i + e;
-          slopes.at[c] = weights.at[c] * (slopes.at[c] - dots[i]);
+          slopes.at[c] = slopeOf<F>(weights.at[c], slopes.at[c] - dots[i], shape.scale);
         }
     WarpgroupOperand left = packOperand<F>(slopes);
+    keepOrder(left);
     beginProducts();
     beginAdding<F>(dq, left, k[step % 2]);
     endProducts();
     waitForProducts<0>();
   }
-  storeTile(dq, shape.scale, at.dq, qRows, at.q);
+  storeTile(dq, lateScale<F>(shape.scale), at.dq, qRows, at.q);
+#else
+  __trap(); // see hasWarpgroups()
 #endif
 }
 
@@ -399,7 +418,13 @@ private:
 
 } // namespace
 
-bool hasWarpgroups(int computeCapability) { return computeCapability == 90; }
+bool hasWarpgroups(int computeCapability) {
+#if defined(DTC_BUILDS_WARPGROUPS) || !defined(__CUDACC__) // the stand-in
+  return computeCapability == 90;
+#else
+  return false;
+#endif
+}
 
 bool canUseWarpgroups(const AttentionCall &call) {
   const AttentionShape &shape = call.shape;

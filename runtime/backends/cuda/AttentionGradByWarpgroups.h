@@ -14,7 +14,7 @@
 
 namespace dtc::runtime::cuda {
 
-/// Whether a GPU has the instructions of WarpgroupUnits.h.
+/// Whether a GPU has the instructions of WarpgroupUnits.h, and this build code for it.
 bool hasWarpgroups(int computeCapability);
 
 /// Whether there is a kernel for a call of attention_grad on such a GPU: heads of 64 elements of

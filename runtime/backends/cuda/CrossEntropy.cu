@@ -241,6 +241,15 @@ template <typename F> struct LogitVector<8, F> {
 /// Vectors of a thread that are on their way to shared memory while it works on others.
 inline constexpr int kCopiesAhead = 4;
 
+/// Blocks of whole rows on a multiprocessor, where that holds as many threads.
+#if defined(__CUDA_ARCH__) &&                                                                      \
+    (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 870 || __CUDA_ARCH__ == 880 ||                       \
+     __CUDA_ARCH__ == 890 || __CUDA_ARCH__ >= 1200)
+inline constexpr int kWholeRowBlocks = 1;
+#else
+inline constexpr int kWholeRowBlocks = 2;
+#endif
+
 /// Both, with a row in shared memory in between: its first `kept` elements, all of it or whole
 /// steps of the block. Two vectors of each thread are kept in registers after them; what is left
 /// is read again, from its end on: what was read last is the likeliest to be in a cache. Threads
@@ -248,7 +257,7 @@ inline constexpr int kCopiesAhead = 4;
 /// of the next row are copied while the last of this one are written. `isWhole`: `kept` is the
 /// width, and two blocks have room on a multiprocessor.
 template <int V, bool isWhole, typename F>
-__global__ void __launch_bounds__(kWideRowThreads, isWhole ? 2 : 1)
+__global__ void __launch_bounds__(kWideRowThreads, isWhole ? kWholeRowBlocks : 1)
     crossEntropyWithGradKernel(const __grid_constant__ CrossEntropyArrays<F> loss,
                                const __grid_constant__ CrossEntropyGradArrays<F> grad, int64_t rows,
                                int64_t width, Wide<F> smoothing, LabelShares<Wide<F>> shares,

@@ -137,6 +137,13 @@ __device__ __forceinline__ void keepOrder(WarpgroupResult &result) {
   for (float &value : result.at)
     asm volatile("" : "+f"(value) : : "memory");
 }
+__device__ __forceinline__ void keepOrder(WarpgroupOperand &operand) {
+#pragma unroll
+  for (auto &words : operand.words)
+#pragma unroll
+    for (uint32_t &word : words)
+      asm volatile("" : "+r"(word) : : "memory");
+}
 
 #if DTC_HAS_WARPGROUPS
 
@@ -240,6 +247,7 @@ template <typename F> void beginCopy(const HeadRows<F> &from, SwizzledTile &to) 
 }
 inline void waitForCopies() {}
 inline void keepOrder(WarpgroupResult &) {}
+inline void keepOrder(WarpgroupOperand &) {}
 inline void beginProducts() {}
 inline void endProducts() {}
 template <int Left> void waitForProducts() {}
