@@ -79,7 +79,7 @@ private:
     Expected<double> secondsBetween(const CollectiveSpec &spec, int64_t calls);
   };
 
-  ConnectedDevices(std::shared_ptr<Fabric> fabric, int64_t count)
+  ConnectedDevices(const std::shared_ptr<Fabric> &fabric, int64_t count)
       : fabric(fabric), members(static_cast<size_t>(count)),
         threads(members.size(), [fabric](const Error &error) { fabric->abort(error); }) {}
 
