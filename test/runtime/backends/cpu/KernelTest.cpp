@@ -301,8 +301,7 @@ static double largestMagnitude(const HostTensor &tensor) {
 /// 2^-20 of `largestOfAll`, that of all outputs. The latter is for gradients that are zero because
 /// two sums are equal, such as those of a query that sees one key: added up in different orders in
 /// f32, the sums differ by a few 2^-24 of what they add, which is as large as other outputs; and a
-/// gradient of scores that is subnormal in f16 is off by up to 2^-25. A key that is wrongly seen,
-/// or not, changes them 10,000 times as much.
+/// gradient of scores that is subnormal in f16 is off by up to 2^-25.
 static void expectNear(const HostTensor &found, const HostTensor &expected, DType precision,
                        double largestOfAll, const std::string &how) {
   Values values = valuesOf(found), references = valuesOf(expected);
