@@ -76,6 +76,25 @@ ParameterBytes SectionCost::underZero(int64_t devices) const {
           gradientBytes / n + beyond.gradients};
 }
 
+const SectionCost::Collectives &SectionCost::collectivesOf(int64_t bucketBytes) const {
+  auto [it, fresh] = collectives.try_emplace(bucketBytes);
+  if (!fresh)
+    return it->second;
+  const double bucket = std::max(double(bucketBytes), 1.0);
+  auto countOf = [&](double ParameterKind::*field, double all) {
+    double count = 0;
+    for (const auto &[kind, number] : parameters)
+      if (kind.*field >= bucket) {
+        count += double(number);
+        all -= double(number) * kind.*field;
+      }
+    return count + std::max(0.0, all) / bucket;
+  };
+  it->second = {countOf(&ParameterKind::parameterBytes, parameterBytes),
+                countOf(&ParameterKind::gradientBytes, gradientBytes)};
+  return it->second;
+}
+
 double SectionCost::largestParameterBytes(int64_t count) const {
   std::vector<double> bytes;
   for (const auto &[kind, number] : parameters)

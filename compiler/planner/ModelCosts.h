@@ -50,12 +50,20 @@ struct SectionCost {
   /// Of the largest parameters, so many.
   double largestParameterBytes(int64_t count) const;
 
+  /// In how many collectives all parameters are gathered, and all gradients summed, where those of
+  /// less than `bucketBytes` share collectives of that size.
+  struct Collectives {
+    double parameters = 0, gradients = 0;
+  };
+  const Collectives &collectivesOf(int64_t bucketBytes) const;
+
   /// What is beyond an even share, because tensors are whole or padded, and what is whole.
   struct Rest {
     ParameterBytes beyond, whole;
   };
   const Rest &restOf(int64_t devices) const;
-  mutable std::map<int64_t, Rest> rests; ///< those of `parameters` that were asked for
+  mutable std::map<int64_t, Rest> rests;              ///< those of `parameters` that were asked for
+  mutable std::map<int64_t, Collectives> collectives; ///< those that were asked for
 };
 
 /// A model as what comes before its repeated layers, one of these, and what comes after. A model

@@ -9,6 +9,7 @@
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/PartialRecompute.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/SimulatedSearch.h"
 
@@ -94,6 +95,13 @@ static double leastMemory(const PlannerOptions &options) {
   for (const UsedNodes &used : usedNodes(options))
     least = std::min(least, usableBytes(*used.device));
   return least;
+}
+
+/// Whether all devices have as much memory: a plan has one limit.
+static bool hasOneMemory(const PlannerOptions &options) {
+  return llvm::all_of(usedNodes(options), [least = leastMemory(options)](const UsedNodes &used) {
+    return usableBytes(*used.device) == least;
+  });
 }
 
 CompileOptions dtc::optionsOf(const ParallelStrategy &strategy, const PlannerOptions &options) {
@@ -275,6 +283,8 @@ void Planner::estimateAll(PlannerResult &choice,
     choice.best.push_back(std::move(entry));
     report(choice.progress);
   }
+  if (choice.recomputesPartly)
+    addPartlyRecomputed(choice.best, int64_t(choice.memoryBytes));
   auto sort = [&] {
     llvm::stable_sort(choice.best, [](const EstimatedStrategy &a, const EstimatedStrategy &b) {
       return a.estimate.seconds() < b.estimate.seconds();
@@ -303,6 +313,7 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
                              options.cluster->name(), available)};
   PlannerResult choice;
   choice.memoryBytes = leastMemory(options);
+  choice.recomputesPartly = !options.fixed.contains("recompute") && hasOneMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
   for (StringRef entry : options.base.shard) {
     StringRef key = entry.split('=').first;

@@ -80,7 +80,8 @@ struct PlannerResult {
   std::unique_ptr<CandidateSearch> search;
   std::optional<Candidate> compiled;
   PlannerProgress progress;
-  double memoryBytes = 0; ///< that a plan may use on the smallest device
+  double memoryBytes = 0;        ///< that a plan may use on the smallest device
+  bool recomputesPartly = false; ///< strategies may recompute as little as that asks for
   /// No plan takes less: the products of the model at the best rate that products reach on the
   /// devices.
   double lowerBound = 0;

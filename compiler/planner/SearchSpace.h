@@ -58,6 +58,8 @@ struct ParallelStrategy {
   }
   /// The options that compile it; `base` says the rest.
   CompileOptions toOptions(const CompileOptions &base) const;
+
+  auto operator<=>(const ParallelStrategy &) const = default;
 };
 
 /// What a model allows.

@@ -9,10 +9,13 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/PartialRecompute.h"
 #include "compiler/planner/PlannerReport.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/ErrorHandling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -28,11 +31,13 @@ static constexpr double kEstimateError = 0.1;
 static constexpr int64_t kMoreSimulations = 6;
 /// How many more are simulated so that what is listed beside the choice is known, and how much
 /// slower than the choice an estimate must be to be listed as it is.
-static constexpr int64_t kListedSimulations = 6;
+static constexpr int64_t kListedSimulations = 8;
 static constexpr double kListedMargin = 1.1;
-/// How far the estimate of a strategy's memory may be off.
-static constexpr double kMemoryError = 0.05;
-/// By how much more these may be off as long as nothing of the work that may be done is.
+/// By how much estimates differ of strategies that are nearly the same, such as those with another
+/// order of two axes or another size of buckets. One simulation tells most about all of them.
+static constexpr double kSameEstimate = 1e-3;
+/// By how much more times and memory (see kMemoryError) may be off as long as nothing of the work
+/// that may be done is.
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
 
 int64_t dtc::mostSimulations(ModuleOp model) {
@@ -48,35 +53,17 @@ static double priorError(const ParallelStrategy &strategy) {
   return strategy.pp > 1 && rule && rule->splitsWeight ? 1.1 : 1;
 }
 
+/// How many simulations one of a strategy counts for: how much has to be recomputed is found by
+/// compiling in several ways, which takes about three times as long.
+static int64_t workOf(const ParallelStrategy &strategy) {
+  return strategy.recompute == Recompute::Auto ? 3 : 1;
+}
+
 /// What strategies have in common whose estimates err in the same way.
 static std::string kindOf(const ParallelStrategy &strategy) {
   return fmt::format("{} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
                      wordOf(strategy.recompute), strategy.sequenceParallel,
                      strategy.microbatches > 1);
-}
-
-/// Whether all devices have as much memory: a plan has one limit.
-static bool hasOneMemory(const PlannerOptions &options, double memoryBytes) {
-  int64_t devices = usedDevices(*options.cluster, options.devices);
-  return llvm::all_of(findUsedNodes(*options.cluster, devices), [&](const UsedNodes &used) {
-    return usableBytes(*used.device) == memoryBytes;
-  });
-}
-
-/// Strategies that may be faster if they recompute only as much as their memory asks for: the
-/// chosen one, if it recomputes, and the one that is estimated to be the fastest of those that do
-/// not recompute and do not fit.
-static std::vector<size_t> partlyRecomputable(llvm::ArrayRef<EstimatedStrategy> strategies,
-                                              std::optional<size_t> chosen, double best) {
-  std::vector<size_t> found;
-  if (chosen && strategies[*chosen].strategy.recompute != Recompute::None)
-    found.push_back(*chosen);
-  for (auto [index, entry] : llvm::enumerate(strategies))
-    if (!entry.fits && entry.strategy.recompute == Recompute::None && entry.seconds() < best) {
-      found.push_back(index);
-      break;
-    }
-  return found;
 }
 
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
@@ -129,13 +116,17 @@ void SimulatedSearch::simulateOne(size_t index) {
   isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
   Compiled compiled;
-  --left;
+  left -= workOf(entry.strategy);
   if (!simulate(entry, compiled))
     return;
   ++choice.progress.simulated;
-  double times = entry.memoryShare() / entry.estimate.memoryShare();
-  memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
-  mostMemoryError = std::max(mostMemoryError, times);
+  simulatedEstimates.push_back(entry.estimate.seconds());
+  // What recomputes in part fills the memory that there is.
+  if (entry.strategy.recompute != Recompute::Auto) {
+    double times = entry.memoryShare() / entry.estimate.memoryShare();
+    memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
+    mostMemoryError = std::max(mostMemoryError, times);
+  }
   double error = entry.simulation->stepSeconds / entry.estimate.seconds();
   auto [known, fresh] = errors.try_emplace(kinds[index], error);
   known->second = std::min(known->second, error);
@@ -149,6 +140,45 @@ void SimulatedSearch::simulateOne(size_t index) {
     choice.compiled = std::move(compiled.candidate);
   }
   report(choice.progress);
+  settleAlike(index);
+}
+
+bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
+  switch (simulated) {
+  case Recompute::None:
+    return true;
+  case Recompute::Selective:
+    return candidate == Recompute::Full;
+  case Recompute::Full:
+    return false;
+  case Recompute::Auto:
+    // How little is enough is found but for a hundredth of the forward pass.
+    return candidate != Recompute::Selective || !isThorough;
+  }
+  llvm_unreachable("unknown recomputation");
+}
+
+void SimulatedSearch::settleAlike(size_t index) {
+  const EstimatedStrategy &entry = choice.best[index];
+  llvm::SmallVector<const EstimatedStrategy *, 4> alike;
+  bool hasPartly = false;
+  for (auto [other, candidate] : llvm::enumerate(choice.best)) {
+    if (!areAlikeButForRecompute(candidate.strategy, entry.strategy))
+      continue;
+    alike.push_back(&candidate);
+    hasPartly |= candidate.strategy.recompute == Recompute::Auto;
+    if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
+      isDone[other] = true;
+  }
+  if (entry.fits || hasPartly || !choice.recomputesPartly)
+    return;
+  std::optional<EstimatedStrategy> partly = findPartlyRecomputed(
+      alike, int64_t(choice.memoryBytes), entry.memoryShare() / entry.estimate.memoryShare());
+  if (!partly)
+    return;
+  kinds.push_back(kindOf(partly->strategy));
+  isDone.push_back(false);
+  choice.best.push_back(std::move(*partly));
 }
 
 double SimulatedSearch::correctionOf(size_t index) const {
@@ -162,21 +192,25 @@ std::optional<size_t> SimulatedSearch::findFastest() const {
   double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
   double doubt = kEstimateError + kSpareTimeError * spare;
   double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
-  std::optional<size_t> fastest;
-  double lowerEstimate = best;
+  std::optional<size_t> fastest, fastestKnown;
+  double lowerEstimate = best, lowerKnown = best;
   for (auto [index, entry] : llvm::enumerate(choice.best)) {
     if (isDone[index] || entry.estimate.memoryShare() * memoryError > limit)
       continue;
     double times = correctionOf(index);
     if (times > 1) // known from few of its kind
       times = std::pow(times, 1 - spare / 2);
-    double seconds = entry.estimate.seconds() * times;
-    if (seconds * (1 - doubt) < lowerEstimate) {
-      lowerEstimate = seconds * (1 - doubt);
-      fastest = index;
+    double seconds = entry.estimate.seconds() * times * (1 - doubt);
+    bool isKnown = llvm::any_of(simulatedEstimates, [&](double known) {
+      return std::abs(entry.estimate.seconds() - known) < kSameEstimate * known;
+    });
+    double &lower = isKnown ? lowerKnown : lowerEstimate;
+    if (seconds < lower) {
+      lower = seconds;
+      (isKnown ? fastestKnown : fastest) = index;
     }
   }
-  return fastest;
+  return fastest ? fastest : fastestKnown;
 }
 
 std::optional<size_t> SimulatedSearch::findSmallest() const {
@@ -186,24 +220,6 @@ std::optional<size_t> SimulatedSearch::findSmallest() const {
         (!smallest || entry.estimate.memoryShare() < choice.best[*smallest].estimate.memoryShare()))
       smallest = index;
   return smallest;
-}
-
-void SimulatedSearch::simulatePartlyRecomputed() {
-  // Between recomputing a kind of op and none there is as little as the memory asks for, which
-  // takes many compilations to find.
-  if (!isThorough || options.fixed.contains("recompute") ||
-      !hasOneMemory(options, choice.memoryBytes))
-    return;
-  for (size_t index : partlyRecomputable(choice.best, chosen, best)) {
-    EstimatedStrategy &entry = choice.best.emplace_back();
-    entry.strategy = choice.best[index].strategy;
-    entry.estimate = choice.best[index].estimate;
-    entry.strategy.recompute = Recompute::Auto;
-    entry.strategy.memoryLimit = int64_t(choice.memoryBytes);
-    kinds.push_back(kindOf(entry.strategy));
-    isDone.push_back(false);
-    simulateOne(choice.best.size() - 1);
-  }
 }
 
 bool SimulatedSearch::isNear(size_t index) const {
@@ -266,13 +282,13 @@ void SimulatedSearch::run() {
       break;
     simulateOne(*next);
   }
-  simulatePartlyRecomputed();
   // What by its estimate is as good as the choice is listed beside it only if it is as good: many
   // such estimates are too low, of strategies that do not fit or are slower.
-  for (int64_t more = kListedSimulations; more > 0; --more) {
+  for (int64_t more = kListedSimulations; more > 0;) {
     std::optional<size_t> next = findNear();
     if (!next)
       break;
+    more -= workOf(choice.best[*next].strategy);
     simulateOne(*next);
   }
   sortResults();

@@ -51,9 +51,17 @@ private:
   bool simulate(EstimatedStrategy &entry, Compiled &compiled);
   /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
   void simulateOne(size_t index);
+  /// Whether a strategy with one recomputation is at most about as fast as one with the other that
+  /// fits and is otherwise the same.
+  bool isSlower(Recompute candidate, Recompute simulated) const;
+  /// Ends the search among strategies that differ from a simulated one only in what they recompute,
+  /// where that fits and recomputes as little as any of them has to. Where it does not fit, though
+  /// by its estimate it should, adds the one that recomputes in part.
+  void settleAlike(size_t index);
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;
-  /// The strategy with the least lower estimate, if that is less than the best.
+  /// The strategy with the least lower estimate, if that is less than the best: one with another
+  /// estimate than those that were simulated, where there is one.
   std::optional<size_t> findFastest() const;
   /// Of what has not been simulated, the strategy that needs the least memory.
   std::optional<size_t> findSmallest() const;
@@ -61,8 +69,6 @@ private:
   bool isNear(size_t index) const;
   /// Of those near the chosen one, the fastest by its estimate.
   std::optional<size_t> findNear() const;
-  /// Simulates strategies that recompute only as much as their memory asks for.
-  void simulatePartlyRecomputed();
   /// Sorts `choice.best` by times, simulated ones first, and removes what does not fit.
   void sortResults();
 
@@ -82,7 +88,8 @@ private:
   /// How many times its estimate a strategy holds: at least, where there is time to find out, and
   /// else at most.
   double memoryError = 1;
-  double mostMemoryError = 1; ///< at most, in any case
+  double mostMemoryError = 1;             ///< at most, in any case
+  std::vector<double> simulatedEstimates; ///< seconds
   // For each of `choice.best`:
   std::vector<std::string> kinds;
   std::vector<bool> isDone;

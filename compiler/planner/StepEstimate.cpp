@@ -152,6 +152,15 @@ static double exposed(double seconds, double beside, double bytes, double bucket
   return std::max(last, seconds - beside);
 }
 
+/// Of so many bytes in several collectives, of which each has the same part.
+static double timeOf(CollectiveKind kind, double bytes, double collectives,
+                     const GroupShape &group) {
+  if (bytes <= 0)
+    return 0;
+  collectives = std::max(1.0, collectives);
+  return collectives * collectiveTime(kind, bytes / collectives, group).seconds;
+}
+
 double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs, const Connections &connections,
                                   double forward, double backward) {
@@ -166,6 +175,10 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
       sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).parameters; });
   double wholeGradients =
       sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).gradients; });
+  const double sums = sum(
+      [&](const SectionCost &part) { return part.collectivesOf(strategy.bucketBytes).gradients; });
+  const double gathers = sum(
+      [&](const SectionCost &part) { return part.collectivesOf(strategy.bucketBytes).parameters; });
   if (options.base.gradReduceDtype != ComputeType::F32) {
     gradients /= 2;
     wholeGradients /= 2;
@@ -173,37 +186,35 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
   double bucket = double(strategy.bucketBytes), m = double(strategy.microbatches);
   auto n = double(zeroDevices);
   auto reduceAll = [&](double bytes) {
-    return bytes > 0 ? collectiveTime(CollectiveKind::AllReduce, bytes, connections.data).seconds
-                     : 0;
+    return timeOf(CollectiveKind::AllReduce, bytes, sums, connections.data);
   };
   if (strategy.zero == 0)
     return exposed(reduceAll(gradients), backward, gradients, bucket);
   parameters -= wholeParameters;
   gradients -= wholeGradients;
-  double scatter =
-      collectiveTime(CollectiveKind::ReduceScatter, gradients, connections.zero).seconds;
-  double gather =
-      collectiveTime(CollectiveKind::AllGather, parameters / n, connections.zero).seconds;
+  double scatter = timeOf(CollectiveKind::ReduceScatter, gradients, sums, connections.zero);
+  double gather = timeOf(CollectiveKind::AllGather, parameters / n, gathers, connections.zero);
   // Copies of the parts are summed over the other axes.
-  double across =
-      connections.outer.members > 1
-          ? collectiveTime(CollectiveKind::AllReduce, gradients / n, connections.outer).seconds
-          : 0;
+  double across = connections.outer.members > 1
+                      ? timeOf(CollectiveKind::AllReduce, gradients / n, sums, connections.outer)
+                      : 0;
   if (wholeGradients > 0)
     across += exposed(reduceAll(wholeGradients), backward, wholeGradients, bucket);
-  switch (strategy.zero) {
-  case 1:
+  if (strategy.zero == 1)
     return exposed(scatter + across, backward, gradients, bucket) + gather;
-  case 2:
-    // With microbatches, the scatters of one are in the way of what the next one waits for.
-    return (strategy.microbatches > 1 ? m * scatter
-                                      : exposed(scatter, backward, gradients, bucket)) +
-           across + gather;
-  default:
-    // Small parameters are gathered where they are needed, after the large ones that are under way
-    // by then: little hides.
-    return m * (2 * gather + scatter) + across;
+  if (strategy.zero == 2 && strategy.microbatches == 1)
+    return exposed(scatter, backward, gradients, bucket) + across + gather;
+  // What each microbatch moves is in the way of what the next one, the next stage or, with stage 3,
+  // the next layer waits for, the more of it there is.
+  double moved = scatter, hidden = exposed(scatter, backward, gradients, bucket);
+  if (strategy.zero == 3) {
+    moved += 2 * gather;
+    hidden = exposed(gather, forward, parameters, bucket) +
+             exposed(gather + scatter, backward, gradients, bucket);
   }
+  double share = strategy.pp > 1 ? 1 : std::min(1.0, moved / (forward + backward));
+  return m * (hidden + share * std::max(0.0, moved - hidden)) + across +
+         (strategy.zero == 2 ? gather : 0);
 }
 
 /// Of a device on a coordinate of the pipeline axis with so many layers of the model. `estimate` is

@@ -49,9 +49,11 @@ for name in "$@"; do
   fi
 done
 
-# The simulated step of a plan on the example's cluster, in seconds.
+# The simulated step of a plan on the example's cluster, in seconds, with a star if the plan does not fit the memory of its
+# devices.
 seconds_of() {
-  dtc-plan simulate "$1" "${machines[@]}" --json | sed -n 's/^ *"step_seconds": \([0-9.e+-]*\),*$/\1/p' | head -n 1
+  dtc-plan simulate "$1" "${machines[@]}" --json |
+    awk '/"step_seconds":/ && !seconds { seconds = $2 + 0 } /"fits": false/ { star = "*" } END { print seconds star }'
 }
 
 table=$(printf '%-20s %10s %10s %8s %9s  %s' example chosen "by hand" ratio planning form)
@@ -76,6 +78,7 @@ while read -r name config batch seq cluster devices; do
   table+=$(awk -v name="$name" -v chosen="$(seconds_of "$out/$name.plan")" -v hand="$hand" \
     -v planning="$(awk "BEGIN { print $end - $begin }")" -v form="$form" \
     'BEGIN { printf "\n%-20s %8.2f s %10s %8s %7.1f s  %s", name, chosen, hand == "" ? "" : sprintf("%.2f s", hand),
-             hand == "" ? "" : sprintf("%.3f", chosen / hand), planning, form }')
+             hand == "" ? "" : sprintf("%.3f", chosen / hand), planning, form
+             if (hand ~ /\*/) printf " (by hand: does not fit the memory)" }')
 done <<<"$examples"
 printf '%s\n' "$table"

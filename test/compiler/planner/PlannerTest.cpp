@@ -159,27 +159,32 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   EXPECT_LT(best.seconds(), 0.8 * simulation->stepSeconds);
 }
 
-/// Where nothing but recomputation fits, as little of it as the memory asks for is best.
+/// Where nothing but recomputation fits, as little of it as the memory asks for is best, also of
+/// models of so many layers that few strategies are compiled.
 TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
-  machines = smallCluster(1, 1);
-  model = {.layers = 4, .hidden = 64, .batch = 16, .seq = 64};
-  options.fixed = {"microbatches"};
-  options.base.recompute = Recompute::None;
-  PlannerResult free = choose();
-  ASSERT_FALSE(free.best.empty());
-  const int64_t whole = free.best.front().arenaBytes;
-  machines.mutable_devices(0)->set_memory_bytes(0.9 * double(whole));
-  PlannerResult choice = choose();
-  ASSERT_FALSE(choice.best.empty());
-  const EstimatedStrategy &best = choice.best.front();
-  EXPECT_EQ(best.strategy.recompute, Recompute::Auto) << formatChoice(choice, options);
-  EXPECT_LE(best.memoryShare(), 1);
-  // Its strategy has the limit that decides what is recomputed.
-  EXPECT_EQ(choice.options.memoryLimit, int64_t(0.9 * double(whole)));
-  EXPECT_NE(formatStrategy(choice.options).find("recompute: \"auto\""), std::string::npos);
-  for (const EstimatedStrategy &entry : choice.best)
-    if (entry.simulation)
-      EXPECT_GE(entry.seconds(), best.seconds());
+  for (int64_t layers : {4, 40}) {
+    SCOPED_TRACE(layers);
+    machines = smallCluster(1, 1);
+    machines.mutable_devices(0)->set_memory_bytes(1e12);
+    model = {.layers = layers, .hidden = 64, .batch = 16, .seq = 64};
+    options.fixed = {"microbatches", "recompute"};
+    PlannerResult whole = choose();
+    ASSERT_FALSE(whole.best.empty());
+    const double memory = 0.9 * double(whole.best.front().arenaBytes);
+    machines.mutable_devices(0)->set_memory_bytes(memory);
+    options.fixed = {"microbatches"};
+    PlannerResult choice = choose();
+    ASSERT_FALSE(choice.best.empty());
+    const EstimatedStrategy &best = choice.best.front();
+    EXPECT_EQ(best.strategy.recompute, Recompute::Auto) << formatChoice(choice, options);
+    EXPECT_LE(best.memoryShare(), 1);
+    // Its strategy has the limit that decides what is recomputed.
+    EXPECT_EQ(choice.options.memoryLimit, int64_t(memory));
+    EXPECT_NE(formatStrategy(choice.options).find("recompute: \"auto\""), std::string::npos);
+    for (const EstimatedStrategy &entry : choice.best)
+      if (entry.simulation)
+        EXPECT_GE(entry.seconds(), best.seconds());
+  }
 }
 
 TEST_F(PlannerSearch, FixedOptionsHold) {

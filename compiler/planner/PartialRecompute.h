@@ -1,0 +1,42 @@
+//===- PartialRecompute.h - Strategies that recompute in part -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PLANNER_PARTIALRECOMPUTE_H
+#define DTC_COMPILER_PLANNER_PARTIALRECOMPUTE_H
+
+#include "compiler/planner/Planner.h"
+
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace dtc {
+
+/// How much of its memory a strategy has to leave by its estimate to be taken to fit.
+inline constexpr double kMemoryError = 0.05;
+
+/// Of strategies that differ in nothing but what they recompute, the one that recomputes as little
+/// as the memory asks for (Recompute::Auto with `memoryLimit`, bytes). It stands between one that
+/// is too large or nearly so, and one that is not: its estimate is on the line between theirs, at
+/// the memory that there is. What is recomputed first saves most for its time, so that the step is
+/// rather faster than that. Its `bytes` are those of the one that fits, which are the least that
+/// it needs. Nullopt where there are no such two, or the one that fits is as fast. `memoryTimes`:
+/// how many times its estimate each holds.
+std::optional<EstimatedStrategy>
+findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t memoryLimit,
+                     double memoryTimes = 1);
+
+/// Adds what findPartlyRecomputed() finds of all strategies.
+void addPartlyRecomputed(std::vector<EstimatedStrategy> &strategies, int64_t memoryLimit);
+
+/// Whether two strategies differ in nothing but what they recompute.
+bool areAlikeButForRecompute(const ParallelStrategy &a, const ParallelStrategy &b);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_PLANNER_PARTIALRECOMPUTE_H
