@@ -32,6 +32,8 @@ dtc::findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64
   // Of those that are too large the smallest, and of the others the fastest.
   const EstimatedStrategy *large = nullptr, *small = nullptr;
   for (const EstimatedStrategy *entry : alike) {
+    if (entry->strategy.recompute == Recompute::Auto)
+      return std::nullopt; // it is known
     bool isLarge = memoryTimes * entry->estimate.memoryShare() > 1 - kMemoryError;
     const EstimatedStrategy *&best = isLarge ? large : small;
     if (!best || (isLarge ? entry->estimate.bytes < best->estimate.bytes

@@ -24,9 +24,9 @@ inline constexpr double kMemoryError = 0.05;
 /// as the memory asks for (Recompute::Auto with `memoryLimit`, bytes). It stands between one that
 /// is too large or nearly so, and one that is not: its estimate is on the line between theirs, at
 /// the memory that there is. What is recomputed first saves most for its time, so that the step is
-/// rather faster than that. Its `bytes` are those of the one that fits, which are the least that
-/// it needs. Nullopt where there are no such two, or the one that fits is as fast. `memoryTimes`:
-/// how many times its estimate each holds.
+/// likely to be faster than that. Its `bytes` are those of the one that fits, which are the least
+/// that it needs. Nullopt where there are no such two, the one that fits is as fast, or there is
+/// one that recomputes in part. `memoryTimes`: how many times its estimate each holds.
 std::optional<EstimatedStrategy>
 findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t memoryLimit,
                      double memoryTimes = 1);

@@ -299,9 +299,19 @@ void Planner::estimateAll(PlannerResult &choice,
     units -= StepEstimator::numUnits(entry.strategy);
     if (units < 0)
       break;
-    estimator.refine(entry.strategy, probe.find(entry.strategy.key(traits.batch)), entry.estimate);
+    // What recomputes in part has no costs of its own, which stages of different sizes would take.
+    bool isPartly = entry.strategy.recompute == Recompute::Auto;
+    if (isPartly && !entry.strategy.stageLayers.empty())
+      continue;
+    estimator.refine(entry.strategy,
+                     isPartly ? llvm::ArrayRef<ModelCosts>()
+                              : probe.find(entry.strategy.key(traits.batch)),
+                     entry.estimate);
     entry.fits = entry.estimate.memoryShare() <= 1;
   }
+  // More of them may be too large now.
+  if (choice.recomputesPartly)
+    addPartlyRecomputed(choice.best, int64_t(choice.memoryBytes));
   sort();
 }
 

@@ -31,7 +31,7 @@ static constexpr double kEstimateError = 0.1;
 static constexpr int64_t kMoreSimulations = 6;
 /// How many more are simulated so that what is listed beside the choice is known, and how much
 /// slower than the choice an estimate must be to be listed as it is.
-static constexpr int64_t kListedSimulations = 8;
+static constexpr int64_t kListedSimulations = 10;
 static constexpr double kListedMargin = 1.1;
 /// By how much estimates differ of strategies that are nearly the same, such as those with another
 /// order of two axes or another size of buckets. One simulation tells most about all of them.
@@ -88,8 +88,13 @@ bool SimulatedSearch::simulate(EstimatedStrategy &entry, Compiled &compiled) {
   auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
   std::optional<Candidate> candidate = search->run(asked);
   if (!candidate) {
-    if (!search->failure.empty()) // else it only does not fit
+    if (!search->failure.empty())
       recordFailure(entry.strategy, firstErrorOf(search->failure));
+    else if (search->closest) { // it only does not fit, though it recomputes as much as it can
+      entry.arenaBytes = search->closest->peak();
+      entry.memoryBytes = choice.memoryBytes;
+      entry.fits = false;
+    }
     return false;
   }
   std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
@@ -116,17 +121,21 @@ void SimulatedSearch::simulateOne(size_t index) {
   isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
   Compiled compiled;
-  left -= workOf(entry.strategy);
-  if (!simulate(entry, compiled))
+  // As long as nothing fits, all that may be tried is.
+  left -= std::isinf(best) ? 1 : workOf(entry.strategy);
+  bool isSimulated = simulate(entry, compiled);
+  if (!isSimulated && entry.arenaBytes == 0)
     return;
-  ++choice.progress.simulated;
   simulatedEstimates.push_back(entry.estimate.seconds());
-  // What recomputes in part fills the memory that there is.
-  if (entry.strategy.recompute != Recompute::Auto) {
-    double times = entry.memoryShare() / entry.estimate.memoryShare();
+  // What recomputes in part fills the memory that there is, if that is enough.
+  if (entry.strategy.recompute != Recompute::Auto || !entry.fits) {
+    double times = double(entry.arenaBytes) / entry.memoryBytes / entry.estimate.memoryShare();
     memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
     mostMemoryError = std::max(mostMemoryError, times);
   }
+  if (!isSimulated)
+    return;
+  ++choice.progress.simulated;
   double error = entry.simulation->stepSeconds / entry.estimate.seconds();
   auto [known, fresh] = errors.try_emplace(kinds[index], error);
   known->second = std::min(known->second, error);
@@ -161,16 +170,15 @@ bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
 void SimulatedSearch::settleAlike(size_t index) {
   const EstimatedStrategy &entry = choice.best[index];
   llvm::SmallVector<const EstimatedStrategy *, 4> alike;
-  bool hasPartly = false;
   for (auto [other, candidate] : llvm::enumerate(choice.best)) {
     if (!areAlikeButForRecompute(candidate.strategy, entry.strategy))
       continue;
     alike.push_back(&candidate);
-    hasPartly |= candidate.strategy.recompute == Recompute::Auto;
     if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
       isDone[other] = true;
   }
-  if (entry.fits || hasPartly || !choice.recomputesPartly)
+  bool recomputes = entry.strategy.recompute != Recompute::None;
+  if ((entry.fits && !recomputes) || !choice.recomputesPartly)
     return;
   std::optional<EstimatedStrategy> partly = findPartlyRecomputed(
       alike, int64_t(choice.memoryBytes), entry.memoryShare() / entry.estimate.memoryShare());
@@ -244,7 +252,7 @@ void SimulatedSearch::sortResults() {
   for (auto [index, entry] : llvm::enumerate(choice.best)) {
     entry.correction = correctionOf(index);
     if (!entry.simulation && isDone[index])
-      continue; // it does not compile
+      continue; // it does not compile, or another one is faster
     if (!entry.simulation && isNear(index)) {
       ++choice.unknown;
       continue;

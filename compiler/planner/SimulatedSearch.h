@@ -51,12 +51,12 @@ private:
   bool simulate(EstimatedStrategy &entry, Compiled &compiled);
   /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
   void simulateOne(size_t index);
-  /// Whether a strategy with one recomputation is at most about as fast as one with the other that
-  /// fits and is otherwise the same.
+  /// Whether a strategy with one recomputation is hardly faster, if at all, than one with the other
+  /// that fits and is otherwise the same.
   bool isSlower(Recompute candidate, Recompute simulated) const;
   /// Ends the search among strategies that differ from a simulated one only in what they recompute,
-  /// where that fits and recomputes as little as any of them has to. Where it does not fit, though
-  /// by its estimate it should, adds the one that recomputes in part.
+  /// where that fits and none of them is faster. Where, with the memory that was found to be
+  /// needed, one that recomputes in part may be faster, adds it.
   void settleAlike(size_t index);
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;

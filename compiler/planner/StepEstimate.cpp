@@ -175,45 +175,55 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
       sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).parameters; });
   double wholeGradients =
       sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).gradients; });
-  const double sums = sum(
-      [&](const SectionCost &part) { return part.collectivesOf(strategy.bucketBytes).gradients; });
-  const double gathers = sum(
-      [&](const SectionCost &part) { return part.collectivesOf(strategy.bucketBytes).parameters; });
   if (options.base.gradReduceDtype != ComputeType::F32) {
     gradients /= 2;
     wholeGradients /= 2;
   }
+  // Of gradients of which each device has one part of so many.
+  auto sumsOf = [&](int64_t parts) {
+    int64_t bucketBytes = strategy.bucketBytes * parts;
+    if (options.base.gradReduceDtype != ComputeType::F32)
+      bucketBytes *= 2;
+    return sum([&](const SectionCost &part) { return part.collectivesOf(bucketBytes).gradients; });
+  };
+  const double sums = sumsOf(1);
+  const double gathers = sum([&](const SectionCost &part) {
+    double count = part.collectivesOf(strategy.bucketBytes).parameters;
+    return strategy.zero == 3 && count > 0 ? std::max(1.0, count) : count; // at each use
+  });
   double bucket = double(strategy.bucketBytes), m = double(strategy.microbatches);
   auto n = double(zeroDevices);
-  auto reduceAll = [&](double bytes) {
-    return timeOf(CollectiveKind::AllReduce, bytes, sums, connections.data);
+  auto reduceAll = [&](double bytes, double collectives) {
+    return timeOf(CollectiveKind::AllReduce, bytes, collectives, connections.data);
   };
   if (strategy.zero == 0)
-    return exposed(reduceAll(gradients), backward, gradients, bucket);
+    return exposed(reduceAll(gradients, sums), backward, gradients, bucket);
   parameters -= wholeParameters;
   gradients -= wholeGradients;
   double scatter = timeOf(CollectiveKind::ReduceScatter, gradients, sums, connections.zero);
   double gather = timeOf(CollectiveKind::AllGather, parameters / n, gathers, connections.zero);
   // Copies of the parts are summed over the other axes.
-  double across = connections.outer.members > 1
-                      ? timeOf(CollectiveKind::AllReduce, gradients / n, sums, connections.outer)
-                      : 0;
+  double across = connections.outer.members > 1 ? timeOf(CollectiveKind::AllReduce, gradients / n,
+                                                         sumsOf(zeroDevices), connections.outer)
+                                                : 0;
   if (wholeGradients > 0)
-    across += exposed(reduceAll(wholeGradients), backward, wholeGradients, bucket);
+    across += exposed(reduceAll(wholeGradients, wholeGradients / std::max(bucket, 1.0)), backward,
+                      wholeGradients, bucket);
   if (strategy.zero == 1)
     return exposed(scatter + across, backward, gradients, bucket) + gather;
   if (strategy.zero == 2 && strategy.microbatches == 1)
     return exposed(scatter, backward, gradients, bucket) + across + gather;
-  // What each microbatch moves is in the way of what the next one, the next stage or, with stage 3,
-  // the next layer waits for, the more of it there is.
-  double moved = scatter, hidden = exposed(scatter, backward, gradients, bucket);
+  // What each microbatch moves is in the way of what the next one or, with stage 3, the next layer
+  // waits for, the more of it there is. A stage of a pipeline waits for all of it: its passes are
+  // short, and messages come between.
+  double moved = scatter, left = exposed(scatter, backward, gradients, bucket);
   if (strategy.zero == 3) {
     moved += 2 * gather;
-    hidden = exposed(gather, forward, parameters, bucket) +
-             exposed(gather + scatter, backward, gradients, bucket);
+    left = exposed(gather, forward, parameters, bucket) +
+           exposed(gather + scatter, backward, parameters + gradients, bucket);
   }
   double share = strategy.pp > 1 ? 1 : std::min(1.0, moved / (forward + backward));
-  return m * (hidden + share * std::max(0.0, moved - hidden)) + across +
+  return m * (left + share * std::max(0.0, moved - left)) + across +
          (strategy.zero == 2 ? gather : 0);
 }
 

@@ -49,7 +49,7 @@ public:
 
   /// F and B of a device are those of all its stages. The bubble is that of getScheduleRules();
   /// collectives over data axes are hidden by the passes of the microbatches that they overlap
-  /// with, as far as these last.
+  /// with, as far as these last; those of each microbatch with ZeRO 2 and 3 only in part.
   StepEstimate estimate(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs);
 
   /// Takes the bubble, the transfers and what is kept from a simulation of the schedule, unit by

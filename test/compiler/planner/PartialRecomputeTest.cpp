@@ -84,6 +84,26 @@ TEST_F(PartialRecompute, IsNotWhereItGainsNothing) {
   EXPECT_EQ(added().size(), 0u);
 }
 
+TEST_F(PartialRecompute, IsAddedOnce) {
+  add(Recompute::None, 200, 10);
+  add(Recompute::Full, 30, 15);
+  std::vector<EstimatedStrategy> partly = added();
+  ASSERT_EQ(partly.size(), 1u);
+  strategies.push_back(partly[0]);
+  EXPECT_EQ(added().size(), 0u);
+}
+
+/// Where more memory is needed than was estimated, more is recomputed.
+TEST_F(PartialRecompute, TakesTheMemoryThatWasFound) {
+  add(Recompute::None, 90, 10);
+  add(Recompute::Full, 40, 15);
+  EXPECT_EQ(added().size(), 0u);
+  auto partly = findPartlyRecomputed({&strategies[0], &strategies[1]}, 100, /*memoryTimes=*/1.25);
+  ASSERT_TRUE(partly);
+  EXPECT_DOUBLE_EQ(partly->estimate.computing, 10 + 5 * (90 - 80) / 50.0);
+  EXPECT_EQ(partly->estimate.bytes, 40);
+}
+
 TEST_F(PartialRecompute, IsBetweenStrategiesThatDifferInNothingElse) {
   add(Recompute::None, 200, 10, /*dp=*/2);
   add(Recompute::Full, 30, 15, /*dp=*/4);

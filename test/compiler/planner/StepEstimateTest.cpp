@@ -190,6 +190,54 @@ TEST_F(StepEstimates, TimeGrowsWithCostsAndFallsWithBandwidth) {
   }
 }
 
+/// Collectives of parameters that are smaller than a bucket are those of the buckets.
+TEST_F(StepEstimates, CollectivesAreThoseOfBuckets) {
+  SectionCost part;
+  part.parameters = {{{.shape = {8, 8}, .parameterBytes = 100, .gradientBytes = 200}, 3},
+                     {{.shape = {4}, .parameterBytes = 10, .gradientBytes = 20}, 6}};
+  part.parameterBytes = 3 * 100 + 6 * 10;
+  part.gradientBytes = 2 * part.parameterBytes;
+  EXPECT_DOUBLE_EQ(part.collectivesOf(20).parameters, 3 + 60.0 / 20);
+  EXPECT_DOUBLE_EQ(part.collectivesOf(20).gradients, 3 + 6);
+  EXPECT_DOUBLE_EQ(part.collectivesOf(150).parameters, 360.0 / 150);
+  EXPECT_DOUBLE_EQ(part.collectivesOf(150).gradients, 3 + 120.0 / 150);
+  // Where the parameters are not known, all is in buckets.
+  part = {.parameterBytes = 300, .gradientBytes = 600};
+  EXPECT_DOUBLE_EQ(part.collectivesOf(100).gradients, 6);
+}
+
+/// Each collective takes the latency of its links.
+TEST_F(StepEstimates, ManySmallBucketsTakeLonger) {
+  for (int64_t zero : {0, 1, 2, 3}) {
+    costs = roundCosts();
+    costs.layer.backward = 1e-6; // hides nothing
+    ParallelStrategy strategy{.dp = 16, .zero = zero, .bucketBytes = int64_t(1) << 40};
+    double one = estimate(strategy).data;
+    strategy.bucketBytes = 1000;
+    EXPECT_GT(estimate(strategy).data, 2 * one) << zero;
+  }
+}
+
+/// With little to move most of it hides, with much nothing.
+TEST_F(StepEstimates, WhatMicrobatchesMoveHidesBehindThem) {
+  for (int64_t zero : {2, 3}) {
+    ParallelStrategy strategy{
+        .dp = 16, .zero = zero, .microbatches = 4, .bucketBytes = int64_t(1) << 40};
+    costs = roundCosts();
+    costs.layer.forward = costs.layer.backward = 1e-9;
+    double whole = estimate(strategy).data;
+    strategy.bucketBytes = 4'000'000;
+    costs.layer.forward = costs.layer.backward = 1;
+    double hidden = estimate(strategy).data;
+    EXPECT_LT(hidden, 0.5 * whole) << zero;
+    EXPECT_GT(hidden, 0) << zero;
+    // Stages of a pipeline wait for it.
+    strategy.dp = 8;
+    strategy.pp = 2;
+    EXPECT_GT(estimate(strategy).data, hidden) << zero;
+  }
+}
+
 TEST_F(StepEstimates, LongerMessagesTakeLonger) {
   ParallelStrategy strategy;
   strategy.pp = 4;
