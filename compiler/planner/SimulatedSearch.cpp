@@ -177,8 +177,9 @@ void SimulatedSearch::settleAlike(size_t index) {
     if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
       isDone[other] = true;
   }
-  bool recomputes = entry.strategy.recompute != Recompute::None;
-  if ((entry.fits && !recomputes) || !choice.recomputesPartly)
+  // Of those that fit, the best may be faster if it recomputes less.
+  bool mayGain = !entry.fits || (entry.strategy.recompute != Recompute::None && chosen == index);
+  if (!mayGain || !choice.recomputesPartly)
     return;
   std::optional<EstimatedStrategy> partly = findPartlyRecomputed(
       alike, int64_t(choice.memoryBytes), entry.memoryShare() / entry.estimate.memoryShare());

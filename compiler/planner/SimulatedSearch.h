@@ -55,8 +55,8 @@ private:
   /// that fits and is otherwise the same.
   bool isSlower(Recompute candidate, Recompute simulated) const;
   /// Ends the search among strategies that differ from a simulated one only in what they recompute,
-  /// where that fits and none of them is faster. Where, with the memory that was found to be
-  /// needed, one that recomputes in part may be faster, adds it.
+  /// where that fits and none of them is faster. Where it does not fit, or is the best so far, adds
+  /// one that recomputes in part if that may be faster with the memory that was found to be needed.
   void settleAlike(size_t index);
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;
