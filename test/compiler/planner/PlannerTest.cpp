@@ -187,6 +187,31 @@ TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   }
 }
 
+/// A strategy that needs a quarter more than was estimated turns out too large when it is compiled.
+TEST_F(PlannerSearch, RecomputesInPartWhereTheEstimateOfMemoryWasTooLow) {
+  machines = smallCluster(1, 4);
+  machines.mutable_devices(0)->set_memory_bytes(1e12);
+  model = {.layers = 4, .hidden = 64, .batch = 16, .seq = 64};
+  options.axes = {{"pp", 2}, {"dp", 2}};
+  options.base.zero = 1;
+  options.base.microbatches = 4;
+  options.base.schedule = "interleaved";
+  options.base.chunks = 2;
+  options.fixed = {"microbatches", "zero", "schedule", "chunks", "recompute"};
+  PlannerResult whole = choose();
+  ASSERT_FALSE(whole.best.empty());
+  const EstimatedStrategy &large = whole.best.front();
+  const double memory = 0.97 * double(large.arenaBytes);
+  ASSERT_LT(large.estimate.bytes, 0.9 * memory);
+  machines.mutable_devices(0)->set_memory_bytes(memory);
+  options.fixed.erase("recompute");
+  PlannerResult choice = choose();
+  ASSERT_FALSE(choice.best.empty());
+  EXPECT_EQ(choice.best.front().strategy.recompute, Recompute::Auto)
+      << formatChoice(choice, options);
+  EXPECT_LE(choice.best.front().memoryShare(), 1);
+}
+
 TEST_F(PlannerSearch, FixedOptionsHold) {
   options.axes = {{"pp", 2}};
   options.fixed = {"schedule", "zero"};
