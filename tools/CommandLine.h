@@ -8,6 +8,7 @@
 #define DTC_TOOLS_COMMANDLINE_H
 
 #include "support/Printable.h"
+#include "tools/OptionChecks.h"
 
 #include <CLI/CLI.hpp>
 
@@ -40,11 +41,15 @@ inline int runTool(int (*tool)(int, char **), int argc, char **argv) {
   }
 }
 
-/// Parses the command line. Returns the exit status if the tool is to end at once: 0 after --help
-/// and --version, or that of failed(message) after an error, whose message names the tool's --help.
+/// Parses the command line, in which no value may be empty. Returns the exit status if the tool is
+/// to end at once: 0 after --help and --version, or that of failed(message) after an error, whose
+/// message names the tool's --help.
 template <typename Failed>
 std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const Failed &failed) {
+  refuseEmptyValues(app);
   try {
+    for (int i = 1; i < argc; ++i)
+      refuseEmptyAssignment(app, argv[i]);
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)

@@ -36,19 +36,6 @@ static MaybeError writeText(const std::string &path, const std::string &text) {
   return file->commit();
 }
 
-/// A number in that range; NaN is in none.
-static CLI::Validator numberBetween(double least, double most) {
-  return CLI::Validator(
-      [=](std::string &text) {
-        double value = 0;
-        if (CLI::detail::lexical_cast(text, value) && value >= least && value <= most)
-          return std::string();
-        return "found " + text + ", expected a number from " + std::to_string(least) + " to " +
-               std::to_string(most);
-      },
-      "");
-}
-
 /// Reads adapters into `lora`.
 static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
   return CLI::Validator(
@@ -82,12 +69,12 @@ ImportCommand::ImportCommand(CLI::App &app) {
   app.add_flag("--no-dropout", noDropout, "Leave out the configuration's dropout");
   app.add_option("--label-smoothing", options.labelSmoothing,
                  "The part of the loss that asks for all classes alike")
-      ->check(numberBetween(0, 0.999))
+      ->check(numberBetween(0.0, 0.999, "a number from 0 to 0.999"))
       ->capture_default_str();
   app.add_option("--z-loss", options.zLoss,
                  "Add so much of the squared log of the softmax's denominator to the loss, such as "
                  "1e-4")
-      ->check(numberBetween(0, 1e6))
+      ->check(numberBetween(0.0, 1e6, "a number from 0 to 1e6"))
       ->capture_default_str();
   app.add_option("--ignore-index", options.ignoreIndex,
                  "The label of tokens or images that do not count, such as -100; the loss is the "

@@ -59,22 +59,12 @@ MaybeError PlanCommand::check(int argc, char **argv) const {
 /// The flags of `simulate` alone.
 static void addSimulationFlags(CLI::App &app, PlanArguments &args) {
   app.add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
-      ->check(CLI::Validator(
-          [](const std::string &text) {
-            double tokens = 0;
-            // NaN is in no range. With more the cost is no finite number in the end.
-            return CLI::detail::lexical_cast(text, tokens) && tokens >= 1 && tokens <= 1e18
-                       ? std::string()
-                       : fmt::format("found {}, expected a number from 1 to 1e18", text);
-          },
-          ""));
+      // With more the cost is no finite number in the end.
+      ->check(numberBetween(1.0, 1e18, "a number from 1 to 1e18"));
   app.add_option("--trace", args.trace,
                  "Write the step as a trace for ui.perfetto.dev, a JSON file");
   app.add_option("--report", args.report,
-                 "Write all of it as an HTML report, index.html in this folder")
-      ->check([](const std::string &folder) {
-        return std::string(folder.empty() ? "expected the name of a folder" : "");
-      });
+                 "Write all of it as an HTML report, index.html in this folder");
 }
 
 PlanCommand::PlanCommand(CLI::App &app) : app(app) {

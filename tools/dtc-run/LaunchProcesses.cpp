@@ -10,6 +10,7 @@
 #include "tools/CommandLine.h"
 #include "tools/dtc-run/ErrorRelay.h"
 #include "tools/dtc-run/Launchers.h"
+#include "tools/dtc-run/StopSignals.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -181,7 +182,7 @@ public:
       }
     }
     return {stopSignal != 0 && status != 0 ? 128 + stopSignal : status, stopSignal != 0,
-            std::max<int64_t>(lost, 1), failedAt};
+            status != 0 && !hasFailed, std::max<int64_t>(lost, 1), failedAt};
   }
 
   /// What has ended without a word.
@@ -241,11 +242,14 @@ private:
         continue;
       }
       int code = WIFEXITED(ended) ? WEXITSTATUS(ended) : 128 + WTERMSIG(ended);
-      if (status == 0 && code != 0) {
+      // One that a signal has ended by force has the status of one that has saved before.
+      bool fails = code != 0 && !(WIFEXITED(ended) && isInterruptedStatus(code));
+      if ((status == 0 && code != 0) || (fails && !hasFailed)) {
+        status = code;
         failed = each->second;
         failedAt = Clock::now();
       }
-      status = status == 0 ? code : status;
+      hasFailed |= fails;
       lost += WIFSIGNALED(ended) && !isKilling;
       each = running.erase(each);
     }
@@ -260,7 +264,7 @@ private:
   int status = 0, stopSignal = 0;
   int64_t failed = 0, lost = 0;
   Clock::time_point failedAt;
-  bool isKilling = false;
+  bool isKilling = false, hasFailed = false;
 };
 
 } // namespace
@@ -276,6 +280,8 @@ Expected<LaunchedRun> launchProcesses(int64_t processes, bool byMpirun,
     return *error;
   LaunchedRun run = children.wait();
   bool hasError = (*relay)->finish();
+  // mpirun ends with the status of a process whether a signal has ended it or it has saved.
+  run.interrupted &= !byMpirun || !hasError;
   if (run.hasLostProcess() && !hasError)
     fail(fmt::format("{} has ended with status {}, and no process has said why: one was killed, or "
                      "it crashed, before the processes had met",

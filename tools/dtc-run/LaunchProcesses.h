@@ -29,6 +29,9 @@ struct LaunchedRun {
   int status = 0;
   /// Whether a signal asked it to stop.
   bool stopped = false;
+  /// Whether processes have ended after their step and saved, since a signal asked one of them to,
+  /// and all others well.
+  bool interrupted = false;
   /// Processes that were ended by a signal that nobody here has sent, or had to be killed because
   /// they hung; at least 1 where one was lost.
   int64_t lost = 1;
@@ -37,7 +40,7 @@ struct LaunchedRun {
 
   /// Whether a process was lost: it was ended by a signal that nobody here has sent, or the others
   /// have missed it.
-  bool hasLostProcess() const { return status >= 128 && !stopped; }
+  bool hasLostProcess() const { return status >= 128 && !stopped && !interrupted; }
 };
 
 /// Starts so many processes of this program on this machine, with the arguments, and waits for

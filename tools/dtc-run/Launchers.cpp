@@ -23,6 +23,8 @@ namespace dtc {
 using namespace dtc;
 using namespace dtc::runtime;
 
+static constexpr int64_t kMostProcesses = 1 << 16;
+
 static const char *variable(const char *name) {
   const char *value = std::getenv(name);
   return value && *value ? value : nullptr;
@@ -84,7 +86,7 @@ static Expected<int64_t> wholeVariable(const char *name, int64_t least, int64_t 
 
 Expected<RendezvousOptions> rendezvousOfVariables() {
   RendezvousOptions options;
-  Expected<int64_t> count = wholeVariable(kCountVariable, 1, 1 << 16);
+  Expected<int64_t> count = wholeVariable(kCountVariable, 1, kMostProcesses);
   if (!count)
     return count.error();
   Expected<int64_t> rank = wholeVariable(kRankVariable, 0, *count - 1);
@@ -107,6 +109,24 @@ Expected<RendezvousOptions> rendezvousOfVariables() {
   if (const char *key = variable(kKeyVariable))
     options.key = key;
   return options;
+}
+
+MaybeError checkVariables() {
+  const char *rank = variable(kRankVariable), *count = variable(kCountVariable);
+  if (launchedBy() != LaunchedBy::Nobody || (!rank && !count))
+    return std::nullopt;
+  if (!rank || !count) {
+    const char *set = rank ? kRankVariable : kCountVariable;
+    return Error{fmt::format(
+        "{} is \"{}\", but {} is not set, so that this may be one of several processes or the only "
+        "one; set both and MASTER_ADDR and MASTER_PORT for several, or unset {} for one",
+        set, rank ? rank : count, rank ? kCountVariable : kRankVariable, set)};
+  }
+  Expected<int64_t> processes = wholeVariable(kCountVariable, 1, kMostProcesses);
+  if (!processes)
+    return processes.error();
+  Expected<int64_t> process = wholeVariable(kRankVariable, 0, *processes - 1);
+  return process ? MaybeError() : process.error();
 }
 
 void endWithParent() {

@@ -36,6 +36,10 @@ enum class LaunchedBy {
 /// before srun's: a batch script may set them in the steps of srun.
 LaunchedBy launchedBy();
 
+/// Whether RANK and WORLD_SIZE say what a launcher would say, where no other launcher tells of
+/// several processes: runs that take themselves for the only one would write the same files.
+MaybeError checkVariables();
+
 /// How many processes of this run the launcher has started; 1 without one.
 int64_t launchedProcesses();
 /// The number that the launcher has given this process; 0 if none is known.

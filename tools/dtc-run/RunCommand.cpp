@@ -11,6 +11,7 @@
 #include "runtime/fabrics/local/LocalFabric.h"
 #include "runtime/train/TrainLoop.h"
 #include "support/CommandFiles.h"
+#include "support/FilePath.h"
 #include "support/Print.h"
 #include "support/StartThread.h"
 #include "tools/dtc-run/Devices.h"
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -116,6 +118,23 @@ MaybeError RunCommand::findFiles() {
   return std::nullopt;
 }
 
+/// In the folder of checkpoints they come and go with all that is in them, and so do what they are
+/// written to and the lock.
+static MaybeError checkBesideCheckpoints(const std::string &folder, const std::string &flag,
+                                         const std::string &path) {
+  if (folder.empty() || path.empty())
+    return std::nullopt;
+  std::string inFolder =
+      std::filesystem::path(followLinks(path)).lexically_relative(followLinks(folder)).string();
+  bool isTaken =
+      inFolder.starts_with("step-") || inFolder == ".lock" || inFolder.starts_with(".tmp-step-");
+  if (!isTaken)
+    return std::nullopt;
+  return Error{fmt::format("{} {} lies in a checkpoint of --checkpoint {}, or where one is made; "
+                           "name another place",
+                           flag, path, folder)};
+}
+
 MaybeError RunCommand::checkFiles() const {
   CommandFiles files;
   files.reads("the plan", train.planPath);
@@ -132,13 +151,23 @@ MaybeError RunCommand::checkFiles() const {
   }
   for (const std::string &path : generate.promptPaths)
     files.reads("--prompt", path);
+  files.writes("--checkpoint", train.checkpointPath);
   files.writes("--save", train.savePath);
   files.replacesFolder("--save-adapters", train.saveAdaptersPath);
   files.writes("--save-merged", train.saveMergedPath);
   files.writes("--metrics", train.metricsPath);
   files.writes("--trace", train.tracePath);
   files.writes("--tokens", generate.tokensPath);
-  return files.check();
+  if (MaybeError error = files.check())
+    return error;
+  for (const auto &[flag, path] :
+       {std::pair("--save", &train.savePath), std::pair("--save-adapters", &train.saveAdaptersPath),
+        std::pair("--save-merged", &train.saveMergedPath),
+        std::pair("--metrics", &train.metricsPath),
+        std::pair("--tensorboard", &train.tensorBoardPath), std::pair("--trace", &train.tracePath)})
+    if (MaybeError error = checkBesideCheckpoints(train.checkpointPath, flag, *path))
+      return error;
+  return std::nullopt;
 }
 
 /// The first flag that was given and is not one of those.
@@ -245,6 +274,8 @@ int RunCommand::run() {
   }
   if (isGiven("--calibrate"))
     return calibrate();
+  if (MaybeError error = checkVariables())
+    return fail(error->message);
   if (checksFabric)
     return checkFabric();
   if (!isGiven("plan"))

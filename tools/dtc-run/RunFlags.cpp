@@ -10,7 +10,6 @@
 #include "runtime/data/Sampling.h"
 #include "runtime/metrics/MetricsServer.h"
 
-#include <charconv>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <limits>
@@ -30,25 +29,14 @@ static const std::map<std::string, LearningRateDecay> kDecays = {
 static const std::map<std::string, Sampling> kSamplings = {{"random", Sampling::Random},
                                                            {"epochs", Sampling::Epochs}};
 
-/// CLI11 takes -1 for the largest unsigned number, and what is larger than the largest one for it;
-/// its own check of a range lets NaN pass.
-template <typename T> static CLI::Validator nonNegative(std::string expected) {
-  return CLI::Validator(
-      [expected = std::move(expected)](const std::string &text) -> std::string {
-        T value = 0;
-        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-        if (error == std::errc() && end == text.data() + text.size() && value >= 0)
-          return "";
-        return fmt::format("found {}, expected {}", text, expected);
-      },
-      "");
-}
-
 template <typename T> static CLI::Validator wholeNumber() {
-  return nonNegative<T>(fmt::format("a whole number from 0 to {}", std::numeric_limits<T>::max()));
+  constexpr T most = std::numeric_limits<T>::max();
+  return numberBetween<T>(0, most, fmt::format("a whole number from 0 to {}", most));
 }
 
-static CLI::Validator nonNegativeNumber() { return nonNegative<double>("a number of 0 or more"); }
+static CLI::Validator nonNegativeNumber() {
+  return numberBetween(0.0, std::numeric_limits<double>::infinity(), "a number of 0 or more");
+}
 
 void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
   CLI::Option *prompt =

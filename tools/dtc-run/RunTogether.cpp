@@ -13,6 +13,7 @@
 #include "support/Printable.h"
 #include "tools/dtc-run/ClusterNodes.h"
 #include "tools/dtc-run/Elastic.h"
+#include "tools/dtc-run/GivenFlags.h"
 #include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/LaunchProcesses.h"
 #include "tools/dtc-run/Launchers.h"
@@ -34,6 +35,12 @@
 
 using namespace dtc;
 using namespace dtc::runtime;
+
+/// A time of a second to a day.
+static CLI::Validator secondsOfADay() {
+  return numberBetween(1.0, 86400.0, "a number from 1 to 86400")
+      .description("FLOAT in [1 - 86400]");
+}
 
 void RunCommand::addProcessFlags() {
   app.add_option("--processes", numProcesses,
@@ -87,11 +94,11 @@ void RunCommand::addProcessFlags() {
   app.add_option("--heartbeat-timeout", heartbeatTimeout,
                  "Of several processes: end all when nothing has been heard of one of them for so "
                  "many seconds")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(secondsOfADay())
       ->capture_default_str();
   app.add_option("--start-timeout", startTimeout,
                  "Of several processes: give up when they have not met after so many seconds")
-      ->check(CLI::Range(1.0, 86400.0))
+      ->check(secondsOfADay())
       ->capture_default_str();
   app.add_option("--flight-record", flightPath,
                  "Of several processes: when the run fails, write to this folder what the devices "
@@ -105,24 +112,39 @@ void RunCommand::addProcessFlags() {
 
 /// Whether all processes have the same command line and the same plan.
 MaybeError RunCommand::checkSame() {
-  std::string plan;
-  std::ifstream file(train.planPath, std::ios::binary);
-  plan.assign(std::istreambuf_iterator<char>(file), {});
-  for (const auto &[what, value] :
-       {std::pair("process 0 was given other flags than {}; give all the same",
-                  app.config_to_str()),
-        std::pair("process 0 has another plan than {}; give all the same file", plan)}) {
-    Expected<std::string> others =
-        train.processes.differing(fmt::format("{:x}", XXH3_64bits(value.data(), value.size())));
-    if (!others)
-      return others.error();
-    if (others->empty())
-      continue;
-    Expected<std::string> path = train.processes.ofFirst(train.planPath); // the same words in all
-    if (!path)
-      return path.error();
-    return Error{fmt::format("{}: {}", *path, fmt::format(fmt::runtime(what), *others))};
+  const Processes &processes = train.processes;
+  auto hashOf = [](const std::string &text) {
+    return fmt::format("{:x}", XXH3_64bits(text.data(), text.size()));
+  };
+  Expected<std::string> path = processes.ofFirst(train.planPath); // the same words in all
+  if (!path)
+    return path.error();
+  std::string flags = describeGiven(app);
+  Expected<std::string> others = processes.differing(hashOf(flags));
+  if (!others)
+    return others.error();
+  if (!others->empty()) {
+    Expected<std::string> ofFirst = processes.ofFirst(flags);
+    if (!ofFirst)
+      return ofFirst.error();
+    Expected<std::vector<std::string>> differences =
+        processes.all(firstDifference(*ofFirst, flags));
+    if (!differences)
+      return differences.error();
+    std::string difference; // of the first one that was given others
+    for (const std::string &each : *differences)
+      difference = difference.empty() ? each : difference;
+    return Error{fmt::format("{}: process 0 was given other flags than {}: {}; give all the same",
+                             *path, *others, difference)};
   }
+  std::ifstream file(train.planPath, std::ios::binary);
+  std::string plan(std::istreambuf_iterator<char>(file), {});
+  others = processes.differing(hashOf(plan));
+  if (!others)
+    return others.error();
+  if (!others->empty())
+    return Error{fmt::format("{}: process 0 has another plan than {}; give all the same file",
+                             *path, *others)};
   return std::nullopt;
 }
 

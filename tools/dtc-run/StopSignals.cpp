@@ -6,13 +6,17 @@
 
 #include "tools/dtc-run/StopSignals.h"
 
+#include <algorithm>
 #include <csignal>
 #include <cstdint>
 #include <ctime>
+#include <iterator>
 
 /// Launchers send SIGTERM more than once, such as Slurm at the end of the time to each process and
 /// to srun, which passes it on. In these seconds it is the same request.
 static constexpr int64_t kRepeatSeconds = 5;
+
+static constexpr int kStopSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1};
 
 static std::atomic<bool> stopped = false;
 static std::atomic<int> stopSignal = 0;    // the first one that asked
@@ -39,7 +43,7 @@ void dtc::stopOnSignals() {
   struct sigaction action = {};
   action.sa_handler = onSignal;
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1}) {
+  for (int signal : kStopSignals) {
     action.sa_flags = SA_RESTART | (signal == SIGINT ? SA_RESETHAND : 0);
     struct sigaction before = {};
     // nohup asks for a run that outlives its terminal.
@@ -56,3 +60,7 @@ void dtc::stopOnSignals() {
 const std::atomic<bool> &dtc::stopRequested() { return stopped; }
 
 int dtc::interruptedStatus() { return 128 + stopSignal; }
+
+bool dtc::isInterruptedStatus(int status) {
+  return std::ranges::find(kStopSignals, status - 128) != std::end(kStopSignals);
+}

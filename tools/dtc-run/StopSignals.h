@@ -22,6 +22,8 @@ const std::atomic<bool> &stopRequested();
 
 /// The status of a run that a signal has ended, as a shell reports it.
 int interruptedStatus();
+/// Whether interruptedStatus() may be that in a process of this program.
+bool isInterruptedStatus(int status);
 
 } // namespace dtc
 

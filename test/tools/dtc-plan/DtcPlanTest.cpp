@@ -137,6 +137,67 @@ TEST_F(DtcPlan, SimulatesAStep) {
   EXPECT_TRUE(contains(err(), "--cluster is required"));
 }
 
+namespace {
+
+/// A training plan whose loop begins with reading what was made before it, and then writes to the
+/// bytes of that.
+std::shared_ptr<plan::Plan> planOfOneRepetition() {
+  std::shared_ptr<plan::Plan> plan = trainingPlan({1, 1, 2});
+  plan::Program &program = *plan->mutable_programs(0);
+  uint64_t end = (program.arena_bytes() + 63) / 64 * 64;
+  auto value = static_cast<uint32_t>(program.buffers_size());
+  for (uint64_t offset : {end, end + 64, end}) {
+    plan::Buffer &buffer = *program.add_buffers();
+    buffer.set_dtype(plan::F32);
+    buffer.set_kind(plan::Buffer::ACTIVATION);
+    buffer.set_offset(offset);
+  }
+  program.set_arena_bytes(end + 128);
+  auto addTask = [&](const char *name, uint32_t entry) -> plan::Task & {
+    program.add_schedule()->set_task(static_cast<uint32_t>(program.tasks_size()));
+    for (int i = program.schedule_size() - 1; i > static_cast<int>(entry); --i)
+      program.mutable_schedule()->SwapElements(i, i - 1);
+    program.set_loop_end(program.loop_end() + 1);
+    plan::Task &task = *program.add_tasks();
+    task.set_name(name);
+    return task;
+  };
+  auto addKernel = [](plan::Task &task, const char *name, uint32_t output) -> plan::KernelCall & {
+    plan::KernelCall &call = *task.add_instructions()->mutable_kernel();
+    call.set_kernel(name);
+    call.add_outputs(output);
+    addRequiredAttributes(call);
+    return call;
+  };
+  addKernel(addTask("makes", program.loop_begin()), "fill", value);
+  program.set_loop_begin(program.loop_begin() + 1);
+  plan::Task &task = addTask("reads", program.loop_begin());
+  addKernel(task, "copy", value + 1).add_inputs(value);
+  addKernel(task, "fill", value + 2);
+  return plan;
+}
+
+} // namespace
+
+TEST_F(DtcPlan, VerifiesThatTheLoopOfATrainStepMayBeRepeated) {
+  EXPECT_OK(writePlan(*trainingPlan({1, 1, 2}), plan));
+  EXPECT_EQ(run({"verify", plan}), 0);
+  EXPECT_OK(writePlan(*planOfOneRepetition(), plan));
+  EXPECT_EQ(run({"verify", plan}), 1);
+  EXPECT_TRUE(contains(err(),
+                       "m.plan: can be run, but not with dtc-run --accumulate, which repeats "
+                       "the loop over microbatches: when the loop over microbatches runs "
+                       "again: task \"reads\", instruction 0 (kernel copy)"));
+  EXPECT_EQ(run({"show", plan}), 0);
+  // A plan that does not train runs its loop once.
+  auto forward = planOfOneRepetition();
+  for (plan::Input &input : *forward->mutable_programs(0)->mutable_inputs())
+    if (input.role() != plan::Input::DATA) // both are needed, or none
+      input.set_role(plan::Input::DATA);
+  EXPECT_OK(writePlan(*forward, plan));
+  EXPECT_EQ(run({"verify", plan}), 0);
+}
+
 TEST_F(DtcPlan, ExplainErrors) {
   auto errorOf = [&](const std::vector<std::string> &options) {
     std::vector<std::string> arguments = {"explain", plan};

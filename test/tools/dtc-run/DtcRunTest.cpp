@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <thread>
@@ -87,6 +88,12 @@ TEST_F(DtcRun, UsageErrors) {
                                                     {plan, "--loss-scale-growth-interval", "-1"},
                                                     {plan, "--stall-timeout", "-1"},
                                                     {plan, "--stall-timeout", "nan"},
+                                                    {plan, "--heartbeat-timeout", "nan"},
+                                                    {plan, "--start-timeout", "nan"},
+                                                    {plan, "--data", ""},
+                                                    {plan, "--save", ""},
+                                                    {plan, "--save="},
+                                                    {plan, "--lr", ""},
                                                     {plan, "--trace-steps", "0"},
                                                     {plan, "more"}}) {
     EXPECT_EQ(run(arguments), 1);
@@ -171,6 +178,24 @@ TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
     EXPECT_OK(SafetensorsFile::open(weights));
     EXPECT_EQ(dir.read("m.jsonl").back(), '\n');
   }
+}
+
+TEST_F(DtcRun, AnInterruptOfOneOfSeveralProcessesIsNoLoss) {
+  std::string weights = dir.path("w.safetensors");
+  pid_t parent = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
+                        "--metrics", dir.path("m.jsonl"), "--checkpoint", dir.path("ck"),
+                        "--max-restarts", "1", "--processes", "2"});
+  for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::string number = std::to_string(parent);
+  std::ifstream children("/proc/" + number + "/task/" + number + "/children");
+  pid_t first = 0, second = 0;
+  ASSERT_TRUE(children >> first >> second);
+  kill(second, SIGTERM);
+  EXPECT_EQ(waitForTool(parent), 128 + SIGTERM);
+  EXPECT_TRUE(contains(out(), "interrupted after step ")) << out();
+  EXPECT_FALSE(contains(err(), "error:") || contains(err(), "restart"));
+  EXPECT_OK(SafetensorsFile::open(weights));
 }
 
 TEST_F(DtcRun, OneRunWritesAMetricsFile) {
