@@ -277,7 +277,9 @@ void Planner::estimateAll(PlannerResult &choice,
     estimator.balance(entry.strategy, costs);
     entry.estimate = estimator.estimate(entry.strategy, costs);
     entry.fits = entry.estimate.memoryShare() <= 1;
-    if (entry.fits)
+    // Of a model that was probed whole nothing says what a message takes.
+    bool mayBeSlower = entry.strategy.pp > 1 && costs.front().layers == 0;
+    if (entry.fits && !mayBeSlower)
       best = std::min(best, entry.estimate.seconds());
     ++choice.progress.estimated;
     choice.best.push_back(std::move(entry));
@@ -339,6 +341,12 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   estimateAll(choice, report);
   if (choice.progress.strategies == 0)
     return Error{explainNoStrategy(options, traits)};
+  if (choice.best.empty() && !failedFirst) {
+    // All that is left would split over tp what the model has nothing of.
+    ModelProperties withoutTensorAxes = traits;
+    withoutTensorAxes.hasTensorAxes = false;
+    return Error{explainNoStrategy(options, withoutTensorAxes)};
+  }
   if (choice.best.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   SimulatedSearch(model, name, options, choice, report).run();

@@ -61,11 +61,13 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
     connections.outer = slowestGroup(*topology, {"dp"});
   if (strategy.pp > 1)
     connections.pipeline = topology->slowestPair(0, 1);
-  for (int64_t from = 1; nodeKinds.size() > 1 && from + 1 < strategy.pp; ++from)
+  for (int64_t from = 1; from + 1 < strategy.pp; ++from)
     if (GroupShape pair = topology->slowestPair(from, from + 1);
         messageTime(kLongMessage, pair).seconds >
         messageTime(kLongMessage, connections.pipeline).seconds)
       connections.pipeline = pair;
+  if (strategy.pp > 1)
+    connections.ends = topology->slowestPair(0, strategy.pp - 1);
   const bool isMixed = nodeKinds.size() > 1;
   for (int64_t coordinate = 0; coordinate < (isMixed ? strategy.pp : 1); ++coordinate) {
     llvm::SmallVector<size_t, 2> kinds;
@@ -159,6 +161,23 @@ static double timeOf(CollectiveKind kind, double bytes, double collectives,
     return 0;
   collectives = std::max(1.0, collectives);
   return collectives * collectiveTime(kind, bytes / collectives, group).seconds;
+}
+
+/// The first and the last stage both have the parameters that are tied. Where they are on different
+/// devices, one sends its part of the gradient, and gets back the sum, of which it needs what it
+/// updates.
+double StepEstimator::tiedSeconds(const ParallelStrategy &strategy,
+                                  llvm::ArrayRef<ModelCosts> costs,
+                                  const Connections &connections) const {
+  if (lastCoordinate(strategy) == 0)
+    return 0;
+  double bytes = 0;
+  for (const ModelCosts &own : costs)
+    bytes = std::max(bytes, own.tied.gradientBytes);
+  if (bytes == 0)
+    return 0;
+  double back = strategy.zero > 0 ? bytes / double(strategy.zeroDevices()) : bytes;
+  return messageTime(bytes, connections.ends).seconds + messageTime(back, connections.ends).seconds;
 }
 
 double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
@@ -406,6 +425,7 @@ StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
     return part.stateBytes > 0 ? part.once * part.underZero(n).states / part.stateBytes
                                : part.once / double(n);
   });
+  estimate.update += tiedSeconds(strategy, costs, connections);
   estimate.data = dataSeconds(strategy, costs, connections, forward, backward);
   addBytes(strategy, costs, connections, estimate);
   return estimate;

@@ -65,6 +65,7 @@ private:
   struct Connections {
     GroupShape data, zero, outer; ///< all data axes, ZeRO's, those that are not ZeRO's
     GroupShape pipeline;          ///< neighbours on it
+    GroupShape ends;              ///< its first and its last coordinate
     /// The kinds of nodes that each coordinate on the pipeline axis has devices in, and the least
     /// memory of these. One coordinate stands for all where all are alike.
     std::vector<llvm::SmallVector<size_t, 2>> kinds;
@@ -82,6 +83,8 @@ private:
   /// model, else those of the coordinate on the pipeline axis that they cost most.
   static double mostOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, Field field);
+  double tiedSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
+                     const Connections &connections) const;
   double dataSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections, double forward, double backward);
   double bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs, int64_t coordinate,

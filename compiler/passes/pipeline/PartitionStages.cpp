@@ -154,7 +154,8 @@ std::vector<double> StageCutter::crossings() {
       change[number + 1] += seconds;
       change[last + 1] -= seconds;
     }
-  // A parameter that is used on both sides lives on both, and its gradients are exchanged.
+  // A parameter that is used on both sides lives on both, and its gradients are exchanged once a
+  // step.
   llvm::DenseMap<BlockArgument, std::pair<size_t, size_t>> uses;
   for (auto [number, op] : llvm::enumerate(forward))
     for (BlockArgument param : parametersOf(op)) {
@@ -163,7 +164,7 @@ std::vector<double> StageCutter::crossings() {
     }
   for (BlockArgument arg : function.getArguments())
     if (auto it = uses.find(arg); it != uses.end() && it->second.first < it->second.second) {
-      double seconds = crossingSeconds(arg);
+      double seconds = crossingSeconds(arg) / double(mesh.axes[*mesh.temporalAxis()].size);
       change[it->second.first + 1] += seconds;
       change[it->second.second + 1] -= seconds;
     }
@@ -231,12 +232,13 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
   StagePartitionProblem problem;
   problem.seconds = costs;
   problem.cutSeconds = crossings();
-  // Messages move beside the work: what crosses decides between cuts that are about as even.
+  // Messages move beside the work: what crosses decides between cuts that are about as even. What
+  // takes longer than the work of a stage nothing hides.
   double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / double(stages);
   double largest = *llvm::max_element(problem.cutSeconds);
-  if (largest > kMostForCuts * mean)
-    for (double &seconds : problem.cutSeconds)
-      seconds *= kMostForCuts * mean / largest;
+  double scale = largest > kMostForCuts * mean ? kMostForCuts * mean / largest : 1;
+  for (double &seconds : problem.cutSeconds)
+    seconds = seconds * scale + std::max(seconds - mean, 0.0);
   problem.mayCut = placesToCut(problem.cutSeconds);
   // Ops of one number stay together: where another function is cut at that number, they do too.
   for (size_t place = 1; place < forward.size(); ++place)

@@ -9,10 +9,19 @@
 #include "compiler/analysis/LocalCost.h"
 #include "dialects/dtc/AgreedAttribute.h"
 
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace dtc;
+
+/// What the op reads, and what the ops in it read from outside: a bucket has no operands.
+static SmallVector<Value> readBy(Operation &op) {
+  llvm::SetVector<Value> values(op.operand_begin(), op.operand_end());
+  getUsedValuesDefinedAbove(op.getRegions(), values);
+  return values.takeVector();
+}
 
 Placement::Placement(func::FuncOp function, dist::MicrobatchLoopOp loop,
                      const PipelineProgram &program, int64_t devices)
@@ -33,7 +42,7 @@ void Placement::findCommon() {
     if (available(arg).all())
       common.insert(arg);
   for (Operation &op : function.front().without_terminator())
-    if (&op != loop.getOperation() && llvm::all_of(op.getOperands(), isCommon))
+    if (&op != loop.getOperation() && llvm::all_of(readBy(op), isCommon))
       common.insert(op.result_begin(), op.result_end());
 }
 
@@ -43,14 +52,14 @@ void Placement::findCommon() {
 bool Placement::runsOnce(Operation &op) const {
   if (op.hasAttr(kAgreedAttrName))
     return true;
-  if (llvm::all_of(op.getOperands(), [&](Value operand) { return common.contains(operand); }))
+  if (llvm::all_of(readBy(op), [&](Value operand) { return common.contains(operand); }))
     return false;
   auto elements = [](Type type) { return cast<RankedTensorType>(type).getNumElements(); };
   int64_t results = 0, largest = 0;
   for (Type type : op.getResultTypes())
     results += elements(type);
-  for (Type type : op.getOperandTypes())
-    largest = std::max(largest, elements(type));
+  for (Value operand : readBy(op))
+    largest = std::max(largest, elements(operand.getType()));
   return results < largest;
 }
 
@@ -85,7 +94,7 @@ void Placement::findHomes() {
     for (Value result : op.getResults())
       if (auto it = inLoop.find(result); it != inLoop.end()) {
         DeviceSet where = it->second;
-        for (Value operand : op.getOperands())
+        for (Value operand : readBy(op))
           note(operand, where);
       }
 
@@ -129,7 +138,7 @@ void Placement::findNeeds() {
     if (!isBefore && runsOnce(op))
       continue; // runs where its operands are
     DeviceSet where = usersOf(&op);
-    for (Value operand : op.getOperands())
+    for (Value operand : readBy(op))
       needOf(operand) |= where;
   }
 }
@@ -152,7 +161,7 @@ void Placement::placeOp(Operation &op) {
     DeviceSet common = all();
     const DeviceSet *largest = nullptr;
     int64_t most = -1;
-    for (Value operand : op.getOperands()) {
+    for (Value operand : readBy(op)) {
       common &= available(operand);
       if (int64_t bytes = tensorBytes(operand.getType()); bytes > most) {
         most = bytes;
@@ -169,7 +178,7 @@ void Placement::placeOp(Operation &op) {
     }
   }
   places.insert({&op, where});
-  for (Value operand : op.getOperands()) {
+  for (Value operand : readBy(op)) {
     DeviceSet missing = where;
     missing.reset(available(operand));
     for (unsigned device : missing.set_bits())

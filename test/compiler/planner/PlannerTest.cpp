@@ -15,6 +15,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <fmt/format.h>
 #include <memory>
 #include <vector>
@@ -132,6 +133,25 @@ TEST_F(PlannerSearch, FewDevices) {
   }
   options.axes = {{"tp", 2}};
   EXPECT_FALSE(choose().best.empty());
+}
+
+/// Pipelines whose messages go over a slow network: between nodes of three devices, where the first
+/// two stages share one, and of a model with too few layers to have been probed with fewer.
+TEST_F(PlannerSearch, SlowMessagesAreEstimated) {
+  model.batch = 12;
+  for (auto [layers, nodes, devicesOfNode] : {std::array{8, 2, 3}, std::array{2, 4, 1}}) {
+    model.layers = layers;
+    machines = smallCluster(nodes, devicesOfNode);
+    machines.mutable_node_kinds(0)->set_device_network_bandwidth(1e7);
+    options.axes = {};
+    PlannerResult choice = choose();
+    ASSERT_FALSE(choice.best.empty());
+    options.axes = {{"pp", 1}};
+    PlannerResult without = choose();
+    ASSERT_FALSE(without.best.empty());
+    EXPECT_LE(choice.best.front().seconds(), 1.01 * without.best.front().seconds())
+        << formatChoice(choice, options) << formatChoice(without, options);
+  }
 }
 
 /// Half of the devices are three times as fast: a pipeline gives them more to do, and what it gives
