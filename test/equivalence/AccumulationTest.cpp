@@ -13,6 +13,8 @@
 #include "test/equivalence/Training.h"
 #include "test/lib/plans/TrainStep.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -136,6 +138,104 @@ INSTANTIATE_TEST_SUITE_P(
       return std::string(std::get<0>(info.param).name) + "_" +
              strategyName(std::get<1>(info.param));
     });
+
+/// A loss of sums: S of the data and Q of a parameter, what `last` makes of them.
+std::string withPenalty(const std::string &last) {
+  return R"(func.func @loss(
+    %x: tensor<4x3xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},
+    %p: tensor<5xf64> {dtc.param = "p", dtc.init = #dtc.ones},
+    %w: tensor<3xf64> {dtc.param = "w", dtc.init = #dtc.ones}) -> tensor<f64> {
+  %b = dtc.einsum "bi,i->b" %x, %w : (tensor<4x3xf64>, tensor<3xf64>) -> tensor<4xf64>
+  %s = dtc.einsum "b,b->" %b, %b : (tensor<4xf64>, tensor<4xf64>) -> tensor<f64>
+  %q = dtc.einsum "a,a->" %p, %p : (tensor<5xf64>, tensor<5xf64>) -> tensor<f64>
+  %c = dtc.constant dense<0.25> : tensor<f64>
+  %n = dtc.reduce sum %x dims [0, 1] : (tensor<4x3xf64>) -> tensor<f64>
+  )" + last +
+         R"(
+  return %loss : tensor<f64>
+})";
+}
+
+/// Of x full of ones, S is 36, Q 5 and n 12 in each batch; the gradients of S and Q are 24 for each
+/// of 3 elements of w and 2 for each of 5 of p.
+TEST(AccumulationOfPenalties, CountOnceForEachBatch) {
+  struct Example {
+    const char *last;
+    double loss, factor; // of the gradients
+  };
+  for (const Example &example : {
+           Example{"%loss = dtc.add %s, %q : tensor<f64>", 41, 1},
+           Example{"%l = dtc.add %s, %q : tensor<f64> %loss = dtc.mul %l, %c : tensor<f64>", 10.25,
+                   0.25},
+           Example{"%l = dtc.add %s, %q : tensor<f64> %loss = dtc.div %l, %c : tensor<f64>", 164,
+                   4},
+           Example{"%l = dtc.add %q, %s : tensor<f64> %m = dtc.mul %c, %l : tensor<f64> "
+                   "%loss = dtc.neg %m : tensor<f64>",
+                   -10.25, 0.25},
+           Example{"%l = dtc.add %s, %q : tensor<f64> %loss = dtc.div %l, %n : tensor<f64>",
+                   41.0 / 12, 1.0 / 12},
+       })
+    for (const char *text : {"accumulate", "m=2", "dp=2 m=2", "m=4"}) {
+      SCOPED_TRACE(std::string(example.last) + " " + text);
+      CompileOptions options = strategy(std::string(text) + " optimizer=sgd");
+      options.clip = 0;
+      Compiler compiler;
+      auto module = compiler.parse(withPenalty(example.last));
+      ASSERT_TRUE(module) << compiler.diagnostics();
+      auto session = compiler.open(*module, options, /*threadsPerDevice=*/1, kBatches);
+      ASSERT_TRUE(session) << compiler.diagnostics();
+      ASSERT_FALSE(session->initializeStates(7));
+      for (int64_t index = 0; index < kBatches; ++index) {
+        HostTensor ones(TensorType{DType::F64, {4, 3}});
+        std::fill_n(ones.as<double>(), 12, 1.0);
+        ASSERT_FALSE(session->setInput("x", std::move(ones), index));
+      }
+      auto problem = trainStep(*session, 0.0);
+      ASSERT_FALSE(problem) << problem->message;
+      EXPECT_NEAR(element(*session->getOutput("loss")), example.loss, 1e-9);
+      EXPECT_NEAR(element(*session->getOutput("grad_norm")),
+                  example.factor * std::sqrt(3 * 24.0 * 24.0 + 5 * 2.0 * 2.0), 1e-9);
+    }
+}
+
+/// The mask of a parameter is another one in each batch. The loss of a step with two batches is the
+/// mean of those of two steps with the same parameters.
+TEST(AccumulationOfMasks, EachBatchDrawsItsOwn) {
+  const char *text = R"(func.func @loss(
+    %x: tensor<4x3xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},
+    %w: tensor<3x8xf64> {dtc.param = "w", dtc.init = #dtc.normal<0.5>},
+    %key: tensor<2xi32> {dtc.scalar = "random_key"}) -> tensor<f64> {
+  %d = dtc.dropout %w, %key {number = 0 : i64, rate = 3.0e-1 : f64} :
+      (tensor<3x8xf64>, tensor<2xi32>) -> tensor<3x8xf64>
+  %h = dtc.einsum "bi,ij->bj" %x, %d : (tensor<4x3xf64>, tensor<3x8xf64>) -> tensor<4x8xf64>
+  %l = dtc.einsum "bj,bj->" %h, %h : (tensor<4x8xf64>, tensor<4x8xf64>) -> tensor<f64>
+  return %l : tensor<f64>
+})";
+  auto lossesOf = [&](int64_t batches, int steps) {
+    CompileOptions options = strategy("accumulate optimizer=sgd");
+    Compiler compiler;
+    auto module = compiler.parse(text);
+    EXPECT_TRUE(module) << compiler.diagnostics();
+    auto session = compiler.open(*module, options, /*threadsPerDevice=*/1, batches);
+    std::vector<double> losses;
+    EXPECT_TRUE(session) << compiler.diagnostics();
+    if (!session)
+      return losses;
+    EXPECT_FALSE(session->initializeStates(7));
+    for (int64_t index = 0; index < batches; ++index)
+      EXPECT_FALSE(session->setInput("x", randomTensor({DType::F64, {4, 3}}, 1, "x"), index));
+    for (int step = 0; step < steps; ++step) {
+      auto problem = trainStep(*session, 0.0);
+      EXPECT_FALSE(problem) << problem->message;
+      losses.push_back(element(*session->getOutput("loss")));
+    }
+    return losses;
+  };
+  std::vector<double> together = lossesOf(2, 1), alone = lossesOf(1, 2);
+  ASSERT_EQ(together.size() + alone.size(), 3u);
+  EXPECT_NE(alone[0], alone[1]);
+  EXPECT_NEAR(together[0], (alone[0] + alone[1]) / 2, 1e-12);
+}
 
 TEST(AccumulationErrors, NeedsSums) {
   auto open = [](const char *text) {

@@ -130,11 +130,24 @@ LogicalResult Partitioner::classifyLate(const llvm::DenseSet<Operation *> &batch
   return success();
 }
 
+/// Whether the op draws a mask, which is another one in each batch. The key itself, to which a
+/// number is added at the end of a step, is not.
+static bool drawsMask(func::FuncOp function, Operation &op) {
+  return !isa<AddOp>(op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+    auto arg = dyn_cast<BlockArgument>(operand);
+    auto state = arg ? function.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
+                                                             DtcDialect::kStepStateAttrName)
+                     : StringAttr();
+    return state && state.getValue() == "random_key";
+  });
+}
+
 LogicalResult Partitioner::classifySingle() {
   Block &block = function.front();
   bool sumsBatches = !block.getOps<dist::SumBatchesOp>().empty();
-  // What each batch has its own of: all that depends on data, up to the sums over batches. Where
-  // the function does not say which these are, that whose sharding mentions the temporal axis.
+  // What each batch has its own of: all that depends on data or on random masks, up to the sums
+  // over batches. Where the function does not say which these are, that whose sharding mentions the
+  // temporal axis.
   llvm::DenseSet<Value> ofBatch, ofStep;
   auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
   auto isOfStep = [&](Value value) { return ofStep.contains(value); };
@@ -150,7 +163,8 @@ LogicalResult Partitioner::classifySingle() {
       ofStep.insert(op.result_begin(), op.result_end());
       continue;
     }
-    if (dist::getStage(&op) ||
+    bool isOwn = sumsBatches && drawsMask(function, op);
+    if (dist::getStage(&op) || isOwn ||
         (sumsBatches ? !leaves && llvm::any_of(op.getOperands(), isOfBatch)
                      : llvm::any_of(op.getResults(), mentions) ||
                            (!leaves && llvm::any_of(op.getOperands(), mentions))))

@@ -34,6 +34,8 @@ public:
 
 private:
   void peelDivisor();
+  SmallVector<unsigned> summandsOf(Operation *op);
+  bool hasSummandsWithoutData(Value value);
   Value countOncePerBatch(Value summand);
   void sumOverBatches(MutableArrayRef<Value> gradients);
   void buildArguments();
@@ -72,7 +74,7 @@ private:
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
   /// Null: the loss is not scaled.
   BlockArgument lossScale, goodSteps, growthInterval;
-  /// How many batches the sums of a step are over; null: one, or sums whose quotient does not say.
+  /// How many batches the sums of a step are over; null: nothing depends on it.
   BlockArgument batches;
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   struct NewArgument {
@@ -97,20 +99,51 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
+/// The operands of which an op is a linear function together, the others being the same for all
+/// batches, as far as they depend on the data.
+SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
+  if (isa_and_nonnull<AddOp, SubOp>(op))
+    return {0, 1};
+  if (isa_and_nonnull<NegOp, ConvertOp, ReshapeOp>(op))
+    return {0};
+  if (isa_and_nonnull<MulOp, DivOp>(op) && !dependsOnData(op->getOperand(1)))
+    return {0};
+  if (isa_and_nonnull<MulOp>(op) && !dependsOnData(op->getOperand(0)))
+    return {1};
+  return {};
+}
+
+/// Whether a value is a sum, or a multiple of one, of which some summands depend on no data.
+bool TrainStepBuilder::hasSummandsWithoutData(Value value) {
+  if (!dependsOnData(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  return llvm::any_of(summandsOf(op), [&](unsigned operand) {
+    return hasSummandsWithoutData(op->getOperand(operand));
+  });
+}
+
 /// A summand of the loss, summed over all batches of the step. Those that depend on the data are
 /// sums over all of them by the loop; the others are there once.
 Value TrainStepBuilder::countOncePerBatch(Value summand) {
-  if (!dependsOnData(summand))
-    return MulOp::create(builder, summand.getLoc(), summand, batches);
-  Operation *op = summand.getDefiningOp();
-  if (!isa_and_nonnull<AddOp, SubOp>(op))
+  if (!hasSummandsWithoutData(summand))
     return summand;
-  Value lhs = countOncePerBatch(op->getOperand(0)), rhs = countOncePerBatch(op->getOperand(1));
-  if (lhs == op->getOperand(0) && rhs == op->getOperand(1))
-    return summand;
-  if (isa<AddOp>(op))
-    return AddOp::create(builder, summand.getLoc(), lhs, rhs);
-  return SubOp::create(builder, summand.getLoc(), lhs, rhs);
+  if (!dependsOnData(summand)) {
+    Value factor = batches;
+    auto type = cast<RankedTensorType>(summand.getType());
+    if (type.getElementType() != elementType)
+      factor = ConvertOp::create(builder, summand.getLoc(), factor, type.getElementType());
+    if (type.getRank() > 0)
+      factor = BroadcastOp::create(builder, summand.getLoc(), type, factor, ArrayRef<int64_t>());
+    return MulOp::create(builder, summand.getLoc(), summand, factor);
+  }
+  Operation *op = builder.clone(*summand.getDefiningOp());
+  for (unsigned operand : summandsOf(op)) {
+    builder.setInsertionPoint(op);
+    op->setOperand(operand, countOncePerBatch(op->getOperand(operand)));
+  }
+  builder.setInsertionPointAfter(op);
+  return op->getResult(0);
 }
 
 /// Marks what is summed over all batches of the step: what the loss and the gradients are made of.
@@ -193,7 +226,9 @@ void TrainStepBuilder::buildArguments() {
   declare("dtc.scalar", "learning_rates", elementType, kNumLearningRates);
   declare("dtc.scalar", "first_step", i32);
   // A divisor is summed over the batches as the gradients are.
-  bool countsBatches = options.accumulates && !divisor;
+  bool countsBatches =
+      options.accumulates &&
+      (!divisor || (!options.separateBatches && hasSummandsWithoutData(differentiated)));
   if (countsBatches)
     declare("dtc.scalar", "batches", elementType);
   declare(stepState, "applied_steps", i32);
@@ -275,7 +310,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   Value norm = gradientNorm(gradients);
   Location loc = norm.getLoc();
   Value factor = divisor;
-  for (BlockArgument further : {lossScale, batches})
+  for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
     if (further)
       factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
   if (factor) {
@@ -344,8 +379,11 @@ LogicalResult TrainStepBuilder::run() {
   peelDivisor();
   if (optimizer)
     buildArguments();
-  if (batches && !options.separateBatches)
-    loss = differentiated = countOncePerBatch(loss);
+  if (batches && !options.separateBatches) {
+    differentiated = countOncePerBatch(differentiated);
+    loss = divisor ? Value(DivOp::create(builder, loss.getLoc(), differentiated, divisor))
+                   : differentiated;
+  }
   SmallVector<Value> wrt(params.begin(), params.end());
   FailureOr<SmallVector<Value>> gradients =
       buildGradients(builder, block, differentiated, wrt, lossScale, options.numberOps);
@@ -353,7 +391,7 @@ LogicalResult TrainStepBuilder::run() {
     return failure();
   if (options.separateBatches)
     sumOverBatches(*gradients);
-  if (batches)
+  if (batches && !divisor)
     loss = DivOp::create(builder, loss.getLoc(), loss, batches);
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
   if (optimizer)

@@ -37,6 +37,50 @@ func.func @count(%x: tensor<4x8xf32> {dtc.input = "x"}, %n: tensor<4xi32> {dtc.i
 
 // -----
 
+// Also if the sum is multiplied by a number afterwards.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// CHECK: %[[DATA:.*]] = dtc.reduce sum
+// CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
+// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
+// CHECK: %[[SUM:.*]] = dtc.add %[[DATA]], %[[ALL]]
+// CHECK: %[[PART:.*]] = dtc.mul %[[SUM]], %{{.*}}
+// CHECK: dtc.div %[[PART]], %[[N]]
+// ONE-LABEL: func.func @train_step
+func.func @part(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
+  %data = dtc.reduce sum %h dims [0] : (tensor<2xf32>) -> tensor<f32>
+  %penalty = dtc.einsum "i,i->" %w, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  %sum = dtc.add %data, %penalty : tensor<f32>
+  %half = dtc.constant dense<5.000000e-01> : tensor<f32>
+  %loss = dtc.mul %sum, %half : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// And where the divisor is summed over the batches too, which says how many there are.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
+// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
+// CHECK: %[[SUM:.*]] = dtc.add %{{.*}}, %[[ALL]]
+// CHECK: dtc.div %[[SUM]], %{{.*}}
+// CHECK-NOT: dtc.div %{{.*}}, %[[N]]
+// CHECK: return
+// ONE-LABEL: func.func @train_step
+func.func @mean(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
+  %data = dtc.reduce sum %h dims [0] : (tensor<2xf32>) -> tensor<f32>
+  %penalty = dtc.einsum "i,i->" %w, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
+  %sum = dtc.add %data, %penalty : tensor<f32>
+  %count = dtc.reduce sum %x dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+  %loss = dtc.div %sum, %count : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // A term that depends on no data is there once, and counts once for each batch.
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}
