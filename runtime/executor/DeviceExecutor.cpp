@@ -74,6 +74,10 @@ MaybeError DeviceExecutor::openNetwork(Fabric &fabric) {
       return group.error();
     groups.push_back(*group);
   }
+  for (const PreparedInstruction &instruction : program.instructions)
+    if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
+      if (MaybeError error = communicator->prepare(groups[collective->group], collective->specs))
+        return error;
   auto network = fabric.openTransfers(deviceIndex, resources.getDevice());
   if (!network)
     return network.error();
@@ -193,7 +197,7 @@ MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepMarks::What wh
 }
 
 MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
-  if (!call.kernel) // another one of its group does it
+  if (!call.kernel) // another one of its group does it, or there is nothing to do
     return injections.empty() ? std::nullopt : injectAfter(index);
   inputs.clear();
   outputs.clear();

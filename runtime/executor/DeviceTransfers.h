@@ -11,6 +11,7 @@
 #include "runtime/fabrics/Transfers.h"
 
 #include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -59,10 +60,14 @@ private:
   struct ChannelState {
     int64_t peer = 0;
     std::vector<Started> started; // as many as the schedule ever has at one time
-    /// For each microbatch, one after the other. They never change: the device may run much later.
+    /// Lists of all tensors, one for each set of places that they have in the schedule. They never
+    /// change: the device may run much later.
     std::vector<TransferTensor> tensors;
+    /// Where the list of a microbatch begins, by microbatch. Empty: there is one for all.
+    std::vector<std::pair<uint32_t, size_t>> lists;
   };
 
+  void placeTensors(size_t transfer, std::byte *arena, const std::set<uint32_t> &microbatches);
   Error inContext(const Error &error, size_t transfer, uint32_t microbatch) const;
   std::span<const TransferTensor> tensorsOf(size_t transfer, uint32_t microbatch) const;
 

@@ -11,6 +11,7 @@
 #include "support/Philox.h"
 
 #include <algorithm>
+#include <cassert>
 #include <functional>
 #include <numeric>
 #include <system_error>
@@ -105,6 +106,16 @@ void writeInitialValues(const plan::State &state, const ShardRegion &region, uin
   case DType::F16:
     return fill<Float16>(state, region, seed, shard, threads);
   }
+}
+
+void roundValues(const float *values, int64_t count, DType dtype, std::byte *rounded) {
+  auto round = [&](auto zero) {
+    using T = decltype(zero);
+    std::transform(values, values + count, reinterpret_cast<T *>(rounded),
+                   [](float value) { return static_cast<T>(value); });
+  };
+  assert(byteWidth(dtype) == 2 && "bf16 or f16");
+  dtype == DType::BF16 ? round(BFloat16()) : round(Float16());
 }
 
 bool startsAsZeros(const plan::State &state) {

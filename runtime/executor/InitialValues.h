@@ -9,6 +9,7 @@
 
 #include "plan/plan.pb.h"
 #include "runtime/executor/ShardRegion.h"
+#include "support/Tensor.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,9 @@ namespace dtc::runtime {
 /// becomes zero. Up to `threads` threads draw a large shard.
 void writeInitialValues(const plan::State &state, const ShardRegion &region, uint64_t seed,
                         std::byte *shard, int threads = 1);
+
+/// Rounds `count` values to `dtype`, bf16 or f16, as if they had been drawn in it.
+void roundValues(const float *values, int64_t count, DType dtype, std::byte *rounded);
 
 /// Whether every byte of the state's initial value is zero.
 bool startsAsZeros(const plan::State &state);

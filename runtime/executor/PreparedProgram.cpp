@@ -140,6 +140,14 @@ private:
     return dtc::signatureOf(*result->program, call, position);
   }
 
+  /// Whether all results are empty. The other dimensions of an empty tensor may be of any size: a
+  /// kernel that goes through its rows would never come to the end of 2^60 of them.
+  bool makesNothing(const plan::KernelCall &call) const {
+    return !call.outputs().empty() && std::ranges::all_of(call.outputs(), [&](uint32_t buffer) {
+      return typeOfBuffer(buffer).numBytes() == 0;
+    });
+  }
+
   MaybeError prepareKernel(const plan::KernelCall &call) {
     KernelSignature signature = signatureOf(call);
     PreparedKernel prepared;
@@ -147,6 +155,7 @@ private:
       prepared.inputs.push_back(rangeOf(buffer));
     for (uint32_t buffer : call.outputs())
       prepared.outputs.push_back(rangeOf(buffer));
+    // Prepared in any case: what is wrong with a call does not depend on who needs its results.
     std::shared_ptr<const Kernel> &shared = kernels[keyOf(call, signature)];
     if (!shared) {
       Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(signature);
@@ -154,9 +163,11 @@ private:
         return kernel.error();
       shared = std::move(*kernel);
     }
-    result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
-    prepared.kernel = shared;
-    prepared.microbatchUse = microbatchUseOf(signature);
+    if (!makesNothing(call)) {
+      result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
+      prepared.kernel = shared;
+      prepared.microbatchUse = microbatchUseOf(signature);
+    }
     result->instructions.push_back(std::move(prepared));
     return std::nullopt;
   }
@@ -178,8 +189,10 @@ private:
   }
 
   CallGroups groupTask(const plan::Task &task) {
+    auto isEmpty = [&](int call) { return makesNothing(task.instructions(call).kernel()); };
     FusionRules rules{mayHaveFusion, [&](const std::vector<int> &calls, const FusedCalls &fused) {
-                        return prepareGroup(task, calls, fused) != nullptr;
+                        return std::ranges::none_of(calls, isEmpty) &&
+                               prepareGroup(task, calls, fused) != nullptr;
                       }};
     return groupCalls(*result->program, task, *readers, position, rules);
   }

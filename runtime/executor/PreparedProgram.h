@@ -42,7 +42,8 @@ struct ArenaRange {
 enum class MicrobatchUse { None, First, Each };
 
 /// A kernel call with the places of its operands. Where the backend computes several calls at once,
-/// one of them has the operands of all, and the others have no kernel.
+/// one of them has the operands of all, and the others have no kernel. Nor has a call whose results
+/// are all empty: there is nothing to run.
 struct PreparedKernel {
   std::shared_ptr<const Kernel> kernel;
   std::vector<ArenaRange> inputs;

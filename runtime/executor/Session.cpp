@@ -261,6 +261,7 @@ MaybeError Session::open(const SessionOptions &options) {
     return injections.error();
   inputs.resize(static_cast<size_t>(options.batches));
   mostInFlight = std::max<size_t>(options.stepsInFlight, 1);
+  threadsPerDevice = std::max(options.threadsPerDevice, 1);
   DeviceOptions deviceOptions{
       options.profile, options.traceSteps, options.batches, mostInFlight, {}, options.measureWaits};
   Expected<bool> graphs = choosesGraphs(options);

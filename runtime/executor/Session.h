@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,8 @@ public:
   /// Gives every state the initial value that the plan names; see InitialValues.h. Master weights
   /// start as their parameter, so that the parameter is what they round to.
   MaybeError initializeStates(uint64_t seed);
+  /// The same for the states that neither setState() nor writeShards() has set.
+  MaybeError initializeOtherStates(uint64_t seed);
 
   /// Sets or reads a state. The tensor has the element type and the file_shape of the state. One
   /// that several programs have is set in all and read from the first. After an error of a step
@@ -259,8 +262,8 @@ private:
   MaybeError runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
   size_t positionOf(int64_t device) const;
-  template <typename T> int64_t firstHolder(int64_t device, const T &binding) const;
-  template <typename T> size_t firstHere(size_t position, const T &binding) const;
+  int64_t firstHolder(int64_t device, const plan::Sharding &sharding) const;
+  size_t firstHere(size_t position, const plan::Sharding &sharding) const;
   MaybeError setRole(plan::Input::Role role, std::span<const double> values);
   MaybeError checkBatch(const std::string &what, int64_t batch) const;
   MaybeError loadInputs(DeviceExecutor &device, int64_t batch) const;
@@ -290,6 +293,7 @@ private:
     std::vector<std::unique_ptr<DeviceResources>> resources; // of each device of this process
     std::unique_ptr<DeviceThreads> threads;                  // they end before what they use
     MaybeError failure;
+    std::set<std::string> setStates;   // those that a caller has given values
     bool statesAreWhole = true;        // also after a failure: no step that changes them has failed
     const Session *lastRun = nullptr;  // the one that made the last step
     const Session *stepping = nullptr; // the one with steps in flight
@@ -304,6 +308,7 @@ private:
   std::unique_ptr<DevicePlaces> places;         // of `watch`
   std::shared_ptr<RunWatch> watch;              // null: nobody asks
   size_t mostInFlight = 1;
+  int threadsPerDevice = 1;
   Event::TimePoint endOfLast;
   bool hasRun = false;
   int64_t ratesLeft = 0; // learning rates for steps to come

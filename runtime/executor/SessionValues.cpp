@@ -8,16 +8,13 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/executor/Bindings.h"
-#include "runtime/executor/HostView.h"
-#include "runtime/executor/InitialValues.h"
+#include "runtime/executor/DeviceBuffers.h"
 #include "runtime/executor/ShardRegion.h"
 
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <functional>
 #include <set>
-#include <thread>
 
 namespace dtc::runtime {
 
@@ -27,9 +24,9 @@ namespace dtc::runtime {
 
 /// The first of the devices with the same program that hold the same shard of a state or an output
 /// as `device`, which has it.
-template <typename T> int64_t Session::firstHolder(int64_t device, const T &binding) const {
+int64_t Session::firstHolder(int64_t device, const plan::Sharding &sharding) const {
   std::vector<std::string> axes;
-  for (const plan::DimSharding &dim : binding.sharding().dims())
+  for (const plan::DimSharding &dim : sharding.dims())
     axes.insert(axes.end(), dim.axes().begin(), dim.axes().end());
   if (const MeshAxis *pipelineAxis = prepared->mesh.pipelineAxis())
     axes.push_back(pipelineAxis->name);
@@ -37,109 +34,15 @@ template <typename T> int64_t Session::firstHolder(int64_t device, const T &bind
 }
 
 /// The position of the first of those in this process.
-template <typename T> size_t Session::firstHere(size_t position, const T &binding) const {
+size_t Session::firstHere(size_t position, const plan::Sharding &sharding) const {
   std::span<const int64_t> held = fabric().devices();
-  int64_t first = firstHolder(held[position], binding);
+  int64_t first = firstHolder(held[position], sharding);
   if (std::binary_search(held.begin(), held.end(), first))
     return positionOf(first);
   size_t found = 0;
-  while (firstHolder(held[found], binding) != first)
+  while (firstHolder(held[found], sharding) != first)
     ++found;
   return found;
-}
-
-/// Reads a buffer of a device's program.
-static MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
-                             const std::function<void(const std::byte *)> &read) {
-  const DeviceResources &resources = device.getResources();
-  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
-  Expected<HostView> view = HostView::read(resources.getDevice(), resources.compute(),
-                                           device.buffer(buffer), type.numBytes());
-  if (!view)
-    return view.error();
-  read(view->data());
-  return std::nullopt;
-}
-
-/// Writes all of a buffer. `kept` is that of HostView::overwrite().
-static MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
-                              const std::function<void(std::byte *)> &write,
-                              std::shared_ptr<DeviceMemory> *kept = nullptr) {
-  const DeviceResources &resources = device.getResources();
-  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
-  Expected<HostView> view =
-      HostView::overwrite(resources.getDevice(), device.buffer(buffer), type.numBytes(), kept);
-  if (!view)
-    return view.error();
-  write(view->data());
-  return view->write(resources.compute());
-}
-
-/// Sets all of a buffer to zero.
-static MaybeError clearBuffer(const DeviceExecutor &device, uint32_t buffer) {
-  const DeviceResources &resources = device.getResources();
-  TensorType type = typeOf(device.getProgram().program->buffers(static_cast<int>(buffer)));
-  if (MaybeError error = resources.compute().clear(device.buffer(buffer), type.numBytes()))
-    return error;
-  return resources.compute().finish();
-}
-
-/// The state with the name and the kind of the values that it starts with: master weights have
-/// those of their parameter.
-static plan::State asItStarts(const plan::Program &program, const plan::State &state) {
-  plan::State start = state;
-  if (const plan::State *parameter = masteredParameter(program, state)) {
-    start.set_name(parameter->name());
-    *start.mutable_init() = parameter->init();
-  }
-  return start;
-}
-
-MaybeError Session::initializeStates(uint64_t seed) {
-  if (MaybeError error = checkAtRest("states are initialized"))
-    return error;
-  // Drawing numbers takes longer than copying them: of the devices with the same shard only one
-  // draws, where the others can read its memory.
-  auto drawerOf = [&](size_t position, const plan::State &state) {
-    bool canRead = shared->resources[position]->getDevice().isHostMemory();
-    return canRead ? firstHere(position, state) : position;
-  };
-  int threads = static_cast<int>(std::max<size_t>(
-      std::thread::hardware_concurrency() / std::max<size_t>(devices.size(), 1), 1));
-  std::vector<std::shared_ptr<DeviceMemory>> staging(devices.size());
-  auto run = [&](const std::function<MaybeError(size_t, const plan::State &)> &work) {
-    return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
-      for (const plan::State &state : device.getProgram().program->states())
-        if (MaybeError error = work(positionOf(device.index()), state))
-          return error;
-      return std::nullopt;
-    });
-  };
-  MaybeError error = run([&](size_t position, const plan::State &state) -> MaybeError {
-    if (drawerOf(position, state) != position)
-      return std::nullopt;
-    const DeviceExecutor &device = *devices[position];
-    plan::State start = asItStarts(*device.getProgram().program, state);
-    if (startsAsZeros(start))
-      return clearBuffer(device, state.buffer());
-    auto write = [&](std::byte *shard) {
-      writeInitialValues(start, regionOf(prepared->mesh, state, device.index()), seed, shard,
-                         threads);
-    };
-    return writeBuffer(device, state.buffer(), write, &staging[position]);
-  });
-  if (error)
-    return error;
-  return run([&](size_t position, const plan::State &state) -> MaybeError {
-    size_t drawer = drawerOf(position, state);
-    size_t bytes =
-        typeOf(devices[position]->getProgram().program->buffers(static_cast<int>(state.buffer())))
-            .numBytes();
-    if (drawer != position && bytes > 0)
-      std::memcpy(devices[position]->buffer(state.buffer()),
-                  devices[drawer]->buffer(state.buffer()), bytes);
-    return std::nullopt;
-  });
 }
 
 MaybeError Session::setState(const std::string &name, const HostTensor &value) {
@@ -156,6 +59,7 @@ MaybeError Session::setState(const std::string &name, const HostTensor &value) {
     return Error{fmt::format("the plan has no state \"{}\"", name)};
   if (MaybeError error = checkAtRest(fmt::format("state \"{}\" is set", name)))
     return error;
+  shared->setStates.insert(name);
   return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
     const plan::State *state = findByName(device.getProgram().program->states(), name);
     if (!state)
@@ -188,7 +92,7 @@ std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process)
   for (int64_t device = 0; device < numDevices(); ++device)
     if (prepared->mesh.programOf(device) == holder.program &&
         (process < 0 || fabric().processOf(device) == process) &&
-        found.insert(firstHolder(device, *holder.binding)).second)
+        found.insert(firstHolder(device, holder.binding->sharding())).second)
       devices.push_back(device);
   return devices;
 }
@@ -315,7 +219,7 @@ std::vector<StateShard> Session::stateShards() const {
     for (const plan::State &state : program.states())
       shards.push_back({&state, device->index(), regionOf(prepared->mesh, state, device->index()),
                         programOf.at(state.name()) == &program &&
-                            firstHolder(device->index(), state) == device->index()});
+                            firstHolder(device->index(), state.sharding()) == device->index()});
   }
   return shards;
 }
@@ -349,6 +253,8 @@ MaybeError Session::readShards(std::span<const HostShard> shards) {
 MaybeError Session::writeShards(std::span<const HostShard> shards) {
   if (MaybeError error = checkAtRest("states are written"))
     return error;
+  for (const HostShard &host : shards)
+    shared->setStates.insert(host.shard.state->name());
   return runOnDevices([&](DeviceExecutor &device) -> MaybeError {
     for (const HostShard &host : shards) {
       const plan::State &state = *host.shard.state;

@@ -34,6 +34,8 @@ struct ShardRegion {
   /// neighbours both in the whole tensor and in the shard, in the order of both. Begins and counts
   /// are in elements; padding is in no run.
   void forEachRun(const std::function<void(int64_t, int64_t, int64_t)> &visit) const;
+
+  bool operator==(const ShardRegion &) const = default;
 };
 
 /// Sets the padding of a shard to zero. `width` is the bytes of an element.

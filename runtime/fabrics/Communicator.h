@@ -42,6 +42,12 @@ public:
   /// the same order.
   virtual Expected<Group> openGroup(const std::vector<std::string> &axes) = 0;
 
+  /// Says that enqueue() will get this bucket for the group, so that it need not allocate memory
+  /// for it, for which it might wait for other devices. Before the first of all collectives.
+  virtual MaybeError prepare(Group group, std::span<const CollectiveSpec> specs) {
+    return std::nullopt;
+  }
+
   /// Enqueues one collective on a bucket of tensors. `specs` differ only in what they say of their
   /// tensors: kind, reduction, members and sources are the same in all. operands[i] belongs to
   /// specs[i] and is not used after the call; the specs live as long as the communicator. An output

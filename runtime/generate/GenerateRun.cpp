@@ -92,7 +92,9 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
   Expected<Generator> generator = Generator::create(**session);
   if (!generator)
     return generator.error().inContext(run.planPath);
-  if (MaybeError error = startStates(**session, run, notes))
+  if (MaybeError error = loadInitialWeights(**session, run, notes))
+    return error;
+  if (MaybeError error = (*session)->initializeOtherStates(run.seed))
     return error;
   Expected<GeneratedText> text = generator->run(prompts, options.generator, stop);
   if (!text)

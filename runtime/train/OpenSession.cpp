@@ -59,11 +59,8 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   return session;
 }
 
-MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes,
-                       bool hasCheckpoint) {
-  if (MaybeError error = session.initializeStates(options.seed))
-    return error;
-  if (options.initPaths.empty() || hasCheckpoint)
+MaybeError loadInitialWeights(Session &session, const TrainOptions &options, std::FILE *notes) {
+  if (options.initPaths.empty())
     return std::nullopt;
   Expected<std::vector<std::string>> loaded = loadWeights(session, options.initPaths);
   if (!loaded)

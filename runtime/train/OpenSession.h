@@ -20,10 +20,8 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
                                                std::shared_ptr<const Backend> backend,
                                                const TrainOptions &options, int64_t firstStep = 1);
 
-/// Gives the states the values that a run starts from: drawn from the seed, then from the weights
-/// file, unless a checkpoint takes its place. Notes go to `notes`.
-MaybeError startStates(Session &session, const TrainOptions &options, std::FILE *notes,
-                       bool hasCheckpoint = false);
+/// Sets the parameters that the files of --init have. Notes go to `notes`.
+MaybeError loadInitialWeights(Session &session, const TrainOptions &options, std::FILE *notes);
 
 } // namespace dtc::runtime
 

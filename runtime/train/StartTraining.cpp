@@ -174,13 +174,16 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   if (!files)
     return files.error();
   savedFiles = std::move(*files);
-  if (MaybeError error = startStates(*session, options, notes, begin.step > 0))
-    return error;
+  if (begin.step == 0)
+    if (MaybeError error = loadInitialWeights(*session, options, notes))
+      return error;
   if (MaybeError error = startStepState(*session, lossScale, options.seed, begin.nextBatch))
     return error;
   if (checkpoints)
     if (MaybeError error = loadCheckpoint())
       return error;
+  if (MaybeError error = session->initializeOtherStates(options.seed))
+    return error;
   if (MaybeError error = beginOutcomes())
     return error;
   // Last, as it takes longest.

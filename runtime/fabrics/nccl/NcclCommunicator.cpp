@@ -51,6 +51,27 @@ NcclCommunicator::layoutsOf(std::span<const CollectiveSpec> specs) {
   return &known;
 }
 
+static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static size_t bufferBytes(const std::vector<CollectiveLayout> &layouts) {
+  size_t bytes = 0;
+  for (const CollectiveLayout &layout : layouts)
+    bytes += padded(layout.packBytes()) + padded(layout.unpackBytes());
+  return bytes;
+}
+
+MaybeError NcclCommunicator::prepare(Group group, std::span<const CollectiveSpec> specs) {
+  if (groups[group].size == 1)
+    return std::nullopt;
+  Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
+  if (!of)
+    return of.error();
+  size_t bytes = bufferBytes(**of);
+  if (!buffers.empty() && buffers.back()->bytes() < bytes)
+    buffers.clear(); // nothing uses them yet
+  return reserve(bytes);
+}
+
 MaybeError NcclCommunicator::reserve(size_t bytes) {
   size_t present = buffers.empty() ? 0 : buffers.back()->bytes();
   if (bytes <= present)
@@ -65,11 +86,7 @@ MaybeError NcclCommunicator::reserve(size_t bytes) {
 MaybeError NcclCommunicator::placeTensors(Call &call, std::span<const CollectiveSpec> specs,
                                           const std::vector<CollectiveLayout> &of,
                                           std::span<const CollectiveOperands> operands) {
-  auto padded = [](size_t bytes) { return (bytes + 255) / 256 * 256; };
-  size_t bytes = 0;
-  for (const CollectiveLayout &layout : of)
-    bytes += padded(layout.packBytes()) + padded(layout.unpackBytes());
-  if (MaybeError error = reserve(bytes))
+  if (MaybeError error = reserve(bufferBytes(of)))
     return error;
   std::byte *next = buffers.empty() ? nullptr : buffers.back()->data();
   auto take = [&](size_t size) { return std::exchange(next, next + padded(size)); };

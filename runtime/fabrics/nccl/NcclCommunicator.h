@@ -33,6 +33,8 @@ public:
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override;
 
+  MaybeError prepare(Group group, std::span<const CollectiveSpec> specs) override;
+
   bool canBeCaptured() const override { return true; }
 
 protected:

@@ -142,3 +142,60 @@ TEST(InitialValues, SixteenBitsRoundTheValuesOfF32) {
     }
   }
 }
+
+/// A parameter in 16 bits and its master weights, on two devices.
+static std::unique_ptr<Session> withMasterWeights(const DimAxes &ofParameter,
+                                                  const DimAxes &ofMaster) {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  plan::State &parameter = builder.state("w", DType::BF16, {6, 10}, ofParameter);
+  parameter.mutable_init()->set_kind(plan::Init::NORMAL);
+  parameter.mutable_init()->set_scale(0.5);
+  plan::State &master = builder.state("w.master", DType::F32, {6, 10}, ofMaster);
+  master.set_kind(plan::State::MASTER_WEIGHTS);
+  master.set_parameter("w");
+  auto session = Session::create(builder.build(), createFakeBackend());
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+static HostTensor valueOf(const Session &session, const std::string &name) {
+  auto value = session.getState(name);
+  EXPECT_OK(value);
+  return *value;
+}
+
+TEST(InitialValues, AParameterIsWhatItsMasterWeightsRoundTo) {
+  std::vector<float> drawn = initialValue(Mesh({{"a", 1, false}}), {{}, {}}, 3);
+  for (const auto &[ofParameter, ofMaster] : std::vector<std::pair<DimAxes, DimAxes>>{
+           {{{}, {}}, {{}, {}}}, {{{"a"}, {}}, {{"a"}, {}}}, {{{}, {}}, {{"a"}, {}}}}) {
+    std::unique_ptr<Session> session = withMasterWeights(ofParameter, ofMaster);
+    ASSERT_OK(session->initializeStates(3));
+    HostTensor master = valueOf(*session, "w.master"), parameter = valueOf(*session, "w");
+    HostTensor rounded(parameter.type);
+    for (int64_t i = 0; i < 60; ++i) {
+      EXPECT_EQ(elementAt(master, i), drawn[static_cast<size_t>(i)]);
+      setElement(rounded, i, elementAt(master, i));
+    }
+    EXPECT_EQ(parameter.bytes, rounded.bytes);
+  }
+}
+
+TEST(InitialValues, StatesThatAreSetKeepTheirValues) {
+  std::unique_ptr<Session> drawn = withMasterWeights({{}, {}}, {{}, {}});
+  ASSERT_OK(drawn->initializeStates(3));
+  for (const char *name : {"w", "w.master"}) {
+    std::unique_ptr<Session> session = withMasterWeights({{}, {}}, {{}, {}});
+    HostTensor value(valueOf(*session, name).type);
+    for (int64_t i = 0; i < 60; ++i)
+      setElement(value, i, static_cast<double>(i));
+    ASSERT_OK(session->setState(name, value));
+    ASSERT_OK(session->initializeOtherStates(3));
+    for (const char *other : {"w", "w.master"})
+      EXPECT_EQ(valueOf(*session, other).bytes,
+                other == name ? value.bytes : valueOf(*drawn, other).bytes)
+          << name << " was set, " << other << " differs";
+    ASSERT_OK(session->initializeStates(3));
+    EXPECT_EQ(valueOf(*session, name).bytes, valueOf(*drawn, name).bytes);
+  }
+}

@@ -268,6 +268,31 @@ TEST_F(NcclFabricTest, AnAbortEndsCollectivesOfSeveralGroups) {
     EXPECT_ERROR(network.queues[device]->finish(), "another device failed: a kernel failed");
 }
 
+TEST_F(NcclFabricTest, WhatIsPreparedForNeedsNoMoreMemory) {
+  restart(2);
+  Network network(Mesh({{"a", 2, false}}), tested());
+  TensorType type{DType::BF16, {64, 8}}; // sent as f32
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, type);
+  spec.members = 2;
+  std::vector<CollectiveSpec> small{spec}, large{spec, spec};
+  Communicator::Group group = network.open({"a"});
+  std::vector<HostTensor> inputs = randomInputs<uint16_t>(network.mesh, type, 1), outputs = inputs;
+  for (size_t device : {0, 1}) {
+    for (const std::vector<CollectiveSpec> &specs : {small, large})
+      ASSERT_OK(network.ends[device]->prepare(group, specs));
+    for (HostTensor *tensor : {&inputs[device], &outputs[device]})
+      network.tensors[device].place(tensor->bytes.data(), type.numBytes());
+  }
+  uint64_t before = standin::counts().allocations;
+  for (const std::vector<CollectiveSpec> &specs : {small, large})
+    EXPECT_OK(network.threads.run([&](size_t device) {
+      std::vector<CollectiveOperands> operands(
+          specs.size(), {inputs[device].bytes.data(), outputs[device].bytes.data()});
+      return network.run(device, group, specs, operands);
+    }));
+  EXPECT_EQ(standin::counts().allocations, before);
+}
+
 TEST_F(NcclFabricTest, NothingIsLeft) {
   for (int64_t processes : {1, 3}) {
     restart(4);

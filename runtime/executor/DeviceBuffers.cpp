@@ -1,0 +1,48 @@
+//===- DeviceBuffers.cpp - Buffers of a device for the host ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/executor/DeviceBuffers.h"
+
+#include "plan/PlanTypes.h"
+#include "runtime/executor/HostView.h"
+
+namespace dtc::runtime {
+
+static size_t bytesOf(const DeviceExecutor &device, uint32_t buffer) {
+  return typeOf(device.getProgram().program->buffers(static_cast<int>(buffer))).numBytes();
+}
+
+MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
+                      const std::function<void(const std::byte *)> &read) {
+  const DeviceResources &resources = device.getResources();
+  Expected<HostView> view = HostView::read(resources.getDevice(), resources.compute(),
+                                           device.buffer(buffer), bytesOf(device, buffer));
+  if (!view)
+    return view.error();
+  read(view->data());
+  return std::nullopt;
+}
+
+MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
+                       const std::function<void(std::byte *)> &write,
+                       std::shared_ptr<DeviceMemory> *kept) {
+  const DeviceResources &resources = device.getResources();
+  Expected<HostView> view = HostView::overwrite(resources.getDevice(), device.buffer(buffer),
+                                                bytesOf(device, buffer), kept);
+  if (!view)
+    return view.error();
+  write(view->data());
+  return view->write(resources.compute());
+}
+
+MaybeError clearBuffer(const DeviceExecutor &device, uint32_t buffer) {
+  const DeviceResources &resources = device.getResources();
+  if (MaybeError error = resources.compute().clear(device.buffer(buffer), bytesOf(device, buffer)))
+    return error;
+  return resources.compute().finish();
+}
+
+} // namespace dtc::runtime
