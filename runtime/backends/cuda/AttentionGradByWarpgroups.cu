@@ -273,6 +273,8 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     }
     waitForProducts<0>();
   }
+  keepOrder(dk);
+  keepOrder(dv);
   storeTile(dk, lateScale<F>(shape.scale), at.dk, kRows, at.k);
   storeTile(dv, 1.0f, at.dv, kRows, at.k);
 #else
@@ -367,6 +369,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     endProducts();
     waitForProducts<0>();
   }
+  keepOrder(dq);
   storeTile(dq, lateScale<F>(shape.scale), at.dq, qRows, at.q);
 #else
   __trap(); // see hasWarpgroups()

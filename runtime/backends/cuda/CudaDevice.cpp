@@ -43,15 +43,17 @@ private:
 /// Memory of the host that is pinned, so that copies from and to it need no copy in between.
 class PinnedMemory final : public DeviceMemory {
 public:
-  PinnedMemory(void *begin, size_t size) : begin(begin), size(size) {}
+  PinnedMemory(int ordinal, void *begin, size_t size)
+      : ordinal(ordinal), begin(begin), size(size) {}
   ~PinnedMemory() override {
-    if (begin)
+    if (begin && cudaSetDevice(ordinal) == cudaSuccess)
       (void)cudaFreeHost(begin);
   }
   std::byte *data() const override { return static_cast<std::byte *>(begin); }
   size_t bytes() const override { return size; }
 
 private:
+  int ordinal;
   void *begin;
   size_t size;
 };
@@ -91,6 +93,9 @@ Expected<bool> CudaEvent::isDone() const {
   if (std::shared_ptr<QueueFailure> recorder = failureOfQueue())
     if (MaybeError error = recorder->get())
       return *error;
+  // Any thread may ask. One without a GPU of its own would make a context on GPU 0.
+  if (MaybeError error = device.activate())
+    return *error;
   cudaError_t status = cudaEventQuery(event);
   if (status == cudaErrorNotReady)
     return false;
@@ -100,6 +105,8 @@ Expected<bool> CudaEvent::isDone() const {
 }
 
 MaybeError CudaEvent::wait() const {
+  if (MaybeError error = device.activate())
+    return error;
   cudaError_t status = cudaEventSynchronize(event);
   if (std::shared_ptr<QueueFailure> recorder = failureOfQueue())
     if (MaybeError error = recorder->get())
@@ -359,6 +366,8 @@ Expected<Event::TimePoint> CudaDevice::timeOf(cudaEvent_t event) {
   // A float holds milliseconds: after longer than this they would be coarser than two microseconds.
   constexpr float longestMilliseconds = 16384;
   std::lock_guard lock(mutex);
+  if (MaybeError error = activate())
+    return *error;
   float milliseconds = 0;
   if (MaybeError error = checkCuda(cudaEventElapsedTime(&milliseconds, anchor, event),
                                    place() + ": cannot read the time of an event"))
@@ -367,8 +376,6 @@ Expected<Event::TimePoint> CudaDevice::timeOf(cudaEvent_t event) {
   Event::TimePoint time =
       anchorTime + std::chrono::duration_cast<Event::TimePoint::duration>(elapsed);
   if (milliseconds > longestMilliseconds) {
-    if (MaybeError error = activate())
-      return *error;
     if (MaybeError error = setAnchor())
       return *error;
   }
@@ -411,7 +418,7 @@ Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocateStaging(size_t bytes
       return errorOfCuda(
           status,
           fmt::format("cannot allocate {} bytes of pinned host memory for {}", bytes, name));
-  return std::unique_ptr<DeviceMemory>(std::make_unique<PinnedMemory>(begin, bytes));
+  return std::unique_ptr<DeviceMemory>(std::make_unique<PinnedMemory>(number, begin, bytes));
 }
 
 Expected<std::unique_ptr<Queue>> CudaDevice::openQueue(QueueKind kind) {

@@ -8,8 +8,10 @@
 #include "test/standin/cuda/Capture.h"
 #include "test/standin/cuda/GridRunner.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 namespace dtc::standin {
@@ -17,6 +19,7 @@ namespace dtc::standin {
 namespace {
 
 thread_local int device = 0;
+thread_local bool hasChosenDevice = false;
 thread_local cudaError_t lastError = cudaSuccess;
 
 constexpr int kMaxThreads = 1024;
@@ -25,11 +28,25 @@ constexpr int kMaxThreads = 1024;
 
 int &currentDevice() { return device; }
 
+/// Calls that need no context of a device.
+static bool needsContext(std::string_view function) {
+  constexpr std::string_view without[] = {"cudaSetDevice",           "cudaGetDevice",
+                                          "cudaGetDeviceCount",      "cudaGetDeviceProperties",
+                                          "cudaRuntimeGetVersion",   "cudaDriverGetVersion",
+                                          "cudaPointerGetAttributes"};
+  return std::ranges::find(without, function) == std::end(without);
+}
+
 cudaError_t beginCall(Engine &engine, const char *function) {
   engine.lastCall = Clock::now();
   if (inHostFunction())
     return violation(engine, fmt::format("a host function calls {}", function),
                      cudaErrorNotPermitted);
+  // CUDA takes device 0, which may be that of another process, whose memory a context takes.
+  if (engine.settings.devices > 1 && !hasChosenDevice && needsContext(function))
+    return violation(
+        engine, fmt::format("{} is called by a thread that has not called cudaSetDevice", function),
+        cudaErrorNotPermitted);
   ++engine.counts.calls;
   if (std::optional<cudaError_t> fault = Engine::takeFault(engine.callFaults, function))
     return *fault;
@@ -169,6 +186,8 @@ cudaError_t cudaSetDevice(int number) {
   });
   if (error == cudaErrorInvalidDevice || error == cudaErrorNoDevice)
     device = before;
+  else
+    hasChosenDevice = true;
   return error;
 }
 

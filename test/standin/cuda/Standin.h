@@ -14,7 +14,9 @@
 //   - A captured graph is executed in any order that its edges allow.
 //   - What a GPU leaves undefined is a violation: a barrier that some threads do not reach, an
 //     access outside of allocations, an access of the host to a device's memory, the default
-//     stream. It is printed with the seed, and ends the process unless a test collects it.
+//     stream. So is a call, where there are several devices, by a thread that has not chosen one,
+//     for which CUDA would make a context on device 0. It is printed with the seed, and ends the
+//     process unless a test collects it.
 //
 // The variables DTC_CUDA_STANDIN_SEED (a number) and DTC_CUDA_STANDIN_TRACE (set: all that is
 // executed is printed to stderr) are read by Settings().

@@ -35,7 +35,10 @@ protected:
     settings.seed = seed;
     restart(settings);
   }
-  void restart(const Settings &settings) { reset(settings); }
+  void restart(const Settings &settings) {
+    reset(settings);
+    (void)cudaSetDevice(0);
+  }
 
   /// From now on violations are kept here.
   void collect() {

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 namespace dtc::standin {
 
@@ -43,6 +44,18 @@ TEST_F(StandinTest, Devices) {
   EXPECT_CUDA(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 1));
   EXPECT_EQ(value, properties.multiProcessorCount);
   EXPECT_EQ(cudaGetDeviceProperties(&properties, 2), cudaErrorInvalidDevice);
+}
+
+TEST_F(StandinTest, AThreadHasToChooseItsDevice) {
+  collect();
+  cudaEvent_t event = openEvent();
+  std::jthread([&] {
+    EXPECT_EQ(cudaEventQuery(event), cudaErrorNotPermitted);
+    EXPECT_CUDA(cudaSetDevice(1));
+    EXPECT_CUDA(cudaEventQuery(event));
+  }).join();
+  expectViolation("cudaEventQuery is called by a thread that has not called cudaSetDevice");
+  EXPECT_CUDA(cudaEventDestroy(event));
 }
 
 TEST_F(StandinTest, CallsFailOnce) {
