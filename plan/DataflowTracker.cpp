@@ -100,16 +100,19 @@ MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer
                     operand(), describeWriter(value))};
   if (point.inLoop && value.microbatch == point.microbatch)
     return std::nullopt;
+  // The value of one of several microbatches or repetitions is no sum of them.
+  bool isOnlyOne = microbatches == 1 && point.repetition == 0;
   if (!point.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
-      (isSum(buffer) || microbatches == 1))
+      (isSum(buffer) || isOnlyOne))
     return std::nullopt;
   if (!point.inLoop)
-    return Error{fmt::format("{} is read after the loop over microbatches and holds {} microbatch "
-                             "{}, written by {}; expected {}",
-                             operand(), isSum(buffer) ? "the sum up to" : "the value of",
-                             value.microbatch, describeWriter(value),
-                             isSum(buffer) ? fmt::format("the sum of all {}", microbatches)
-                                           : "a sum, or what is made outside of the loop")};
+    return Error{fmt::format(
+        "{} is read after the loop over microbatches and holds {} microbatch "
+        "{}{}, written by {}; expected {}",
+        operand(), isSum(buffer) ? "the sum up to" : "the value of", value.microbatch,
+        point.repetition > 0 ? " of the last repetition of the loop" : "", describeWriter(value),
+        isSum(buffer) ? fmt::format("the sum of all {}", microbatches)
+                      : "a sum, or what is made outside of the loop")};
   const BufferSlots &copies = context.copies[buffer];
   std::string why =
       copies.map ? fmt::format("its slot map gives slot {} to both, which need it at once in this "
@@ -245,6 +248,14 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   if (it->second.finished)
     return Error{
         fmt::format("finishes {} a second time", describeTransfer(number, point.microbatch))};
+  LoopPlace started = loopPlaceOf(context.program, it->second.entry);
+  LoopPlace finished = loopPlaceOf(context.program, point.entry);
+  if (started != finished)
+    return Error{fmt::format("finishes {} {}, but it was started {} ({}); expected both in the "
+                             "loop, or both on the same side of it",
+                             describeTransfer(number, point.microbatch), dtc::describe(finished),
+                             dtc::describe(started),
+                             describeExecution(context, it->second.entry, it->second.instruction))};
   it->second.finished = true;
   std::erase_if(inFlight, [&](const InFlight &tensor) {
     return tensor.transfer == number && tensor.microbatch == point.microbatch;

@@ -46,8 +46,8 @@ public:
 
   /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
   /// here: that of the present microbatch and repetition of the loop if it is made in the loop;
-  /// after the loop, a sum over all microbatches, or the value of the only one. `what` names the
-  /// operand.
+  /// after the loop, a sum over all microbatches and repetitions, or the value of the only one.
+  /// `what` names the operand.
   MaybeError read(const std::string &what, uint32_t buffer);
   /// An error unless the sum has all microbatches before the present one, in their order, and of
   /// all repetitions of the loop. The first of all finds nothing.

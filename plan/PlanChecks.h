@@ -126,22 +126,34 @@ Expected<ProgramVerifierResult> checkDataflow(const PlanContext &context, bool r
                                               std::set<uint32_t> &channelsOfData,
                                               WorkLimit &budget);
 
-/// Runs the transfers of all programs together; the number of messages that a pipeline of one
-/// device for each program sends in a step.
+/// Runs the transfers of all programs together, each message in the loop at both ends or on one
+/// side of it; the number of messages that a pipeline of one device for each program sends in a
+/// step.
 Expected<int64_t> checkDeadlock(const std::vector<PlanContext> &programs);
 
 /// `task "forward", instruction 12 (kernel einsum, from ...), microbatch 3` of an entry of the
 /// schedule; the microbatch only where there are several.
 std::string describeExecution(const PlanContext &context, int entry, int instruction);
 
+/// verifyPlan() within a limit, which is for the plan and its entry points together.
+Expected<VerifierResult> verifyWithin(WorkLimit budget, const plan::Plan &plan, bool repeatsLoop);
+
 /// The number of microbatches.
 int64_t microbatchesOf(const Mesh &mesh);
 
-/// Whether an entry of the schedule is in the loop over microbatches.
-inline bool isInLoop(const plan::Program &program, int entry) {
-  return static_cast<int>(program.loop_begin()) <= entry &&
-         entry < static_cast<int>(program.loop_end());
+/// Where an entry of the schedule lies: in the loop over microbatches, or on one side of it.
+/// Without a loop all entries lie after it.
+enum class LoopPlace { Before, In, After };
+inline LoopPlace loopPlaceOf(const plan::Program &program, int entry) {
+  if (entry >= static_cast<int>(program.loop_end()))
+    return LoopPlace::After;
+  return entry < static_cast<int>(program.loop_begin()) ? LoopPlace::Before : LoopPlace::In;
 }
+inline bool isInLoop(const plan::Program &program, int entry) {
+  return loopPlaceOf(program, entry) == LoopPlace::In;
+}
+/// "before the loop over microbatches", for messages.
+std::string describe(LoopPlace place);
 
 } // namespace dtc
 

@@ -147,6 +147,13 @@ bool trains(const plan::Plan &plan) {
       });
 }
 
+bool mayRepeatLoop(const plan::Plan &plan) {
+  return trains(plan) && std::none_of(plan.programs().begin(), plan.programs().end(),
+                                      [](const plan::Program &program) {
+                                        return program.loop_begin() == program.loop_end();
+                                      });
+}
+
 bool isStepState(plan::State::Kind kind) { return kind >= plan::State::APPLIED_STEPS; }
 
 const plan::State *findState(const plan::Plan &plan, plan::State::Kind kind) {

@@ -95,6 +95,8 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
 bool generates(const plan::Plan &plan);
 /// Whether its step updates parameters.
 bool trains(const plan::Plan &plan);
+/// Whether a step may take several batches, for each of which the loop over microbatches runs.
+bool mayRepeatLoop(const plan::Plan &plan);
 
 /// Whether a state is a part of the step state.
 bool isStepState(plan::State::Kind kind);

@@ -183,6 +183,13 @@ std::string describeExecution(const PlanContext &context, int entry, int instruc
   return text;
 }
 
+std::string describe(LoopPlace place) {
+  const char *word = place == LoopPlace::Before ? "before"
+                     : place == LoopPlace::In   ? "in"
+                                                : "after";
+  return fmt::format("{} the loop over microbatches", word);
+}
+
 static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
   const MeshAxis *pipeline = mesh.pipelineAxis();
   int64_t programs = pipeline ? pipeline->size : 1;
@@ -196,8 +203,9 @@ static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
                                       plan.programs_size())};
 }
 
-/// Verifies a plan without its entryPoints.
-static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeatsLoop) {
+/// Verifies a plan without its entryPoints. `budget` is that of the whole file.
+static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeatsLoop,
+                                            WorkLimit &budget) {
   if (MaybeError error = checkPlanVersion(plan.version()))
     return *error;
   if (plan.has_lora())
@@ -209,7 +217,6 @@ static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeats
   if (MaybeError error = checkProgramCount(plan, mesh))
     return *error;
   std::vector<PlanContext> programs;
-  WorkLimit budget;
   auto inProgram = [&](const Error &error, int program) {
     return plan.programs_size() > 1 ? error.inContext(fmt::format("program {}", program)) : error;
   };
@@ -286,19 +293,20 @@ static MaybeError checkSharedStates(const plan::Plan &plan, const plan::Plan &en
   return std::nullopt;
 }
 
-static MaybeError checkEntryPoint(const plan::Plan &plan, const plan::Plan &entryPoint) {
+static MaybeError checkEntryPoint(const plan::Plan &plan, const plan::Plan &entryPoint,
+                                  WorkLimit &budget) {
   if (entryPoint.entry_points_size() > 0)
     return Error{"has entry points of its own; expected none"};
   if (!std::equal(plan.axes().begin(), plan.axes().end(), entryPoint.axes().begin(),
                   entryPoint.axes().end(), isSameAxis))
     return Error{"its mesh axes are not those of the plan"};
-  if (Expected<VerifierResult> facts = verifyEntry(entryPoint, false); !facts)
+  if (Expected<VerifierResult> facts = verifyEntry(entryPoint, false, budget); !facts)
     return facts.error();
   return checkSharedStates(plan, entryPoint);
 }
 
-Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
-  Expected<VerifierResult> facts = verifyEntry(plan, repeatsLoop);
+Expected<VerifierResult> verifyWithin(WorkLimit budget, const plan::Plan &plan, bool repeatsLoop) {
+  Expected<VerifierResult> facts = verifyEntry(plan, repeatsLoop, budget);
   if (!facts)
     return facts.error();
   if (!plan.entry().empty())
@@ -313,10 +321,14 @@ Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
     if (!names.insert(entryPoint.entry()).second)
       return Error{fmt::format("two entry points are named \"{}\"; names must be distinct",
                                entryPoint.entry())};
-    if (MaybeError error = checkEntryPoint(plan, entryPoint))
+    if (MaybeError error = checkEntryPoint(plan, entryPoint, budget))
       return error->inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
   }
   return facts;
+}
+
+Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop) {
+  return verifyWithin(WorkLimit(), plan, repeatsLoop);
 }
 
 MaybeError findPlanError(const plan::Plan &plan, bool repeatsLoop) {

@@ -72,12 +72,12 @@ MaybeError checkPlanVersion(uint32_t version);
 /// kernels (names, numbers of operands, attributes: KernelTable.h), collectives, shardings, states,
 /// inputs and outputs, transfers. Then it follows the schedules: whatever is read was written
 /// before, for the same microbatch, and not overwritten since; nothing touches what is being sent
-/// or received; and the programs have no deadlock. The plan's entry points are
-/// checked in the same way, and for having the plan's states where it has them. A plan that passes
-/// can be run to its end without touching memory outside its arena; the types and shapes of a
-/// kernel's operands are checked by Backend::prepare. The error says where in the plan the fault
-/// lies. With `repeatsLoop` all this holds however often the plan's loop over microbatches runs;
-/// programs without a deadlock have none either when each runs its loop again.
+/// or received; no message goes into the loop over microbatches or out of it; and the programs have
+/// no deadlock. The plan's entry points are checked in the same way, and for having the plan's
+/// states where it has them. A plan that passes can be run to its end without touching memory
+/// outside its arena; the types and shapes of a kernel's operands are checked by Backend::prepare.
+/// The error says where in the plan the fault lies. With `repeatsLoop` all this holds however often
+/// the plan's loop over microbatches runs (VerifyDeadlock.cpp says why no deadlock comes of it).
 Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 /// The error alone.

@@ -38,7 +38,11 @@ public:
   DataflowWalk(const PlanContext &context, bool repeatsLoop, std::set<uint32_t> &channelsOfData,
                WorkLimit &budget)
       : context(context), repeatsLoop(repeatsLoop), budget(budget),
-        state(context, channelsOfData, budget) {}
+        state(context, channelsOfData, budget), randomKeys(context.types.size(), false) {
+    for (const plan::State &bound : context.program.states())
+      if (bound.kind() == plan::State::RANDOM_KEY)
+        randomKeys[context.roots[bound.buffer()]] = true;
+  }
 
   Expected<ProgramVerifierResult> run();
 
@@ -52,12 +56,13 @@ private:
   MaybeError runKernel(const plan::KernelCall &call);
   MaybeError checkEnd();
   bool dependsOnMicrobatch(const plan::Task &task) const;
-  bool isRandomKey(uint32_t buffer) const;
+  bool isRandomKey(uint32_t buffer) const { return randomKeys[context.roots[buffer]]; }
 
   const PlanContext &context;
   bool repeatsLoop;
   WorkLimit &budget;
   DataflowTracker state;
+  std::vector<bool> randomKeys;        // by value
   std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
   int followed = 0;                    // the last entry that was
   std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
@@ -94,14 +99,6 @@ MaybeError DataflowWalk::putInputs() {
       return error->inContext(fmt::format("input \"{}\"", input.name()));
   }
   return std::nullopt;
-}
-
-bool DataflowWalk::isRandomKey(uint32_t buffer) const {
-  return std::any_of(context.program.states().begin(), context.program.states().end(),
-                     [&](const plan::State &bound) {
-                       return bound.kind() == plan::State::RANDOM_KEY &&
-                              context.roots[bound.buffer()] == context.roots[buffer];
-                     });
 }
 
 /// Whether the task does more than its operands say for a microbatch but the first.

@@ -19,6 +19,13 @@
 // this program, come to it as well. Other collectives than the group's next one are not in the way,
 // because all members meet theirs in one order.
 //
+// One repetition of the loop over microbatches decides, too. Both ends of a message are in the
+// loop, or both on one side of it, and a transfer is finished where it was started
+// (DataflowTracker). So what is waited for lies in the same part of a step as who waits: before the
+// loop, in one repetition of it, or after it. A circle of programs that wait for each other would
+// lie in one part, and each repetition is the same. Nor does a repetition leave a message to the
+// next one: as many are sent in a part as are received.
+//
 //===----------------------------------------------------------------------===//
 
 #include "plan/PlanChecks.h"
@@ -126,6 +133,16 @@ Expected<bool> DeadlockCheck::startSend(const Runner &runner, const plan::Transf
         link.sends, runner.context->number, transfer.peer(), transfer.channel(), microbatch,
         runner.place(), receive.channel, receive.microbatch,
         describeExecution(*runners[transfer.peer()].context, receive.entry, receive.instruction))};
+  LoopPlace sent = loopPlaceOf(runner.context->program, runner.entry);
+  const PlanContext &receiver = *runners[transfer.peer()].context;
+  LoopPlace received = loopPlaceOf(receiver.program, receive.entry);
+  if (sent != received)
+    return Error{fmt::format(
+        "message {} from program {} to program {}, on channel {}, is sent {} ({}), but received {} "
+        "({}); expected both in the loop, or both on the same side of it",
+        link.sends, runner.context->number, transfer.peer(), transfer.channel(), describe(sent),
+        runner.place(), describe(received),
+        describeExecution(receiver, receive.entry, receive.instruction))};
   ++link.sends;
   ++messages;
   ready.push_back(static_cast<int>(transfer.peer()));

@@ -14,7 +14,8 @@
 
 namespace dtc {
 
-/// The most steps for all programs of a plan; kMaxFollowedOperands are those for one.
+/// The most steps for all programs of a plan and of its entry points; kMaxFollowedOperands are
+/// those for one program.
 inline constexpr int64_t kMaxFollowedOperandsOfAll = 4 * kMaxFollowedOperands;
 
 /// Counts the steps that are taken to follow a plan. A file may be short and ask for very many: a

@@ -60,7 +60,7 @@ Expected<Generator> Generator::create(Session &session) {
   if (generator.samples < 1 || generator.places < 1)
     return Error{"the plan has no input \"tokens\", i32[batch,seq]"};
   if (MaybeError error = checkEntry(session, {generator.samples, generator.places}))
-    return *error;
+    return error->inContext("the plan's own entry point, which reads the prompts");
   if (MaybeError error = checkEntry(*decode, {generator.samples, 1}))
     return error->inContext("entry point \"decode\"");
   return generator;

@@ -10,11 +10,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "plan/plan.pb.h"
+#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/generate/Generator.h"
 #include "test/equivalence/Training.h"
 #include "test/lib/plans/TrainStep.h"
 
 #include <algorithm>
+#include <functional>
 #include <gtest/gtest.h>
 
 using namespace dtc;
@@ -116,6 +118,37 @@ const Tokens &expectedOf(const Model &model) {
   return it->second;
 }
 
+/// The error of a generator after a change of the plan.
+std::string errorAfter(const std::function<void(plan::Plan &)> &change) {
+  Compiler compiler;
+  CompileOptions options;
+  options.mode = CompileMode::Generate;
+  auto module = compiler.importText(kGpt2OneLayer.config, "config.json", kGpt2OneLayer.batch,
+                                    kGpt2OneLayer.seq);
+  EXPECT_TRUE(module);
+  std::shared_ptr<plan::Plan> plan = compiler.compileCopy(*module, options);
+  EXPECT_TRUE(plan) << compiler.diagnostics();
+  change(*plan);
+  auto session = runtime::Session::create(plan, runtime::createCpuBackend());
+  EXPECT_TRUE(bool(session)) << session.error().message;
+  auto generator = runtime::Generator::create(**session);
+  return generator ? "" : generator.error().message;
+}
+
+/// Something that the generator does not know of.
+void addInput(plan::Plan &plan) {
+  plan::Program &program = *plan.mutable_programs(0);
+  plan::Input &input = *program.add_inputs();
+  input.set_name("x");
+  input.set_dtype(plan::F32);
+  input.set_buffer(uint32_t(program.buffers_size()));
+  plan::Buffer &buffer = *program.add_buffers();
+  buffer.set_dtype(plan::F32);
+  buffer.set_kind(plan::Buffer::INPUT);
+  buffer.set_offset((program.arena_bytes() + 63) / 64 * 64);
+  program.set_arena_bytes(buffer.offset() + 64);
+}
+
 class Generation : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
 TEST_P(Generation, GivesTheTokensOfOneDeviceWithoutACache) {
@@ -188,6 +221,15 @@ TEST(GenerationSettings, RefusesWhatDoesNotFit) {
             std::string::npos)
       << tooLong.error().message;
   EXPECT_FALSE(bool(generator->run({{}}, options, kNeverStop)));
+}
+
+TEST(GenerationSettings, SayWhichEntryPointDoesNotFit) {
+  std::string problem = "has the input \"x\", f32[]; expected tokens and positions alone";
+  EXPECT_EQ(errorAfter([](plan::Plan &) {}), "");
+  EXPECT_EQ(errorAfter(addInput),
+            "the plan's own entry point, which reads the prompts: " + problem);
+  EXPECT_EQ(errorAfter([](plan::Plan &plan) { addInput(*plan.mutable_entry_points(0)); }),
+            "entry point \"decode\": " + problem);
 }
 
 } // namespace

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Plans that the compiler made, each with one change that keeps it well-formed: another place in
-// the arena, another order, a wait less. What the verifier accepts must compute, bit by bit, what
-// the plan computed before the change. What it refuses is executed all the same, to count how many
-// of the changes matter: a verifier is tested by wrong plans whose execution differs.
+// the arena, another order, a wait less, a message more. What the verifier accepts must compute,
+// bit by bit, what the plan computed before the change. What it refuses is executed all the same,
+// to count how many of the changes matter: a verifier is tested by wrong plans whose execution
+// differs.
 //
 // DTC_RANDOM_SEED sets the changes, DTC_RANDOM_CASES their number (300).
 //
@@ -109,7 +110,9 @@ public:
 
   /// What was changed; empty if there was nothing of the kind that was drawn.
   std::string apply() {
-    switch (below(8)) {
+    switch (below(9)) {
+    case 8:
+      return replaceSum();
     case 0:
       return workInPlace();
     case 1:
@@ -219,6 +222,21 @@ private:
     return "schedule entry " + std::to_string(from) + " moves to " + std::to_string(to);
   }
 
+  /// A value of the last microbatch instead of the sum.
+  std::string replaceSum() {
+    for (int tries = 0; tries < 50; ++tries) {
+      plan::Task &task = anyTask();
+      int index = below(task.instructions_size());
+      if (task.instructions(index).kernel().kernel() != "accumulate")
+        continue;
+      plan::KernelCall &call = *task.mutable_instructions(index)->mutable_kernel();
+      call.set_kernel("copy");
+      call.clear_attributes();
+      return "sum " + std::to_string(index) + " of task " + task.name() + " is a copy";
+    }
+    return "";
+  }
+
   std::string removeWait() {
     for (int tries = 0; tries < 50; ++tries) {
       plan::Task &task = anyTask();
@@ -277,6 +295,47 @@ private:
   std::mt19937_64 &random;
 };
 
+/// A message more, between two programs, which nobody reads: from anywhere in one schedule to
+/// anywhere in the other. Empty if the plan has one program.
+std::string addMessage(plan::Plan &plan, std::mt19937_64 &random) {
+  if (plan.programs_size() < 2)
+    return "";
+  const plan::Buffer &sent = plan.programs(0).buffers(int(plan.programs(0).states(0).buffer()));
+  std::string change = "a message more:";
+  for (uint32_t end : {0, 1}) {
+    plan::Program &program = *plan.mutable_programs(int(end));
+    plan::Transfer &transfer = *program.add_transfers();
+    transfer.set_kind(end == 0 ? plan::Transfer::SEND : plan::Transfer::RECEIVE);
+    transfer.set_peer(1 - end);
+    transfer.set_channel(1000);
+    if (end == 0) {
+      transfer.add_buffers(program.states(0).buffer());
+    } else {
+      plan::Buffer &buffer = *program.add_buffers();
+      buffer = sent;
+      buffer.set_kind(plan::Buffer::ACTIVATION);
+      buffer.set_offset((program.arena_bytes() + 63) / 64 * 64);
+      program.set_arena_bytes(buffer.offset() + typeOf(buffer).numBytes());
+      transfer.add_buffers(uint32_t(program.buffers_size() - 1));
+    }
+    plan::Task &task = *program.add_tasks();
+    task.set_name("message");
+    uint32_t number = uint32_t(program.transfers_size() - 1);
+    task.add_instructions()->mutable_start_transfer()->set_transfer(number);
+    task.add_instructions()->mutable_finish_transfer()->set_transfer(number);
+    // Where the loop begins or ends, the new entry is the first or the last one of the loop.
+    auto at = uint32_t(random() % uint64_t(program.schedule_size() + 1));
+    uint32_t begin = program.loop_begin(), last = program.loop_end();
+    program.add_schedule()->set_task(uint32_t(program.tasks_size() - 1));
+    for (int i = program.schedule_size() - 1; i > int(at); --i)
+      program.mutable_schedule()->SwapElements(i, i - 1);
+    program.set_loop_begin(begin + (at < begin));
+    program.set_loop_end(last + (at <= last && last > begin));
+    change += " " + std::to_string(at);
+  }
+  return change;
+}
+
 struct Original {
   Strategy strategy;
   std::shared_ptr<plan::Plan> plan;
@@ -318,7 +377,9 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
     const Original &original = originals[random() % originals.size()];
     auto plan = std::make_shared<plan::Plan>(*original.plan);
     int program = int(random() % uint64_t(plan->programs_size()));
-    std::string change = Mutation(*plan->mutable_programs(program), random).apply();
+    std::string change = random() % 8 == 0
+                             ? addMessage(*plan, random)
+                             : Mutation(*plan->mutable_programs(program), random).apply();
     if (change.empty())
       continue;
     ++i;

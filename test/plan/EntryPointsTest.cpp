@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanChecks.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
 #include "test/lib/plans/Expect.h"
@@ -65,6 +66,21 @@ TEST(EntryPoints, AreWholePlansOnTheSameMesh) {
                      entryPoint.mutable_axes(0)->set_size(4));
   EXPECT_ERROR_AFTER("entry point \"again\": plan version 3 is older", entryPoint.set_version(3));
   EXPECT_ERROR_AFTER("entry point \"again\": the plan has 0 programs", entryPoint.clear_programs());
+}
+
+TEST(EntryPoints, AreFollowedWithinOneLimit) {
+  auto alone = trainingPlan({2, 2, 2}), both = planWithCompanion();
+  auto passes = [](int64_t steps, const plan::Plan &plan) {
+    return bool(verifyWithin(WorkLimit(steps, steps), plan, /*repeatsLoop=*/false));
+  };
+  int64_t steps = 1;
+  while (!passes(steps, *alone))
+    ++steps;
+  EXPECT_TRUE(passes(2 * steps, *both));
+  EXPECT_FALSE(passes(2 * steps - 1, *both));
+  EXPECT_ERROR(verifyWithin(WorkLimit(2 * steps, 2 * steps - 1), *both, /*repeatsLoop=*/false),
+               "entry point \"again\": output \"token_sum\", after the step: the schedules of all "
+               "programs together run more than");
 }
 
 TEST(EntryPoints, ShareStates) {

@@ -473,6 +473,79 @@ TEST(PipelineVerifier, TransfersOfTwoChannelsComeInOneOrder) {
                        "program 0 has ended; program 1 waits in task \"exchange\", instruction 3"));
 }
 
+namespace {
+/// The entry of a schedule in which something is done: before, in or after the loop over two
+/// microbatches, where there it is done for the first of them.
+constexpr int kBefore = 0, kIn = 1, kAfter = 2;
+
+/// Two programs with a loop, and one message from the first to the second. Each end is started and
+/// finished somewhere.
+struct OneMessage : PlanBuilder {
+  OneMessage(int sent, int received) : OneMessage({sent, sent}, {received, received}) {}
+  OneMessage(std::pair<int, int> sent, std::pair<int, int> received) {
+    pipelineAxis("pp", 2);
+    axis("micro", 2, /*temporal=*/true);
+    uint32_t s = state("s", DType::F32, {4}, {{}}).buffer();
+    transfer(plan::Transfer::SEND, 1, 7, {s});
+    addTasks(sent);
+    inProgram(1);
+    transfer(plan::Transfer::RECEIVE, 0, 7, {buffer(DType::F32, {4})});
+    addTasks(received);
+  }
+  void addTasks(std::pair<int, int> places) {
+    uint32_t made = buffer(DType::F32, {4});
+    for (int place : {kBefore, kIn, kAfter}) {
+      schedule(task("part"));
+      if (places.first == place)
+        startTransfer(0);
+      if (places.second == place)
+        finishTransfer(0);
+    }
+    program().set_loop_begin(1);
+    schedule(task("microbatch"), 0);
+    kernel("fill", {}, {made});
+    schedule(3, 1);
+    // The entry of the task after the loop comes last.
+    program().mutable_schedule()->SwapElements(2, 4);
+    program().set_loop_end(4);
+  }
+};
+} // namespace
+
+TEST(PipelineVerifier, MessagesStayInTheLoopOrOutsideOfIt) {
+  for (int sent : {kBefore, kIn, kAfter})
+    for (int received : {kBefore, kIn, kAfter})
+      for (bool repeatsLoop : {false, true}) {
+        MaybeError error = findPlanError(OneMessage(sent, received).plan, repeatsLoop);
+        EXPECT_EQ(error.has_value(), sent != received) << sent << " " << received;
+        if (sent == received)
+          continue;
+        // One of the programs would send or receive once in a step, the other in each repetition;
+        // and in one run of it, the value of a microbatch would be that of all.
+        const char *words[] = {"before", "in", "after"};
+        std::string part =
+            std::string(", is sent ") + words[sent] + " the loop over microbatches (";
+        EXPECT_ERROR(error, "message 0 from program 0 to program 1, on channel 7" + part);
+        part = std::string("but received ") + words[received] + " the loop over microbatches (";
+        EXPECT_ERROR(error, part);
+        EXPECT_ERROR(error, "expected both in the loop, or both on the same side of it");
+      }
+}
+
+TEST(PipelineVerifier, TransfersAreFinishedWhereTheyWereStarted) {
+  for (auto [started, finished] :
+       {std::pair(kBefore, kIn), std::pair(kBefore, kAfter), std::pair(kIn, kAfter)}) {
+    std::pair<int, int> apart(started, finished), together(started, started);
+    EXPECT_ERROR(findPlanError(OneMessage(apart, together).plan),
+                 "program 0: task \"part\", instruction 0 (finish_transfer 0), microbatch 0: "
+                 "finishes transfer 0 (to program 1, channel 7) for microbatch 0");
+    // What is received for one microbatch would be read after the loop as if it were made there.
+    EXPECT_ERROR(findPlanError(OneMessage(together, apart).plan),
+                 "but it was started " + std::string(started == kIn ? "in" : "before") +
+                     " the loop over microbatches (task \"part\", instruction 0");
+  }
+}
+
 TEST(PipelineVerifier, ShortFilesDoNotAskForLongWalks) {
   // Two tasks in turn, so that none reaches a fixpoint.
   PlanBuilder builder;

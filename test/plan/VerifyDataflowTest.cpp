@@ -9,6 +9,7 @@
 #include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
+#include "test/lib/plans/TimeGuard.h"
 
 #include <functional>
 #include <gtest/gtest.h>
@@ -208,6 +209,23 @@ TEST(Loops, OnlySumsLeaveALoopOfSeveralMicrobatches) {
                        "after the loop"));
 }
 
+TEST(RepeatedLoops, AreLeftBySumsAlone) {
+  // The value of the only microbatch is the sum in one repetition; in several it is the last one's.
+  SumPlan once(1, {0}), again(1, {0}), output(1, {0});
+  EXPECT_EQ(once.errorOfUse(once.value), "");
+  EXPECT_TRUE(
+      contains(again.errorOfUse(again.value, /*repeatsLoop=*/true),
+               "input 0 (buffer 2, f32[8]) is read after the loop over microbatches and "
+               "holds the value of microbatch 0 of the last repetition of the loop, written "
+               "by task \"add\", instruction 0 (kernel neg)"));
+  output.output("value", DType::F32, {8}, {{}}, output.value);
+  EXPECT_OK(findPlanError(output.plan));
+  EXPECT_ERROR(findPlanError(output.plan, /*repeatsLoop=*/true),
+               "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read after the "
+               "loop");
+  EXPECT_EQ(errorOfSum(1, {0}, /*repeatsLoop=*/true), "");
+}
+
 TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
   // "prepare" makes a value of the random key, of which the loop makes another one.
   auto errorOf = [](const char *kernel, bool repeatsLoop) {
@@ -402,6 +420,27 @@ TEST(VerifyDataflow, ViewsCountByTheirBytes) {
   broken.kernel("copy", {broken.whole}, {broken.copy});
   EXPECT_TRUE(contains(broken.error(), "input 0 (buffer 0, f32[32]) does not hold its value any "
                                        "more: buffer 2, f32[16]"));
+}
+
+TEST(VerifyDataflow, StatesAreLookedThroughOnceForRandomKeys) {
+  // 2 * 10^10 pairs of a state and an operand, if each operand of a mask looked through them.
+  constexpr int states = 100000, masks = 100;
+  PlanBuilder builder;
+  builder.axis("micro", 1000, /*temporal=*/true);
+  for (int i = 0; i < states; ++i)
+    builder.state("s" + std::to_string(i), DType::F32, {0}, {{}});
+  builder.task("t");
+  uint32_t x = builder.slotted(DType::F32, {8}, 1);
+  builder.kernel("fill", {}, {x});
+  for (int i = 0; i < masks; ++i) {
+    uint32_t y = builder.slotted(DType::F32, {8}, 1);
+    builder.kernel("dropout", {x, x}, {y});
+    x = y;
+  }
+  for (uint32_t i = 0; i < 1000; ++i)
+    builder.schedule(0, i);
+  TimeGuard guard(std::chrono::seconds(30), "looking for random keys");
+  EXPECT_OK(findPlanError(*builder.build()));
 }
 
 TEST(VerifyDataflow, ALongScheduleIsWalkedInLinearTime) {

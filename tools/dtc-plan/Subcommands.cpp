@@ -121,8 +121,15 @@ int dtc::verifyPlan(const PlanArguments &args) {
   if (MaybeError error = checkFiles(args))
     return fail(error->message);
   VerifierResult facts;
-  if (auto plan = readPlan(args.path, &facts); !plan)
+  auto plan = readPlan(args.path, &facts);
+  if (!plan)
     return fail(plan.error().message);
+  if (mayRepeatLoop(**plan))
+    if (MaybeError error = findPlanError(**plan, /*repeatsLoop=*/true))
+      return fail(
+          fmt::format("{}: can be run, but not with dtc-run --accumulate, which repeats the "
+                      "loop over microbatches: {}",
+                      args.path, error->message));
   return print(args.json ? verifierResultToJson(facts) : formatVerifierResult(facts));
 }
 
