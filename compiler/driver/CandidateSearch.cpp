@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/SavedBytesSearch.h"
+#include "compiler/driver/ModelFingerprint.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/ModelFlops.h"
@@ -85,6 +86,9 @@ void dtc::describeModel(ModuleOp model, const CompileOptions &options, plan::Pla
       countModelFlops(functions.front(), options.mode != CompileMode::Forward, options.freeze);
   plan.set_model_flops(flops.all);
   plan.set_masked_flops(flops.masked);
+  plan.set_model_fingerprint(fingerprintOf(functions.front()));
+  if (options.mode == CompileMode::Train)
+    plan.set_update_settings(describeUpdates(options));
 }
 
 //===----------------------------------------------------------------------===//

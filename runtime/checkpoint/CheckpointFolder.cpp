@@ -83,6 +83,18 @@ static std::string withoutSlash(const std::string &path) {
   return folder;
 }
 
+/// Of what cannot be made a folder, with the error of that.
+static std::string whyNoFolder(const std::string &folder, const std::error_code &made) {
+  std::error_code ignored;
+  if (fs::exists(folder, ignored))
+    return "is not a folder";
+  if (fs::is_symlink(fs::symlink_status(folder, ignored)))
+    return fmt::format(
+        "is a link to {}, which does not exist; make that folder, or remove the link",
+        fs::read_symlink(folder, ignored).string());
+  return fmt::format("cannot make the folder: {}", made.message());
+}
+
 CheckpointFolder CheckpointFolder::follow(const std::string &path) {
   return CheckpointFolder(withoutSlash(path), std::nullopt);
 }
@@ -95,10 +107,7 @@ Expected<CheckpointFolder> CheckpointFolder::open(const std::string &path) {
     if (MaybeError error = flushFolder(parent.empty() ? "." : parent.string()))
       return *error;
   } else if (std::error_code ignored; !fs::is_directory(folder, ignored)) {
-    return Error{fmt::format("{}: {}", path,
-                             fs::exists(folder, ignored)
-                                 ? std::string("is not a folder")
-                                 : fmt::format("cannot make the folder: {}", code.message()))};
+    return Error{fmt::format("{}: {}", path, whyNoFolder(folder, code))};
   }
   Expected<LockedFile> lock = LockedFile::open(folder + "/.lock");
   if (!lock)
@@ -157,13 +166,17 @@ MaybeError CheckpointFolder::commit(int64_t step) const {
   std::string path = temporaryPath(step);
   if (MaybeError error = flushFolder(path))
     return error;
-  if (std::error_code code; refusedSteps.count(step) && fs::exists(pathOf(step), code))
+  // Of a link it matters whether it is there itself, wherever it leads.
+  if (std::error_code code;
+      refusedSteps.count(step) && fs::exists(fs::symlink_status(pathOf(step), code)))
     if (MaybeError error = remove(step))
       return error;
   if (MaybeError error = renameTo(path, pathOf(step)))
     return error;
   return flushFolder(folder);
 }
+
+void CheckpointFolder::discard(int64_t step) const { (void)removeAll(temporaryPath(step)); }
 
 MaybeError CheckpointFolder::remove(int64_t step) const {
   // Under its own name it is whole or not there, whatever ends the process.

@@ -8,8 +8,10 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/checkpoint/PositionedFile.h"
+#include "support/Nonfinite.h"
 #include "support/StartThread.h"
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <fmt/format.h>
@@ -157,9 +159,28 @@ void CheckpointSaver::write(CheckpointManifest given) {
   });
 }
 
+/// Whether the copied weights are a result. Of parameters that have master weights, these are what
+/// is copied.
+MaybeError CheckpointSaver::checkWeights() const {
+  for (const CheckpointPiece &piece : pieces) {
+    plan::State::Kind kind = states.at(piece.tensor).state->kind();
+    if (kind != plan::State::PARAMETER && kind != plan::State::MASTER_WEIGHTS)
+      continue;
+    DType dtype = layout.tensors().at(piece.tensor).dtype;
+    if (auto found =
+            findNonfinite(dtype, std::span(piece.data, TensorType{dtype, piece.size}.numBytes())))
+      return Error{fmt::format("parameter \"{}\" has {}: weights that are not finite are not "
+                               "saved; lower the learning rate",
+                               piece.tensor, found->value)};
+  }
+  return std::nullopt;
+}
+
 /// On the thread. Of several processes each writes its pieces; what they do together is done by
 /// those who call.
 MaybeError CheckpointSaver::writeNow() {
+  if (MaybeError error = checkWeights())
+    return error;
   if (!processes.areSeveral()) {
     if (MaybeError error = writeCheckpoint(folder, layout, pieces, manifest))
       return error;
@@ -176,29 +197,46 @@ MaybeError CheckpointSaver::removeOld() const {
   return keep > 0 ? folder.keepNewest(manifest.position.step, keep) : std::nullopt;
 }
 
+/// `texts` are the regions of each process.
+MaybeError CheckpointSaver::commitFirst(const std::vector<std::string> &texts) const {
+  CheckpointRegions all;
+  for (const std::string &text : texts) {
+    Expected<CheckpointRegions> regions = parseRegions(text);
+    if (!regions)
+      return regions.error();
+    for (auto &[name, added] : *regions)
+      all[name].insert(all[name].end(), added.begin(), added.end());
+  }
+  if (MaybeError failed = commitCheckpoint(folder, layout, all, manifest))
+    return failed;
+  return removeOld();
+}
+
 /// Once all have written their pieces.
 MaybeError CheckpointSaver::commitTogether() {
-  Expected<bool> anyFailed = processes.any(outcome.has_value());
-  if (!anyFailed)
-    return anyFailed.error();
-  if (*anyFailed)
-    return Error{"another process could not write its part"};
   Expected<std::vector<std::string>> texts = processes.all(toJson(written));
   if (!texts)
     return texts.error();
-  return processes.inFirst([&]() -> MaybeError {
-    CheckpointRegions all;
-    for (const std::string &text : *texts) {
-      Expected<CheckpointRegions> regions = parseRegions(text);
-      if (!regions)
-        return regions.error();
-      for (auto &[name, added] : *regions)
-        all[name].insert(all[name].end(), added.begin(), added.end());
-    }
-    if (MaybeError failed = commitCheckpoint(folder, layout, all, manifest))
-      return failed;
-    return removeOld();
-  });
+  return processes.inFirst([&] { return commitFirst(*texts); });
+}
+
+/// The error of any process is that of all.
+MaybeError CheckpointSaver::endTogether() {
+  Expected<std::vector<std::string>> errors = processes.all(outcome ? outcome->message : "");
+  // A process that does not answer may still write.
+  if (!errors)
+    return outcome ? outcome : errors.error();
+  auto first = std::ranges::find_if(*errors, [](const std::string &text) { return !text.empty(); });
+  MaybeError error;
+  if (first == errors->end())
+    error = processes.areSeveral() ? commitTogether() : std::nullopt;
+  else
+    error = processes.areSeveral()
+                ? Error{fmt::format("process {}: {}", first - errors->begin(), *first)}
+                : Error{*first};
+  if (error && processes.isFirst())
+    folder.discard(manifest.position.step);
+  return error;
 }
 
 MaybeError CheckpointSaver::poll() {
@@ -214,9 +252,7 @@ MaybeError CheckpointSaver::finish() {
   if (!thread.joinable())
     return failure;
   thread.join();
-  if (processes.areSeveral())
-    if (MaybeError error = commitTogether(); error && !outcome)
-      outcome = error;
+  outcome = endTogether();
   if (outcome)
     failure = Error{fmt::format("the checkpoint of step {} is not complete: {}",
                                 manifest.position.step, outcome->message)};

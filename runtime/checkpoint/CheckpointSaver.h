@@ -55,7 +55,9 @@ public:
   /// Copies the states as they are now, when the copy before has been written. An error is one of
   /// that, after which nothing more can be saved.
   Expected<Wait> copy();
-  /// Begins to write what copy() has copied; the manifest lacks the files and the tensors.
+  /// Begins to write what copy() has copied; the manifest lacks the files and the tensors. Weights
+  /// that are not finite are an error, and nothing of them is written or takes the place of an
+  /// older checkpoint.
   void write(CheckpointManifest manifest);
 
   /// The error of a checkpoint that has been written in the meantime. Does not wait.
@@ -72,9 +74,12 @@ private:
   MaybeError planPieces();
   void startPopulating();
   MaybeError finishPopulating();
+  MaybeError checkWeights() const;
   MaybeError writeNow();
   MaybeError removeOld() const;
   MaybeError commitTogether();
+  MaybeError commitFirst(const std::vector<std::string> &texts) const;
+  MaybeError endTogether();
 
   Session &session;
   const CheckpointFolder &folder;

@@ -32,10 +32,16 @@ uint64_t CheckpointManifest::numBytes() const {
 //===----------------------------------------------------------------------===//
 
 static Json toJson(const RunIdentity &identity) {
-  return {{"seed", identity.seed},           {"samples", identity.samples},
-          {"batches", identity.batches},     {"sequence", identity.sequence},
-          {"optimizer", identity.optimizer}, {"data", identity.data},
-          {"model", identity.model}};
+  return {{"seed", identity.seed},
+          {"samples", identity.samples},
+          {"batches", identity.batches},
+          {"sequence", identity.sequence},
+          {"optimizer", identity.optimizer},
+          {"data", identity.data},
+          {"model", identity.model},
+          {"adapters", identity.adapters},
+          {"operations", identity.operations},
+          {"update_settings", identity.updateSettings}};
 }
 
 static Json toJson(const RunPosition &position) {
@@ -97,7 +103,10 @@ static RunIdentity parseIdentity(const Json &json) {
           .sequence = json.at("sequence").get<int64_t>(),
           .optimizer = json.at("optimizer").get<std::map<std::string, std::set<std::string>>>(),
           .data = json.at("data").get<std::string>(),
-          .model = json.at("model").get<std::string>()};
+          .model = json.at("model").get<std::string>(),
+          .adapters = json.value("adapters", ""),
+          .operations = json.value("operations", ""),
+          .updateSettings = json.value("update_settings", "")};
 }
 
 static RunPosition parsePosition(const Json &json) {

@@ -30,9 +30,13 @@ struct RunIdentity {
   int64_t batches = 1;  // of a step
   int64_t sequence = 0; // tokens of a sample; 0 where the inputs are no tokens
   /// The optimizer's kernels with their settings, and the parameters that each updates.
-  std::map<std::string, std::set<std::string>> optimizer;
-  std::string data;  // the fingerprint of the data set; empty without one
-  std::string model; // a checksum of the names and shapes of the parameters
+  std::map<std::string, std::set<std::string>> optimizer = {};
+  std::string data = {};     // the fingerprint of the data set; empty without one
+  std::string model = {};    // a checksum of the names and shapes of the parameters, adapters aside
+  std::string adapters = {}; // a checksum of those of the adapters; empty without any
+  // Empty where the plan does not say it, and in a checkpoint of a dtc that did not save it:
+  std::string operations = {};     // plan::Plan::model_fingerprint
+  std::string updateSettings = {}; // plan::Plan::update_settings
 };
 
 /// Where a run is in its training. Beside the states, the step state among them, this is all that

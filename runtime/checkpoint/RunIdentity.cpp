@@ -91,28 +91,36 @@ private:
   }
 };
 
-/// Of the parameters' names and shapes, adapters aside: the same for all layouts, element types
-/// and frozen parts.
-static std::string modelFingerprint(const plan::Plan &plan) {
+/// Of the names and shapes of the adapters, or of all other parameters: the same for all layouts,
+/// element types and frozen parts. Empty where there are none.
+static std::string checksumOfParameters(const plan::Plan &plan, bool adapters) {
   std::set<std::string> lines;
   for (const plan::State *state : distinctStates(plan))
-    if (state->kind() == plan::State::PARAMETER && !isAdapterName(state->name()))
+    if (state->kind() == plan::State::PARAMETER && isAdapterName(state->name()) == adapters)
       lines.insert(fmt::format("{} [{}]\n", state->name(), fmt::join(state->file_shape(), ", ")));
-  return checksumOf(std::string_view(fmt::format("{}", fmt::join(lines, ""))));
+  return lines.empty() ? "" : checksumOf(std::string_view(fmt::format("{}", fmt::join(lines, ""))));
+}
+
+int64_t samplesOfBatch(const plan::Plan &plan) {
+  for (const DataInput &input : dataInputsOf(plan))
+    if (input.type.rank() > 0)
+      return input.type.shape[0];
+  return 0;
 }
 
 Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
                                  const DataSource *data, Sampling sampling) {
   RunIdentity identity{.seed = seed,
+                       .samples = samplesOfBatch(plan),
                        .batches = batches,
                        .optimizer = optimizerOf(plan),
-                       .model = modelFingerprint(plan)};
-  for (const DataInput &input : dataInputsOf(plan)) {
-    if (identity.samples == 0 && input.type.rank() > 0)
-      identity.samples = input.type.shape[0];
+                       .model = checksumOfParameters(plan, /*adapters=*/false),
+                       .adapters = checksumOfParameters(plan, /*adapters=*/true),
+                       .operations = plan.model_fingerprint(),
+                       .updateSettings = plan.update_settings()};
+  for (const DataInput &input : dataInputsOf(plan))
     if (input.name == "tokens" && input.type.rank() == 2)
       identity.sequence = input.type.shape[1];
-  }
   if (!data)
     return identity;
   Expected<std::string> fingerprint = data->fingerprint();
@@ -123,45 +131,91 @@ Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64
   return identity;
 }
 
-MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
-                         const std::set<std::string> &allowed, std::vector<std::string> &notes) {
-  std::vector<std::string> changes, flags;
-  auto add = [&](const char *flag, const std::string &what, const std::string &before,
-                 const std::string &after) {
-    std::string change = fmt::format("{} was {}, and is {}", what, before, after);
+namespace {
+
+/// What differs between two parts of a run.
+class Changes {
+public:
+  Changes(const std::set<std::string> &allowed, std::vector<std::string> &notes)
+      : allowed(allowed), notes(notes) {}
+
+  void add(const char *flag, const std::string &change) {
     if (allowed.count(flag)) {
       notes.push_back(change);
       return;
     }
     changes.push_back(change);
-    flags.push_back(flag);
-  };
-  auto compare = [&](const char *flag, const char *what, const std::string &before,
-                     const std::string &after) {
+    if (std::ranges::find(flags, flag) == flags.end())
+      flags.emplace_back(flag);
+  }
+
+  void compare(const char *flag, const std::string &what, const std::string &before,
+               const std::string &after) {
     if (before != after)
-      add(flag, what, before, after);
-  };
-  auto batchOf = [](const RunIdentity &identity) {
-    return fmt::format("{} samples ({} of {})", identity.samples * identity.batches,
-                       identity.batches == 1 ? std::string("a batch")
-                                             : fmt::format("{} batches", identity.batches),
-                       identity.samples);
-  };
-  compare("batch", "a step", batchOf(saved), batchOf(now));
-  compare("sequence", "a sequence", fmt::format("{} tokens", saved.sequence),
-          fmt::format("{} tokens", now.sequence));
+      add(flag, describe(what, before, after));
+  }
+
+  /// As compare(), of what one of the two may not know.
+  void compareKnown(const char *flag, const std::string &what, const std::string &before,
+                    const std::string &after) {
+    if (!before.empty() && !after.empty())
+      compare(flag, what, before, after);
+  }
+
+  static std::string describe(const std::string &what, const std::string &before,
+                              const std::string &after) {
+    return fmt::format("{} was {}, and is {}", what, before, after);
+  }
+
+  MaybeError error() const {
+    if (changes.empty())
+      return std::nullopt;
+    return Error{
+        fmt::format("the run is not the one that was saved: {}; give what it had, or allow "
+                    "the change with --allow-change {}",
+                    fmt::join(changes, "; "), fmt::join(flags, ","))};
+  }
+
+private:
+  const std::set<std::string> &allowed;
+  std::vector<std::string> &notes;
+  std::vector<std::string> changes, flags;
+};
+
+} // namespace
+
+static std::string describeStep(const RunIdentity &identity) {
+  return fmt::format("{} samples ({} of {})", identity.samples * identity.batches,
+                     identity.batches == 1 ? std::string("a batch")
+                                           : fmt::format("{} batches", identity.batches),
+                     identity.samples);
+}
+
+MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
+                         const std::set<std::string> &allowed, std::vector<std::string> &notes) {
+  Changes changes(allowed, notes);
+  if (saved.samples * saved.batches != now.samples * now.batches)
+    changes.compare("batch", "a step", describeStep(saved), describeStep(now));
+  else if (saved.batches != now.batches)
+    // How often the loop over microbatches runs is of no more concern than their number.
+    notes.push_back(Changes::describe("a step", describeStep(saved), describeStep(now)));
+  changes.compare("sequence", "a sequence", fmt::format("{} tokens", saved.sequence),
+                  fmt::format("{} tokens", now.sequence));
   // Without data there is nothing to train on, and so no step that the data could change.
-  if (!saved.data.empty() && !now.data.empty())
-    compare("data", "the data set", saved.data, now.data);
+  changes.compareKnown("data", "the data set", saved.data, now.data);
+  // Which parameters or adapters differ, loadCheckpoint() says.
+  if (saved.model == now.model && saved.adapters == now.adapters && !saved.operations.empty() &&
+      !now.operations.empty() && saved.operations != now.operations)
+    changes.add("model", "the operations of the model differ (what they are, how they are "
+                         "connected, or their numbers)");
   if (OptimizerChange change(saved.optimizer, now.optimizer); !change.parameters.empty())
-    add("optimizer", change.what(), fmt::format("{}", fmt::join(change.before, " and ")),
-        fmt::format("{}", fmt::join(change.after, " and ")));
-  compare("seed", "the seed", fmt::format("{}", saved.seed), fmt::format("{}", now.seed));
-  if (changes.empty())
-    return std::nullopt;
-  return Error{fmt::format("the run is not the one that was saved: {}; give what it had, or allow "
-                           "the change with --allow-change {}",
-                           fmt::join(changes, "; "), fmt::join(flags, ","))};
+    changes.compare("optimizer", change.what(),
+                    fmt::format("{}", fmt::join(change.before, " and ")),
+                    fmt::format("{}", fmt::join(change.after, " and ")));
+  changes.compareKnown("optimizer", "what is done to gradients and learning rates",
+                       saved.updateSettings, now.updateSettings);
+  changes.compare("seed", "the seed", fmt::format("{}", saved.seed), fmt::format("{}", now.seed));
+  return changes.error();
 }
 
 } // namespace dtc::runtime

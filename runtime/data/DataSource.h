@@ -75,8 +75,8 @@ public:
   /// Samples none of which shares anything with another; at least 1.
   uint64_t samplesPerEpoch() const { return numDisjoint(); }
 
-  /// Is told now and then how many tokens or indices have been looked at, and of how many. The
-  /// check goes on while it returns true.
+  /// Is told now and then how many tokens, indices and documents have been looked at, and of how
+  /// many. The check goes on while it returns true.
   using Progress = std::function<bool(uint64_t done, uint64_t all)>;
   /// Looks at all that any batch can ever have, for the errors that batch() would give. Without an
   /// error, it may have been ended by `progress`.

@@ -11,8 +11,9 @@
 
 namespace dtc::runtime {
 
-/// Entries that are read at once.
+/// Entries that are read at once: of a window, and of the whole file.
 static constexpr uint64_t kEntriesAtOnce = 512;
+static constexpr uint64_t kEntriesCheckedAtOnce = uint64_t{1} << 16;
 
 Expected<DocumentFile> DocumentFile::open(const std::string &tokensPath, uint64_t tokens) {
   Expected<InputFile> file = InputFile::open(tokensPath + ".documents");
@@ -45,6 +46,30 @@ MaybeError DocumentFile::read(uint64_t index, std::span<uint64_t> out) const {
   return file.read(index * kBytes, std::as_writable_bytes(out));
 }
 
+MaybeError DocumentFile::checkOrder(uint64_t before, uint64_t at) const {
+  if (at >= before && at <= tokens)
+    return std::nullopt;
+  return Error{fmt::format("{}: has a document at token {} after one at {}, of {} tokens; "
+                           "the file is damaged",
+                           path(), at, before, tokens)};
+}
+
+MaybeError DocumentFile::check(const std::function<bool(uint64_t done)> &progress) const {
+  std::vector<uint64_t> part;
+  uint64_t before = 0, entries = documents() + 1;
+  for (uint64_t index = 0; index < entries && progress(index); index += part.size()) {
+    part.resize(std::min(kEntriesCheckedAtOnce, entries - index));
+    if (MaybeError error = read(index, part))
+      return error;
+    for (uint64_t at : part) {
+      if (MaybeError error = checkOrder(before, at))
+        return error;
+      before = at;
+    }
+  }
+  return std::nullopt;
+}
+
 Expected<uint64_t> DocumentFile::findAfter(uint64_t position) const {
   uint64_t low = 0, high = documents();
   while (low < high) {
@@ -71,10 +96,8 @@ Expected<std::vector<uint64_t>> DocumentFile::beginsWithin(uint64_t begin, uint6
     if (MaybeError error = read(index, part))
       return *error;
     for (uint64_t at : part) {
-      if (at < before || at > tokens)
-        return Error{fmt::format("{}: has a document at token {} after one at {}, of {} tokens; "
-                                 "the file is damaged",
-                                 path(), at, before, tokens)};
+      if (MaybeError error = checkOrder(before, at))
+        return *error;
       if (at >= end)
         return found;
       if (at != before) // of documents without tokens, the last one begins there

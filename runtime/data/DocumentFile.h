@@ -10,6 +10,7 @@
 #include "support/InputFile.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,19 @@ public:
   /// the number of tokens. The error begins with the path.
   Expected<std::vector<uint64_t>> beginsWithin(uint64_t begin, uint64_t end) const;
 
+  /// Looks at all positions, for what beginsWithin() would find wrong with any of them. It goes on
+  /// while `progress`, which is told how many it has looked at, returns true. The error begins with
+  /// the path.
+  MaybeError check(const std::function<bool(uint64_t done)> &progress) const;
+
 private:
   static constexpr uint64_t kBytes = sizeof(uint64_t);
 
   DocumentFile(InputFile file, uint64_t tokens) : file(std::move(file)), tokens(tokens) {}
   MaybeError checkEnds() const;
   MaybeError read(uint64_t index, std::span<uint64_t> out) const;
+  /// Whether a document may begin at `at` after one at `before`.
+  MaybeError checkOrder(uint64_t before, uint64_t at) const;
   /// The first entry above `position`; there is one unless the file is damaged.
   Expected<uint64_t> findAfter(uint64_t position) const;
 

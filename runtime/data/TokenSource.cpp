@@ -173,30 +173,34 @@ bool TokenSource::isOutOfRange(uint32_t token) const {
 }
 
 MaybeError TokenSource::check(const Progress &progress) const {
-  if (!isOutOfRange(static_cast<uint32_t>(files[0].tokenLimit() - 1)))
-    return std::nullopt;
+  // Where every token that the format can hold is one of the model, there is none to look at.
+  bool hasTokens = isOutOfRange(static_cast<uint32_t>(files[0].tokenLimit() - 1));
   uint64_t all = 0, before = 0;
+  for (const DocumentFile &file : documents)
+    all += file.documents();
   for (const TokenFile &file : files)
-    all += file.size();
+    all += hasTokens ? file.size() : 0;
   bool goesOn = true;
-  for (const TokenFile &file : files) {
-    auto report = [&](uint64_t done, uint64_t of) { return goesOn = progress(done, of); };
-    if (MaybeError error = checkFile(file, before, all, report))
+  auto report = [&](uint64_t done) { return goesOn = progress(before + done, all); };
+  for (const DocumentFile &file : documents) {
+    if (MaybeError error = file.check(report); error || !goesOn)
       return error;
-    if (!goesOn)
-      break;
-    before += file.size();
+    before += file.documents();
+  }
+  for (size_t i = 0; hasTokens && i < files.size(); ++i) {
+    if (MaybeError error = checkTokens(files[i], report); error || !goesOn)
+      return error;
+    before += files[i].size();
   }
   return std::nullopt;
 }
 
-/// `before` tokens of `all` are in the files before it.
-MaybeError TokenSource::checkFile(const TokenFile &file, uint64_t before, uint64_t all,
-                                  const Progress &progress) const {
+/// Goes on while `report`, which is told how many tokens it has looked at, returns true.
+MaybeError TokenSource::checkTokens(const TokenFile &file,
+                                    const std::function<bool(uint64_t done)> &report) const {
   const DataInput *tokens = findInput("tokens"), *labels = findInput("labels");
   std::vector<int32_t> part;
-  for (uint64_t begin = 0; begin < file.size() && progress(before + begin, all);
-       begin += part.size()) {
+  for (uint64_t begin = 0; begin < file.size() && report(begin); begin += part.size()) {
     part.resize(std::min(file.size() - begin, kTokensCheckedAtOnce));
     if (MaybeError error = file.read(begin, part))
       return error;

@@ -34,8 +34,8 @@ private:
   /// The error does not name a file.
   MaybeError checkInputs();
   MaybeError add(TokenFile file);
-  MaybeError checkFile(const TokenFile &file, uint64_t before, uint64_t all,
-                       const Progress &progress) const;
+  MaybeError checkTokens(const TokenFile &file,
+                         const std::function<bool(uint64_t done)> &report) const;
 
   uint64_t numSamples() const override { return places.total(); }
   uint64_t numDisjoint() const override { return windows.total(); }

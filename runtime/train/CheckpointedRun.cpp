@@ -42,8 +42,7 @@ CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note 
     if (MaybeError failure = run->followFirst())
       return *failure;
   if (run->source) {
-    run->start = run->source->manifest().position;
-    run->copiedStep = run->start.step;
+    run->findStart(samplesOfBatch(plan));
     run->note(fmt::format("--resume: goes on after step {}, from {}", run->start.step,
                           run->source->path()));
   }
@@ -90,6 +89,24 @@ MaybeError CheckpointedRun::followFirst() {
   return std::nullopt;
 }
 
+/// Where the saved part of the run has ended, in batches of this plan.
+void CheckpointedRun::findStart(int64_t samples) {
+  start = source->manifest().position;
+  copiedStep = start.step;
+  int64_t before = source->manifest().identity.samples;
+  // Samples that are drawn at random depend on the number of their batch: a number that has been
+  // would give the same ones again.
+  if (options.sampling != Sampling::Epochs || samples == 0 || before == 0 || samples == before)
+    return;
+  int64_t seen = start.nextBatch * before;
+  start.nextBatch = seen / samples;
+  if (int64_t again = seen % samples)
+    positionNote =
+        fmt::format("the {} samples that the run has seen are no whole number of batches of {}; "
+                    "the last {} of them are seen twice",
+                    seen, samples, again);
+}
+
 MaybeError CheckpointedRun::load(Session &session, const RunIdentity &now,
                                  const LearningRateSchedule &schedule, bool hasSteps) {
   identity = now;
@@ -104,6 +121,8 @@ MaybeError CheckpointedRun::load(Session &session, const RunIdentity &now,
     if (saved.learningRate != learningRate)
       changes.push_back(
           fmt::format("the learning rate was {}, and is {}", saved.learningRate, learningRate));
+    if (!positionNote.empty())
+      changes.push_back(positionNote);
   }
   auto notes = loadCheckpoint(session, *source, options.allowedChanges.count("model") > 0);
   if (!notes)

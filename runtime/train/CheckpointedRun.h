@@ -34,14 +34,15 @@ public:
   static Expected<std::unique_ptr<CheckpointedRun>> open(const plan::Plan &plan,
                                                          const TrainOptions &options, Note note);
 
-  /// Where the run begins: zeros for one that starts anew.
+  /// Where the run begins, in batches of its plan: zeros for one that starts anew.
   const RunPosition &begin() const { return start; }
   bool hasResumed() const { return source.has_value(); }
   /// Whether there are steps to do, of which there are to be so many in all.
   bool hasSteps(int64_t steps) const { return start.step < steps; }
 
-  /// Compares the run with the one that was saved, and sets the states of the session, all of which
-  /// have initial values. Without steps to do, only the model must be the same.
+  /// Compares the run with the one that was saved, and sets the states that the checkpoint has; the
+  /// others are for Session::initializeOtherStates(). Without steps to do, only the parameters must
+  /// be the same.
   MaybeError load(Session &session, const RunIdentity &identity,
                   const LearningRateSchedule &schedule, bool hasSteps);
   /// Takes the memory for the copy of the states.
@@ -78,6 +79,7 @@ private:
   MaybeError checkMemory(const Session &session) const;
   MaybeError findNewest();
   MaybeError followFirst();
+  void findStart(int64_t samples);
 
   CheckpointFolder folder;
   const TrainOptions &options;
@@ -85,6 +87,7 @@ private:
   int64_t batches; // of a step
   std::optional<Checkpoint> source;
   RunPosition start;
+  std::string positionNote; // what does not come out even; empty: all does
   RunIdentity identity;
   std::string learningRate;
   int64_t copiedStep = 0;

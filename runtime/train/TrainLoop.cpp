@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 #include <utility>
@@ -160,6 +161,9 @@ MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
   // The last step has one when it is known how the run has ended. Where the time for one has come
   // while the next step is in flight, that has it.
   if (metrics.step == steps || !inFlight.empty())
+    return std::nullopt;
+  // Weights that are finite, but whose loss is not, are not to take the place of good ones.
+  if (metrics.loss && !std::isfinite(*metrics.loss))
     return std::nullopt;
   Expected<bool> due = checkpoints->isDue(metrics.step);
   if (!due)

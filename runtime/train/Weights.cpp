@@ -13,6 +13,7 @@
 #include "runtime/data/WeightsFileShards.h"
 #include "runtime/train/MergeAdapter.h"
 #include "support/NearestName.h"
+#include "support/Nonfinite.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -402,38 +403,14 @@ MaybeError SavedWeights::gather(const Session &session) const {
   return std::nullopt;
 }
 
-/// The first element all of whose exponent bits are set, which only infinities and NaN have.
-template <typename Bits>
-static std::optional<int64_t> findExponent(const HostTensor &tensor, Bits exponent) {
-  const Bits *begin = tensor.as<Bits>(), *end = begin + tensor.type.numElements();
-  const Bits *found =
-      std::find_if(begin, end, [=](Bits bits) { return (bits & exponent) == exponent; });
-  return found == end ? std::nullopt : std::optional<int64_t>(found - begin);
-}
-
-static std::optional<int64_t> findNonfinite(const HostTensor &tensor) {
-  switch (tensor.type.dtype) {
-  case DType::F32:
-    return findExponent<uint32_t>(tensor, 0x7f80'0000);
-  case DType::F64:
-    return findExponent<uint64_t>(tensor, 0x7ff0'0000'0000'0000);
-  case DType::BF16:
-    return findExponent<uint16_t>(tensor, 0x7f80);
-  case DType::F16:
-    return findExponent<uint16_t>(tensor, 0x7c00);
-  default:
-    return std::nullopt;
-  }
-}
-
 Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &session) const {
   for (const auto &[name, type] : types) {
     Expected<HostTensor> tensor = valueOf(session, name);
     if (!tensor)
       return tensor.error();
-    if (std::optional<int64_t> element = runtime::findNonfinite(*tensor))
-      return std::optional(fmt::format("tensor \"{}\" has {} at element {}", name,
-                                       elementAt(*tensor, *element), *element));
+    if (auto found = dtc::findNonfinite(tensor->type.dtype, tensor->bytes))
+      return std::optional(
+          fmt::format("tensor \"{}\" has {} at element {}", name, found->value, found->index));
   }
   return std::optional<std::string>();
 }

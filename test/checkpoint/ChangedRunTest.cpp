@@ -161,6 +161,116 @@ TEST_F(ChangedRun, AnotherModelIsAnError) {
   EXPECT_TRUE(contains(changed.notes(), "12 parameters of the plan are not in the checkpoint"));
 }
 
+TEST_F(ChangedRun, TheOperationsAreChecked) {
+  for (auto [from, to] : {std::pair<std::string, std::string>{"\"n_head\": 4", "\"n_head\": 2"},
+                          {"\"n_embd\": 12", "\"n_embd\": 12, \"activation_function\": \"relu\""},
+                          {"\"resid_pdrop\": 0", "\"resid_pdrop\": 0.5"}}) {
+    SavedTraining whole, part;
+    std::string config = kConfig;
+    config.replace(config.find(from), from.size(), to);
+    whole.options.steps = 2;
+    part.options.steps = 4;
+    part.options.resume = true;
+    ASSERT_TRUE(whole.compile(kModel, kStrategy));
+    ASSERT_OK(whole.run());
+    ASSERT_TRUE(part.compile({config.c_str()}, kStrategy));
+    part.copyFrom(whole);
+    auto refused = part.run();
+    EXPECT_ERROR(refused, "the operations of the model differ");
+    EXPECT_ERROR(refused, "--allow-change model");
+    part.options.allowedChanges = {"model"};
+    ASSERT_OK(part.run());
+    EXPECT_TRUE(contains(part.notes(), "--resume: the operations of the model differ"));
+  }
+}
+
+TEST_F(ChangedRun, TheAlphaOfAdaptersIsChecked) {
+  SavedModel adapted = kModel, other = kModel;
+  adapted.lora = other.lora = kLora;
+  other.lora->alpha = 8;
+  prepare(adapted, other);
+  auto refused = changed.run();
+  EXPECT_ERROR(refused, "the operations of the model differ");
+  EXPECT_ERROR(refused, "--allow-change model");
+}
+
+TEST_F(ChangedRun, ClippingIsChecked) {
+  SavedModel other = kModel;
+  other.change = [](CompileOptions &options) { options.clip = 0.01; };
+  prepare(kModel, other);
+  expectNeeds("optimizer", "what is done to gradients and learning rates was clip=1",
+              "is clip=0.01");
+}
+
+TEST_F(ChangedRun, ScalesOfLearningRatesAreChecked) {
+  SavedModel other = kModel;
+  other.change = [](CompileOptions &options) { options.paramGroups = {"*.bias:lr_scale=0.5"}; };
+  prepare(kModel, other);
+  expectNeeds("optimizer", "what is done to gradients and learning rates was clip=1",
+              "is clip=1, *.bias:lr_scale=0.5");
+}
+
+/// Which samples have been seen does not depend on the size of the batches.
+TEST_F(ChangedRun, EpochsGoOnWhereTheyWere) {
+  SavedModel other = kModel;
+  other.batch = 4;
+  for (SavedTraining *training : {&saved, &changed})
+    training->options.sampling = runtime::Sampling::Epochs;
+  prepare(kModel, other);
+  expectNeeds("batch", "a step was 8 samples (a batch of 8)", "is 4 samples (a batch of 4)");
+  EXPECT_FALSE(contains(changed.notes(), "seen twice"));
+  // 4 batches of 8, and 4 of 4.
+  EXPECT_EQ(changed.checkpointOf(8)->manifest().position.nextBatch, 12);
+}
+
+TEST_F(ChangedRun, SamplesOfAnUnevenBatchAreSeenTwice) {
+  SavedModel other = kModel;
+  other.batch = 6;
+  for (SavedTraining *training : {&saved, &changed})
+    training->options.sampling = runtime::Sampling::Epochs;
+  prepare(kModel, other, "dp=2");
+  changed.options.allowedChanges = {"batch"};
+  ASSERT_OK(changed.run());
+  EXPECT_TRUE(contains(changed.notes(),
+                       "--resume: the 32 samples that the run has seen are no whole number of "
+                       "batches of 6; the last 2 of them are seen twice"))
+      << changed.notes();
+  EXPECT_EQ(changed.checkpointOf(8)->manifest().position.nextBatch, 9);
+}
+
+/// A batch of a number, drawn at random, is not drawn again.
+TEST_F(ChangedRun, RandomBatchesKeepTheirNumbers) {
+  SavedModel other = kModel;
+  other.batch = 16;
+  prepare(kModel, other);
+  changed.options.allowedChanges = {"batch"};
+  ASSERT_OK(changed.run());
+  EXPECT_EQ(changed.checkpointOf(8)->manifest().position.nextBatch, 8);
+}
+
+/// The losses of the steps are those of the undivided batches.
+TEST_F(ChangedRun, AStepMayBeSplitInOtherBatches) {
+  SavedModel other = kModel;
+  other.batch = 4;
+  for (SavedTraining *training : {&saved, &changed})
+    training->options.sampling = runtime::Sampling::Epochs;
+  prepare(kModel, other, "dp=2 accumulate");
+  changed.options.batches = 2;
+  ASSERT_OK(changed.run());
+  EXPECT_TRUE(contains(changed.notes(), "a step was 8 samples (a batch of 8), and is 8 samples (2 "
+                                        "batches of 4)"))
+      << changed.notes();
+  EXPECT_EQ(changed.checkpointOf(8)->manifest().position.nextBatch, 16);
+  saved.options.steps = 8;
+  saved.options.resume = true;
+  ASSERT_OK(saved.run());
+  std::vector<double> whole = saved.losses(5, 8), split = changed.losses(5, 8);
+  ASSERT_EQ(whole.size(), 4u);
+  ASSERT_EQ(split.size(), 4u);
+  for (size_t i = 0; i < whole.size(); ++i)
+    EXPECT_NEAR(whole[i], split[i], 1e-4) << "step " << 5 + i;
+}
+
 TEST_F(ChangedRun, TheGlobalBatchIsChecked) {
   SavedModel other = kModel;
   other.batch = 6;

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "test/checkpoint/SavedTraining.h"
 #include "test/lib/plans/Expect.h"
 
@@ -147,3 +148,38 @@ INSTANTIATE_TEST_SUITE_P(Strategies, Resume, testing::ValuesIn(kExamples),
                          [](const testing::TestParamInfo<Example> &info) {
                            return std::string(info.param.name);
                          });
+
+/// Parameters that overflow in an update whose loss was finite, while each step has a checkpoint.
+TEST(ResumeAfterDivergence, GoesOnFromTheLastGoodOne) {
+  for (int64_t keep : {1, 2}) {
+    SavedTraining whole, parts;
+    for (SavedTraining *training : {&whole, &parts}) {
+      training->options.steps = 6;
+      training->options.warmupSteps = 0;
+      training->options.decay = runtime::LearningRateDecay::Constant;
+      training->options.checkpointEvery = {1, 0};
+      training->options.keepCheckpoints = keep;
+      SavedModel model = {kGpt2};
+      model.change = [](CompileOptions &options) {
+        options.optimizer = Optimizer::SGD;
+        options.clip = 0;
+      };
+      ASSERT_TRUE(training->compile(model, "dp=2 zero=1"));
+    }
+    ASSERT_OK(whole.run());
+    parts.options.steps = 3;
+    ASSERT_OK(parts.run());
+    parts.options.resume = true;
+    parts.options.steps = 20;
+    parts.options.learningRate = 1e39;
+    auto diverged = parts.run();
+    EXPECT_ERROR(diverged, "the checkpoint of step 4 is not complete: parameter \"");
+    EXPECT_ERROR(diverged, "weights that are not finite are not saved; lower the learning rate");
+    EXPECT_EQ(*runtime::checkpointSteps(parts.dir.path("ckpt")),
+              keep == 1 ? std::vector<int64_t>{3} : std::vector<int64_t>({2, 3}));
+    parts.options.learningRate = whole.options.learningRate;
+    parts.options.steps = 6;
+    ASSERT_OK(parts.run());
+    parts.expectSameCheckpoint(whole, 6);
+  }
+}

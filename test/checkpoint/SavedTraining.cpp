@@ -65,6 +65,8 @@ bool SavedTraining::compile(const SavedModel &model, const std::string &text) {
   // AdamW divides by the root of the second moment: with this, less is made of gradients that are
   // all rounding.
   compileOptions.eps = 1e-4;
+  if (model.change)
+    model.change(compileOptions);
   std::shared_ptr<plan::Plan> plan = compiler.compileCopy(*module, compileOptions);
   EXPECT_TRUE(plan) << text << ": " << compiler.diagnostics();
   if (!plan)

@@ -12,6 +12,7 @@
 #include "test/lib/compile/CompileAndRun.h"
 #include "test/lib/plans/TempDir.h"
 
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -27,6 +28,7 @@ struct SavedModel {
   std::optional<LoraOptions> lora = {}; ///< adapters, which alone train
   std::vector<std::string> freeze = {}; ///< patterns of parameters that do not train
   bool isDouble = false;                ///< see toDouble()
+  std::function<void(CompileOptions &)> change = nullptr; ///< of how it is compiled
 };
 
 /// Words of the vocabulary in the data, the fewest that a SavedModel may have.

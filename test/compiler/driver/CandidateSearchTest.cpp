@@ -228,6 +228,8 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     plan->clear_entry_points();
     plan->clear_model_flops();
     plan->clear_masked_flops();
+    plan->clear_model_fingerprint();
+    plan->clear_update_settings();
     EXPECT_EQ(serializePlan(*plan), serializePlan(*all));
   }
 }

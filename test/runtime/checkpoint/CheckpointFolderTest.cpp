@@ -76,6 +76,15 @@ TEST_F(CheckpointFolders, NamesWhatIsNoFolder) {
   EXPECT_ERROR(CheckpointFolder::open(dir.path("file/x")), "cannot make the folder");
 }
 
+TEST_F(CheckpointFolders, NamesWhereADanglingLinkLeads) {
+  fs::create_directory_symlink("missing", dir.path("link"));
+  EXPECT_ERROR(CheckpointFolder::open(dir.path("link")),
+               "link: is a link to missing, which does not exist; make that folder, or remove the "
+               "link");
+  fs::create_directory(dir.path("missing"));
+  EXPECT_OK(CheckpointFolder::open(dir.path("link")));
+}
+
 TEST_F(CheckpointFolders, RemovesWhatKilledRunsLeft) {
   fs::create_directories(path + "/.tmp-step-0000003");
   std::ofstream(path + "/.tmp-step-0000003/state-00001-of-00001.safetensors") << "half";
@@ -124,4 +133,25 @@ TEST_F(CheckpointFolders, NeverReplacesAGoodOne) {
   EXPECT_OK(write(folder, 1));
   EXPECT_ERROR(write(folder, 1), "cannot rename");
   EXPECT_EQ(steps(), std::vector<int64_t>{1});
+}
+
+TEST_F(CheckpointFolders, ReplacesALinkThatLeadsNowhere) {
+  CheckpointFolder folder = open();
+  EXPECT_OK(write(folder, 1));
+  fs::create_directory_symlink("missing", folder.pathOf(2));
+  std::vector<std::string> refused;
+  ASSERT_OK(folder.newest(refused));
+  EXPECT_EQ(refused.size(), 1u);
+  EXPECT_OK(write(folder, 2));
+  EXPECT_FALSE(fs::is_symlink(folder.pathOf(2)));
+  EXPECT_OK(Checkpoint::open(folder.pathOf(2)));
+}
+
+TEST_F(CheckpointFolders, DiscardsWhatHasBegun) {
+  CheckpointFolder folder = open();
+  folder.discard(1); // nothing is there
+  EXPECT_OK(folder.begin(1));
+  std::ofstream(folder.temporaryPath(1) + "/file") << "half";
+  folder.discard(1);
+  EXPECT_FALSE(fs::exists(folder.temporaryPath(1)));
 }

@@ -7,13 +7,19 @@
 #include "runtime/checkpoint/CheckpointSaver.h"
 
 #include "runtime/checkpoint/PositionedFile.h"
+#include "test/lib/fabrics/ThreadMessages.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/TempDir.h"
 #include "test/lib/plans/TestPlans.h"
 
+#include <cmath>
+#include <filesystem>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <sys/resource.h>
+#include <thread>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -125,4 +131,78 @@ TEST_F(Saver, AFullDiskIsAnErrorThatLeavesTheOthers) {
   // And nothing more is saved.
   EXPECT_ERROR(save(**saver, 3), "the checkpoint of step 2 is not complete");
   EXPECT_EQ(*checkpointSteps(folder->path()), std::vector<int64_t>{1});
+  // The room is free again.
+  EXPECT_FALSE(std::filesystem::exists(folder->temporaryPath(2)));
+}
+
+TEST_F(Saver, WeightsThatAreNotFiniteReplaceNothing) {
+  for (int64_t keep : {1, 2})
+    for (float value :
+         {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+      std::filesystem::remove_all(folder->pathOf(1));
+      auto session = open({2, 2, 1});
+      auto saver = CheckpointSaver::create(*session, *folder, keep);
+      ASSERT_OK(saver);
+      ASSERT_OK(save(**saver, 1));
+      HostTensor w(TensorType{DType::F32, {64}});
+      w.as<float>()[63] = value;
+      ASSERT_OK(session->setState("w", w));
+      ASSERT_OK(save(**saver, 2));
+      EXPECT_ERROR((*saver)->finish(),
+                   fmt::format("the checkpoint of step 2 is not complete: parameter \"w\" has {}: "
+                               "weights that are not finite are not saved; lower the learning rate",
+                               std::isnan(value) ? "nan" : "-inf"));
+      EXPECT_TRUE((*saver)->hasFailed());
+      EXPECT_EQ(*checkpointSteps(folder->path()), std::vector<int64_t>{1});
+      EXPECT_OK(Checkpoint::open(folder->pathOf(1))->verify());
+      EXPECT_FALSE(std::filesystem::exists(folder->temporaryPath(2)));
+    }
+}
+
+TEST_F(Saver, OptimizerStateNeedNotBeFinite) {
+  auto session = open({1, 1, 1});
+  auto saver = CheckpointSaver::create(*session, *folder, 1);
+  ASSERT_OK(saver);
+  HostTensor momentum(TensorType{DType::F32, {16, 4}});
+  momentum.as<float>()[0] = std::numeric_limits<float>::infinity();
+  ASSERT_OK(session->setState("w.momentum", momentum));
+  ASSERT_OK(save(**saver, 1));
+  EXPECT_OK((*saver)->finish());
+}
+
+/// Each of two processes has a half of the parameter.
+TEST_F(Saver, AllProcessesNameTheErrorOfTheOne) {
+  for (int64_t bad : {0, 1}) {
+    auto messages = openThreadMessages(2);
+    std::vector<std::string> errors(2);
+    std::vector<std::jthread> threads;
+    for (int64_t process : {0, 1})
+      threads.emplace_back([&, process] {
+        Processes processes(messages[size_t(process)], HostSharing::Messages);
+        CheckpointFolder own = CheckpointFolder::follow(folder->path());
+        SessionOptions options;
+        options.openFabric = [&](const Mesh &mesh) { return processes.openFabric(mesh); };
+        auto session = Session::create(trainingPlan({1, 2, 1}), createFakeBackend(), options);
+        ASSERT_OK(session);
+        ASSERT_OK((*session)->initializeStates(7));
+        auto saver = CheckpointSaver::create(**session, own, 0, processes);
+        ASSERT_OK(saver);
+        int64_t step = 1 + 2 * bad;
+        ASSERT_OK(save(**saver, step));
+        ASSERT_OK((*saver)->finish());
+        HostTensor w(TensorType{DType::F32, {64}});
+        w.as<float>()[63 * bad] = std::numeric_limits<float>::quiet_NaN();
+        ASSERT_OK((*session)->setState("w", w));
+        ASSERT_OK(save(**saver, step + 1));
+        errors[size_t(process)] = messageOf((*saver)->finish());
+      });
+    threads.clear();
+    EXPECT_EQ(errors[0], errors[1]);
+    EXPECT_TRUE(contains(errors[0], fmt::format("of step {} is not complete: process {}: parameter "
+                                                "\"w\" has nan: ",
+                                                2 + 2 * bad, bad)))
+        << errors[0];
+    EXPECT_FALSE(std::filesystem::exists(folder->temporaryPath(2 + 2 * bad)));
+  }
+  EXPECT_EQ(*checkpointSteps(folder->path()), (std::vector<int64_t>{1, 3}));
 }

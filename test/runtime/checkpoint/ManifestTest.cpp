@@ -6,10 +6,12 @@
 
 #include "runtime/checkpoint/Manifest.h"
 
+#include "runtime/checkpoint/Checksum.h"
 #include "test/lib/plans/Expect.h"
 
 #include <gtest/gtest.h>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -26,7 +28,10 @@ CheckpointManifest fullManifest() {
       .sequence = 128,
       .optimizer = {{"adamw beta1=0.9", {"w", "v"}}, {"sgd \"checksum\": \"x", {}}},
       .data = "a \"checksum\": \"0\" b",
-      .model = "abc"};
+      .model = "abc",
+      .adapters = "def",
+      .operations = "0123",
+      .updateSettings = "clip=1"};
   manifest.position = {.step = 12, .skippedInARow = 1, .lastFiniteStep = 11, .nextBatch = 24};
   manifest.learningRate = "constant at 0.1";
   manifest.model = "m";
@@ -62,6 +67,9 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_EQ(toJson(*read), text);
   EXPECT_EQ(read->identity.seed, written.identity.seed);
   EXPECT_EQ(read->identity.optimizer, written.identity.optimizer);
+  EXPECT_EQ(read->identity.adapters, "def");
+  EXPECT_EQ(read->identity.operations, "0123");
+  EXPECT_EQ(read->identity.updateSettings, "clip=1");
   EXPECT_EQ(read->position.skippedInARow, 1);
   EXPECT_EQ(read->position.lastFiniteStep, 11);
   EXPECT_EQ(read->position.nextBatch, 24);
@@ -70,6 +78,23 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_TRUE(read->tensors.at("steps").isStepState);
   EXPECT_FALSE(read->tensors.at("w").isStepState);
   EXPECT_EQ(read->numBytes(), 1000u);
+}
+
+/// As it was before there were these.
+TEST(Manifest, ReadsOnesThatSayLessOfTheModel) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(toJson(fullManifest()));
+  for (const char *key : {"adapters", "operations", "update_settings"})
+    EXPECT_EQ(json["identity"].erase(key), 1u);
+  const std::string none(32, '0');
+  json["checksum"] = none;
+  std::string text = json.dump(1) + "\n";
+  text.replace(text.find(none), none.size(), checksumOf(std::string_view(text)));
+  Expected<CheckpointManifest> read = parseManifest(text);
+  ASSERT_OK(read);
+  EXPECT_EQ(read->identity.model, "abc");
+  EXPECT_EQ(read->identity.adapters, "");
+  EXPECT_EQ(read->identity.operations, "");
+  EXPECT_EQ(read->identity.updateSettings, "");
 }
 
 TEST(Manifest, RefusesEveryChangedBit) {

@@ -62,6 +62,70 @@ TEST(RunIdentity, NamesEachChangeAndTheFlagThatAllowsIt) {
   EXPECT_OK(checkIdentity(saved, now, {"batch", "sequence", "optimizer", "seed", "data"}, notes));
 }
 
+TEST(RunIdentity, TheSplitOfAStepIsANote) {
+  RunIdentity saved{.samples = 8, .batches = 1}, now{.samples = 4, .batches = 2};
+  std::vector<std::string> notes;
+  EXPECT_OK(checkIdentity(saved, now, {}, notes));
+  EXPECT_EQ(notes, std::vector<std::string>{"a step was 8 samples (a batch of 8), and is 8 samples "
+                                            "(2 batches of 4)"});
+}
+
+TEST(RunIdentity, OperationsAreComparedOfTheSameParameters) {
+  auto check = [](const RunIdentity &saved, const RunIdentity &now,
+                  const std::set<std::string> &allowed = {}) {
+    std::vector<std::string> notes;
+    MaybeError error = checkIdentity(saved, now, allowed, notes);
+    EXPECT_EQ(notes.size(), allowed.size());
+    return error;
+  };
+  RunIdentity saved{.model = "m", .adapters = "a", .operations = "1"};
+  EXPECT_OK(check(saved, saved));
+  RunIdentity now = saved;
+  now.operations = "2";
+  EXPECT_ERROR(check(saved, now), "the operations of the model differ (what they are, how they are "
+                                  "connected, or their numbers); give what it had, or allow the "
+                                  "change with --allow-change model");
+  EXPECT_OK(check(saved, now, {"model"}));
+  // Of other parameters, loading the checkpoint tells which.
+  now.adapters = "";
+  EXPECT_OK(check(saved, now));
+  now.adapters = "a";
+  now.model = "n";
+  EXPECT_OK(check(saved, now));
+  // What one of the two does not know.
+  now.model = "m";
+  now.operations = "";
+  EXPECT_OK(check(saved, now));
+  EXPECT_OK(check(now, saved));
+}
+
+TEST(RunIdentity, SettingsOfUpdatesBelongToTheOptimizer) {
+  auto check = [](const std::string &saved, const std::string &now) {
+    std::vector<std::string> notes;
+    return checkIdentity({.optimizer = {{"adamw", {"w"}}}, .updateSettings = saved},
+                         {.optimizer = {{"lion", {"w"}}}, .updateSettings = now}, {}, notes);
+  };
+  MaybeError error = check("clip=1", "clip=0.01");
+  EXPECT_ERROR(error, "what is done to gradients and learning rates was clip=1, and is clip=0.01");
+  // Once, though two things differ.
+  EXPECT_TRUE(error && error->message.ends_with("--allow-change optimizer"));
+  for (auto [saved, now] : {std::pair{"clip=1", "clip=1"}, {"", "clip=1"}, {"clip=1", ""}}) {
+    MaybeError other = check(saved, now);
+    EXPECT_FALSE(contains(messageOf(other), "gradients")) << saved << " " << now;
+  }
+}
+
+TEST(RunIdentity, TakesThemFromThePlan) {
+  auto plan = trainingPlan();
+  plan->set_model_fingerprint("f");
+  plan->set_update_settings("clip=2");
+  RunIdentity identity = *identityOf(*plan, 1, 0, nullptr, Sampling::Random);
+  EXPECT_EQ(identity.operations, "f");
+  EXPECT_EQ(identity.updateSettings, "clip=2");
+  EXPECT_EQ(identity.adapters, "");
+  EXPECT_EQ(samplesOfBatch(*plan), 8);
+}
+
 TEST(RunIdentity, OptimizersAreThoseOfParametersThatBothTrain) {
   auto check = [](const decltype(RunIdentity::optimizer) &saved,
                   const decltype(RunIdentity::optimizer) &now) {

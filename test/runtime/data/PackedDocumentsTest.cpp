@@ -126,6 +126,47 @@ TEST(PackedDocuments, BelongToTheFingerprint) {
   EXPECT_EQ(fingerprint({{"tokens", type}}), plain);
 }
 
+/// Also where no window of a run ever gets to what is damaged.
+TEST(PackedDocuments, AreCheckedBeforeTheFirstStep) {
+  TempDir dir;
+  std::vector<uint64_t> begins(100'000);
+  for (size_t i = 0; i < begins.size(); ++i)
+    begins[i] = i / 4;
+  auto check = [&](int64_t vocabulary, const DataSource::Progress &progress) {
+    std::string path = writeDocuments(dir, "a.bin", 30'000, begins);
+    std::vector<DataInput> inputs = packedInputs(2, 4);
+    inputs[0].indexLimit = vocabulary;
+    auto source = openDataSource({path}, inputs, {1});
+    EXPECT_OK(source);
+    return (*source)->check(progress);
+  };
+  uint64_t calls = 0, last = 0, all = 0;
+  auto count = [&](uint64_t done, uint64_t of) {
+    EXPECT_GE(done, last);
+    last = done;
+    all = of;
+    ++calls;
+    return true;
+  };
+  for (int64_t vocabulary : {30'000, 65'536}) { // tokens need a look, or not
+    last = 0;
+    EXPECT_OK(check(vocabulary, count));
+    EXPECT_EQ(all, vocabulary == 30'000 ? 130'000u : 100'000u);
+  }
+  EXPECT_GE(calls, 4u);
+  begins[90'000] = 7;
+  for (int64_t vocabulary : {30'000, 65'536}) {
+    EXPECT_ERROR(check(vocabulary, [](uint64_t, uint64_t) { return true; }),
+                 "a.bin.documents: has a document at token 7 after one at 22499, of 30000 tokens; "
+                 "the file is damaged");
+    // Nobody waits any more.
+    EXPECT_OK(check(vocabulary, [](uint64_t, uint64_t) { return false; }));
+  }
+  begins[90'000] = 30'001;
+  EXPECT_ERROR(check(65'536, [](uint64_t, uint64_t) { return true; }),
+               "has a document at token 30001 after one at 22499, of 30000 tokens");
+}
+
 TEST(PackedDocuments, Errors) {
   TempDir dir;
   std::vector<uint16_t> tokens(20);

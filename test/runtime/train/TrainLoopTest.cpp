@@ -454,6 +454,22 @@ TEST_F(ResumedRun, StartsAnewWhereThereIsNothing) {
   EXPECT_FALSE(metrics()[5].contains("checkpoint_wait_seconds"));
 }
 
+TEST_F(ResumedRun, StepsWhoseLossIsNotFiniteHaveNoCheckpoint) {
+  options.checkpointPath = dir.path("ckpt");
+  options.checkpointEvery = {1, 0};
+  options.keepCheckpoints = 2;
+  options.decay = LearningRateDecay::Constant;
+  options.warmupSteps = 0;
+  options.steps = 3;
+  ASSERT_OK(run());
+  // The fourth step takes the parameter to where its loss is infinite, and its gradient too.
+  options.resume = true;
+  options.learningRate = 1e30;
+  options.steps = 20;
+  EXPECT_ERROR(run(), "10 consecutive steps were skipped");
+  EXPECT_EQ(*checkpointSteps(options.checkpointPath), (std::vector<int64_t>{3, 4}));
+}
+
 TEST_F(ResumedRun, WhatChangesIsAnErrorOrANote) {
   runUntil(5);
   EXPECT_ERROR(run(), "has checkpoints of another run, the last after step 5; give --resume");

@@ -152,6 +152,7 @@ TEST_F(GraphTest, CapturesThatCudaRefuses) {
   EXPECT_EQ(cudaEventQuery(event), cudaErrorCapturedEvent);
   cudaGraph_t graph = nullptr;
   std::thread([&] {
+    EXPECT_CUDA(cudaSetDevice(0));
     EXPECT_EQ(cudaStreamEndCapture(a, &graph), cudaErrorStreamCaptureWrongThread);
     // Another thread's calls are its own matter.
     void *memory = nullptr;

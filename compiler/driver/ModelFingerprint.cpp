@@ -1,0 +1,172 @@
+//===- ModelFingerprint.cpp - What of a model must not change -------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/driver/ModelFingerprint.h"
+
+#include "dialects/dist/Dist.h"
+#include "dialects/dtc/DtcOps.h"
+
+#include "llvm/Support/MD5.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+
+/// Writes a model down, a line for each operation, as far as the fingerprint goes.
+class ModelText {
+public:
+  explicit ModelText(func::FuncOp function);
+
+  std::string text;
+
+private:
+  void add(Operation &op);
+  std::string nameOf(BlockArgument argument);
+
+  func::FuncOp function;
+  llvm::DenseMap<Value, std::string> names;
+};
+
+} // namespace
+
+/// The operand for which the result of an operation stands; null of others. Models have such
+/// operations or not for reasons that the fingerprint does not know: dist.constrain says how a
+/// value lies, and a table of positions has a slice where the sequence is shorter.
+static Value passedOn(Operation &op) {
+  if (isa<dist::ConstrainOp>(op))
+    return op.getOperand(0);
+  if (auto slice = dyn_cast<SliceOp>(op);
+      slice && isa<BlockArgument>(slice.getOperand()) &&
+      llvm::all_of(slice.getOffsets(), [](int64_t offset) { return offset == 0; }))
+    return slice.getOperand();
+  return {};
+}
+
+/// How many elements each element of a sum is the sum of; 0 of other values.
+static int64_t numSummands(Value value) {
+  auto reduce = value.getDefiningOp<ReduceOp>();
+  if (!reduce || reduce.getKind() != ReductionKind::Sum)
+    return 0;
+  return cast<RankedTensorType>(reduce.getOperand().getType()).getNumElements() /
+         cast<RankedTensorType>(reduce.getResult().getType()).getNumElements();
+}
+
+/// What a number counts times, where it belongs to a sum: the factor of a mean, the divisor, and
+/// the least that a mean may be.
+static double sumFactorOf(Value number) {
+  for (Operation *user : number.getUsers())
+    for (Value other : user->getOperands()) {
+      double summands = double(numSummands(other));
+      if (auto mean = other.getDefiningOp<MulOp>(); mean && isa<MaximumOp, MinimumOp>(user))
+        summands = double(std::max(numSummands(mean.getLhs()), numSummands(mean.getRhs())));
+      if (summands > 0)
+        return isa<DivOp>(user) ? 1 / summands : summands;
+    }
+  return 1;
+}
+
+/// A number that all elements of a constant are; empty of other constants, and of integers.
+static std::string numberOf(ConstantOp constant) {
+  auto elements = dyn_cast<DenseFPElementsAttr>(constant.getValue());
+  if (!elements || !elements.isSplat())
+    return "";
+  // What f32 holds, so that a model in f64 has the same.
+  APFloat value = elements.getSplatValue<APFloat>();
+  bool losesDigits = false;
+  value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &losesDigits);
+  return fmt::format("{:.6g}", value.convertToFloat() * sumFactorOf(constant.getResult()));
+}
+
+/// What an attribute says that is a number or a name; empty of others.
+static std::string describe(Attribute attribute) {
+  if (auto number = dyn_cast<FloatAttr>(attribute))
+    return fmt::format("{:.17g}", number.getValueAsDouble());
+  if (auto name = dyn_cast<StringAttr>(attribute))
+    return name.str();
+  if (auto flag = dyn_cast<BoolAttr>(attribute))
+    return flag.getValue() ? "true" : "false";
+  if (isa<UnitAttr>(attribute))
+    return "true";
+  if (auto numbers = dyn_cast<DenseF64ArrayAttr>(attribute))
+    return fmt::format("{:.17g}", fmt::join(numbers.asArrayRef(), " "));
+  if (attribute.getDialect().getNamespace() != DtcDialect::getDialectNamespace())
+    return "";
+  std::string word;
+  llvm::raw_string_ostream stream(word);
+  attribute.print(stream);
+  return word;
+}
+
+std::string ModelText::nameOf(BlockArgument argument) {
+  unsigned index = argument.getArgNumber();
+  for (StringRef kind : {DtcDialect::kParamAttrName, DtcDialect::kInputAttrName})
+    if (auto name = function.getArgAttrOfType<StringAttr>(index, kind))
+      return fmt::format("{} {}", kind.str(), name.str());
+  return fmt::format("argument {}", index);
+}
+
+void ModelText::add(Operation &op) {
+  text += op.getName().getStringRef();
+  for (Value operand : op.getOperands())
+    text += fmt::format(" ({})", names.lookup(operand));
+  for (StringAttr name : op.getName().getAttributeNames()) {
+    Attribute attribute = op.getInherentAttr(name).value_or(Attribute());
+    if (std::string described = attribute ? describe(attribute) : ""; !described.empty())
+      text += fmt::format(" {}={}", name.str(), described);
+  }
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    text += " " + numberOf(constant);
+  // The shape that a parameter is used in has no batch.
+  auto reshape = dyn_cast<ReshapeOp>(op);
+  if (auto argument = dyn_cast_or_null<BlockArgument>(reshape ? reshape.getOperand() : Value());
+      argument && function.getArgAttr(argument.getArgNumber(), DtcDialect::kParamAttrName))
+    text += fmt::format(
+        " {}", fmt::join(cast<RankedTensorType>(reshape.getResult().getType()).getShape(), "x"));
+  text += '\n';
+}
+
+ModelText::ModelText(func::FuncOp function) : function(function) {
+  for (BlockArgument argument : function.getArguments())
+    names[argument] = nameOf(argument);
+  int64_t count = 0;
+  for (Operation &op : function.getBody().getOps()) {
+    if (Value same = passedOn(op)) {
+      std::string name = names.lookup(same);
+      names[op.getResult(0)] = std::move(name);
+      continue;
+    }
+    add(op);
+    for (OpResult result : op.getResults())
+      names[result] = fmt::format("{}#{}", count, result.getResultNumber());
+    ++count;
+  }
+}
+
+std::string dtc::fingerprintOf(func::FuncOp function) {
+  llvm::MD5 hash;
+  hash.update(ModelText(function).text);
+  llvm::MD5::MD5Result result;
+  hash.final(result);
+  return result.digest().str().str();
+}
+
+std::string dtc::describeUpdates(const CompileOptions &options) {
+  std::vector<std::string> settings = {fmt::format("clip={}", options.clip)};
+  for (StringRef group : options.paramGroups) {
+    auto [pattern, list] = group.rsplit(':');
+    SmallVector<StringRef> parts;
+    list.split(parts, ',');
+    for (StringRef part : parts)
+      if (double scale = 1; part.consume_front("lr_scale=") && !part.getAsDouble(scale))
+        settings.push_back(fmt::format("{}:lr_scale={}", pattern.str(), scale));
+  }
+  return fmt::format("{}", fmt::join(settings, ", "));
+}
