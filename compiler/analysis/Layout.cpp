@@ -164,8 +164,10 @@ LinkedMesh dtc::getMesh(dist::MeshOp op) {
   for (auto axis : op.getAxes().getAsRange<dist::AxisAttr>()) {
     mesh.axes.push_back({axis.getName().str(), axis.getSize(), axis.getTemporal()});
     LinkedAxis &added = mesh.axes.back();
-    if (axis.getBandwidth() && axis.getBandwidth().getValueAsDouble() > 0)
+    if (axis.getBandwidth() && axis.getBandwidth().getValueAsDouble() > 0) {
       added.bandwidth = axis.getBandwidth().getValueAsDouble();
+      added.hasKnownLink = true;
+    }
     if (axis.getLatency() && axis.getLatency().getValueAsDouble() > 0)
       added.latency = axis.getLatency().getValueAsDouble();
     if (axis.getSubAxisOf())

@@ -39,6 +39,7 @@ struct LinkedAxis {
   bool temporal = false;
   double bandwidth = kAssumedLink.bandwidth; ///< > 0, bytes a second in each direction
   double latency = kAssumedLink.latency;     ///< seconds before the first byte
+  bool hasKnownLink = false;                 ///< the bandwidth is not the assumed one
   std::string subAxisOf = {}; ///< the axis that the user knows, if this is a part of it
   bool pipeline = false;      ///< devices along it work on different stages; it splits no tensor
 };

@@ -221,6 +221,8 @@ std::vector<bool> StageCutter::placesToCut(ArrayRef<double> crossing) const {
 
 /// The part of a stage's mean time that the largest cut counts for.
 static constexpr double kMostForCuts = 0.02;
+/// For how many times a stage's mean time messages may take before they count in full.
+static constexpr double kLongMessage = 2;
 
 FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
   if (!given.empty())
@@ -232,13 +234,15 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
   StagePartitionProblem problem;
   problem.seconds = costs;
   problem.cutSeconds = crossings();
-  // Messages move beside the work: what crosses decides between cuts that are about as even. What
-  // takes longer than the work of a stage nothing hides.
+  // Messages move beside the work: what crosses decides between cuts that are about as even. But
+  // nothing hides what takes much longer than the work of a stage; how long that is, only known
+  // links tell.
   double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / double(stages);
   double largest = *llvm::max_element(problem.cutSeconds);
   double scale = largest > kMostForCuts * mean ? kMostForCuts * mean / largest : 1;
+  bool isKnown = mesh.axes[*mesh.pipelineAxis()].hasKnownLink;
   for (double &seconds : problem.cutSeconds)
-    seconds = seconds * scale + std::max(seconds - mean, 0.0);
+    seconds = seconds * scale + (isKnown ? std::max(seconds - kLongMessage * mean, 0.0) : 0);
   problem.mayCut = placesToCut(problem.cutSeconds);
   // Ops of one number stay together: where another function is cut at that number, they do too.
   for (size_t place = 1; place < forward.size(); ++place)
