@@ -162,9 +162,10 @@ TEST_F(ChangedRun, AnotherModelIsAnError) {
 }
 
 TEST_F(ChangedRun, TheOperationsAreChecked) {
-  for (auto [from, to] : {std::pair<std::string, std::string>{"\"n_head\": 4", "\"n_head\": 2"},
-                          {"\"n_embd\": 12", "\"n_embd\": 12, \"activation_function\": \"relu\""},
-                          {"\"resid_pdrop\": 0", "\"resid_pdrop\": 0.5"}}) {
+  for (const auto &[from, to] :
+       {std::pair<std::string, std::string>{"\"n_head\": 4", "\"n_head\": 2"},
+        {"\"n_embd\": 12", "\"n_embd\": 12, \"activation_function\": \"relu\""},
+        {"\"resid_pdrop\": 0", "\"resid_pdrop\": 0.5"}}) {
     SavedTraining whole, part;
     std::string config = kConfig;
     config.replace(config.find(from), from.size(), to);

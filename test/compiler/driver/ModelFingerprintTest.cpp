@@ -130,9 +130,9 @@ TEST(ModelFingerprint, ShardingsDoNotCount) {
     })";
   auto with = [&](const std::string &mark, const std::string &constrain, const std::string &used) {
     std::string edited = text;
-    for (auto [from, to] : {std::pair<std::string, std::string>{"MARK", mark},
-                            {"CONSTRAIN", constrain},
-                            {"USED", used}})
+    for (const auto &[from, to] : {std::pair<std::string, std::string>{"MARK", mark},
+                                   {"CONSTRAIN", constrain},
+                                   {"USED", used}})
       edited.replace(edited.find(from), from.size(), to);
     Compiler compiler;
     auto module = compiler.parse(edited);
