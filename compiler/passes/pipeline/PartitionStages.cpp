@@ -155,7 +155,8 @@ std::vector<double> StageCutter::crossings() {
       change[last + 1] -= seconds;
     }
   // A parameter that is used on both sides lives on both, and its gradients are exchanged once a
-  // step.
+  // step. Where the link is not known they count as what is sent for each microbatch, so that both
+  // uses are on one stage if they can be.
   llvm::DenseMap<BlockArgument, std::pair<size_t, size_t>> uses;
   for (auto [number, op] : llvm::enumerate(forward))
     for (BlockArgument param : parametersOf(op)) {
@@ -164,7 +165,9 @@ std::vector<double> StageCutter::crossings() {
     }
   for (BlockArgument arg : function.getArguments())
     if (auto it = uses.find(arg); it != uses.end() && it->second.first < it->second.second) {
-      double seconds = crossingSeconds(arg) / double(mesh.axes[*mesh.temporalAxis()].size);
+      double seconds = crossingSeconds(arg);
+      if (mesh.axes[*mesh.pipelineAxis()].hasKnownLink)
+        seconds /= double(mesh.axes[*mesh.temporalAxis()].size);
       change[it->second.first + 1] += seconds;
       change[it->second.second + 1] -= seconds;
     }
