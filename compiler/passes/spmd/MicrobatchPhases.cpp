@@ -130,16 +130,10 @@ LogicalResult Partitioner::classifyLate(const llvm::DenseSet<Operation *> &batch
   return success();
 }
 
-/// Whether the op draws a mask, which is another one in each batch. The key itself, to which a
-/// number is added at the end of a step, is not.
-static bool drawsMask(func::FuncOp function, Operation &op) {
-  return !isa<AddOp>(op) && llvm::any_of(op.getOperands(), [&](Value operand) {
-    auto arg = dyn_cast<BlockArgument>(operand);
-    auto state = arg ? function.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                             DtcDialect::kStepStateAttrName)
-                     : StringAttr();
-    return state && state.getValue() == "random_key";
-  });
+/// Whether the op draws a mask, which is another one in each batch.
+static bool drawsMask(Operation &op) {
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule && !rule.getShardingRule().randomDims.empty();
 }
 
 LogicalResult Partitioner::classifySingle() {
@@ -163,7 +157,7 @@ LogicalResult Partitioner::classifySingle() {
       ofStep.insert(op.result_begin(), op.result_end());
       continue;
     }
-    bool isOwn = sumsBatches && drawsMask(function, op);
+    bool isOwn = sumsBatches && drawsMask(op);
     if (dist::getStage(&op) || isOwn ||
         (sumsBatches ? !leaves && llvm::any_of(op.getOperands(), isOfBatch)
                      : llvm::any_of(op.getResults(), mentions) ||

@@ -99,8 +99,8 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
-/// The operands of which an op is a linear function together, the others being the same for all
-/// batches, as far as they depend on the data.
+/// The operands in which an op is linear, all of them together, while its others depend on no data.
+/// Empty if the op is not linear in what depends on the data, or not known to be.
 SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
   if (isa_and_nonnull<AddOp, SubOp>(op))
     return {0, 1};

@@ -60,7 +60,8 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
     With `accumulates` a step may accumulate gradients over several batches. The loss is then the mean of the batches'
-    losses or, where it is such a quotient, the quotient of the sums over all batches. With `separate-batches` the sums
+    losses or, where it is such a quotient, the quotient of the sums over all batches. A summand of the loss that
+    depends on no data counts once for each batch, also where the sum is multiplied or divided afterwards. With `separate-batches` the sums
     over batches are ops (`dist.sum_batches`), and no other op combines values of different batches.
 
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
