@@ -37,5 +37,7 @@ install_python() {
     "$1==$2" || echo "warning: without the Python package $1 $3" >&2
 }
 install_python tokenizers 0.23.3 "tests of dtc-data are skipped"
+install_python jinja2 3.1.6 "tests of chat templates are skipped"
+install_python markupsafe 3.0.4 "tests of chat templates are skipped"
 install_python pillow 13.0.0 "tests of dtc-data are skipped"
 install_python nvidia-cudnn-frontend 1.18.0 "attention on GPUs is computed by dtc's own kernels alone"

@@ -1,11 +1,13 @@
 """dtc-data: text and images to the files that dtc-run trains on, and text back."""
 
 import argparse
+import os
 import signal
 import sys
 import threading
 
 import answers_command
+import documents
 import images_command
 import text_commands
 import tokenize_command
@@ -35,13 +37,23 @@ def parse(arguments):
     return options
 
 
+def check_texts(options):
+    """Whether what is no name of a file is text."""
+    for name in ("text", "prompt", "answer", "begin", "end", "field", "messages"):
+        if isinstance(getattr(options, name, None), str):
+            documents.decode(os.fsencode(getattr(options, name)), "the command line", "the text" if name == "text" else f"--{name}")
+
+
 def main():
+    for stream in (sys.stdout, sys.stderr): # a name of a file may be no text
+        stream.reconfigure(errors="backslashreplace")
     options = parse(sys.argv[1:])
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # A command that writes as it reads ends after what it is at; the others end at once.
         signal.signal(number, (lambda *_: stop.set()) if options.command in ("tokens", "images") else signal.SIG_DFL)
     try:
+        check_texts(options)
         COMMANDS[options.command][2](options, stop)
         sys.stdout.flush()
     except Problem as problem:

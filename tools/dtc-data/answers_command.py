@@ -6,6 +6,7 @@ import collections
 import json
 import struct
 
+import chat_template
 import documents
 from problem import Problem
 from token_file import little_endian, write_renamed
@@ -16,7 +17,8 @@ IGNORED = -100
 
 
 def add_arguments(parser):
-    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON lines, each also as .gz; or quoted patterns of a shell")
+    parser.add_argument("files", nargs="+", metavar="FILE",
+                        help="JSON lines or JSON arrays, each also compressed by gzip; or quoted patterns of a shell")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or a folder that has one")
     parser.add_argument("-o", "--output", required=True, metavar="FILE.safetensors",
                         help="the samples: tokens and labels, both i32 [samples, seq], and with --packed segments and "
@@ -24,9 +26,12 @@ def add_arguments(parser):
     parser.add_argument("--seq", type=int, required=True, metavar="N", help="tokens of a sample")
     parser.add_argument("--packed", action="store_true",
                         help="put as many prompts with their answers into a sample as fit, for a model of dtc-import --packed")
-    parser.add_argument("--prompt", default="{prompt}", metavar="TEXT",
+    parser.add_argument("--prompt", metavar="TEXT",
                         help="the prompt; {NAME} stands for a field of the object (default: {prompt})")
-    parser.add_argument("--answer", default="{answer}", metavar="TEXT", help="the answer, likewise (default: {answer})")
+    parser.add_argument("--answer", metavar="TEXT", help="the answer, likewise (default: {answer})")
+    parser.add_argument("--messages", nargs="?", const="messages", metavar="NAME",
+                        help="make text of the conversation in this field of the object (messages, if no name is given) by the "
+                             "tokenizer's chat template; the assistant's turns count")
     parser.add_argument("--end", metavar="TOKEN",
                         help="the token after an answer, or none (default: eos_token of tokenizer_config.json)")
     parser.add_argument("--begin", metavar="TOKEN", help="a token before each prompt")
@@ -52,29 +57,45 @@ def fill(template, value, place):
     return text
 
 
-def read_examples(options):
-    """The prompts, the answers and the places of all objects."""
-    prompts, answers, places = [], [], []
+def read_objects(options):
+    """All objects, and the place of each."""
+    objects = []
     for path in documents.find_files(options.files):
-        if not documents.is_json_lines(path):
-            raise Problem(f"{path}: expected JSON lines (*.jsonl, *.ndjson)")
-        begin = 0
-        for document in documents.read_documents(path):
-            place = f"{path}: the line at byte {begin}"
-            prompts.append(fill(options.prompt, document.text, place))
-            answers.append(fill(options.answer, document.text, place))
-            places.append(place)
-            begin = document.end
-    if not prompts:
+        for document in documents.read_documents(path, needs_json="prompts and answers are fields of JSON"):
+            objects.append((document.text, document.place))
+    if not objects:
         raise Problem("the files have no samples")
-    return prompts, answers, places
+    return objects
 
 
-def make_example(prompt, answer, seq):
-    """Up to seq tokens, and as the label of each the next token where that is of the answer."""
-    tokens = (prompt + answer)[:seq + 1]
-    labels = [IGNORED] * (len(prompt) - 1) + tokens[len(prompt):]
-    return tokens[:seq], labels[:seq]
+def encode_answers(options, vocabulary, end):
+    """Of each object the tokens, which of them count, what they are, and the place."""
+    before = [] if options.begin is None else [vocabulary.find("--begin", options.begin)]
+    after = [] if end is None else [end]
+    objects = read_objects(options)
+    prompts, answers = ([fill(template or default, value, place) for value, place in objects]
+                        for template, default in ((options.prompt, "{prompt}"), (options.answer, "{answer}")))
+    for prompt, answer, (_, place) in zip(vocabulary.encode(prompts), vocabulary.encode(answers), objects):
+        prompt, answer = before + prompt, answer + after
+        if not prompt:
+            raise Problem(f"{place}: the prompt has no tokens, so that nothing predicts the answer; give --begin")
+        yield (prompt + answer, [False] * len(prompt) + [True] * len(answer),
+               f"{len(prompt)} tokens of the prompt and {len(answer)} of the answer", place)
+
+
+def encode_messages(options, vocabulary):
+    """The same of conversations. The whole text is encoded at once."""
+    template = chat_template.ChatTemplate(vocabulary)
+    objects = read_objects(options)
+    texts, parts = zip(*(template.apply(value, options.messages, place) for value, place in objects))
+    for (tokens, places), counted, (_, place) in zip(vocabulary.encode_with_places(texts), parts, objects):
+        yield tokens, chat_template.count_tokens(places, counted), f"{len(tokens)} tokens of the conversation", place
+
+
+def make_example(tokens, counted, seq):
+    """Up to seq tokens, and as the label of each the next token where that counts."""
+    labels = [token if counts else IGNORED for token, counts in zip(tokens[1:seq + 1], counted[1:])]
+    return tokens[:seq], labels
 
 
 def pack(examples, seq):
@@ -142,32 +163,31 @@ def run(options, stop):
     del stop # the samples are written at once, at the end
     if options.seq < 1:
         raise Problem(f"--seq is {options.seq}, expected at least 1")
+    for name in ("prompt", "answer", "begin"):
+        if options.messages is not None and getattr(options, name) is not None:
+            raise Problem(f"--{name} does not go with --messages: the chat template makes the whole text")
     vocabulary = Vocabulary(options.tokenizer, options.threads)
-    before = [] if options.begin is None else [vocabulary.find("--begin", options.begin)]
-    end = vocabulary.end(options.end)
-    after = [] if end is None else [end]
-    prompts, answers, places = read_examples(options)
+    # With a chat template, which writes the ends of turns, it only fills samples.
+    end = vocabulary.end(options.end, is_needed=options.messages is None)
+    encoded = encode_answers(options, vocabulary, end) if options.messages is None else encode_messages(options, vocabulary)
     examples = []
     counts = {"cut": 0, "dropped": 0, "empty": 0}
-    for prompt, answer, place in zip(vocabulary.encode(prompts), vocabulary.encode(answers), places):
-        prompt, answer = before + prompt, answer + after
-        if not prompt:
-            raise Problem(f"{place}: the prompt has no tokens, so that nothing predicts the answer; give --begin")
-        if len(prompt) + len(answer) > options.seq + 1:
+    for tokens, counted, what, place in encoded:
+        if len(tokens) > options.seq + 1:
             if options.too_long == "error":
-                raise Problem(f"{place}: {len(prompt)} tokens of the prompt and {len(answer)} of the answer do not fit --seq "
-                              f"{options.seq}; give a larger --seq, --too-long drop or --too-long cut")
+                raise Problem(f"{place}: {what} do not fit --seq {options.seq}; give a larger --seq, --too-long drop or "
+                              "--too-long cut")
             counts["dropped" if options.too_long == "drop" else "cut"] += 1
             if options.too_long == "drop":
                 continue
-        example = make_example(prompt, answer, options.seq)
+        example = make_example(tokens, counted, options.seq)
         if all(label == IGNORED for label in example[1]): # cut within the prompt, or an empty answer without an end
             counts["empty"] += 1
             continue
         examples.append(example)
     if not examples:
         raise Problem(f"no sample is left: {counts['dropped']} are too long, {counts['empty']} have no answer")
-    tensors = make_tensors(examples, options, after[0] if after else 0)
+    tensors = make_tensors(examples, options, end or 0)
     write_renamed(options.output, safetensors(tensors, options.seq))
     count = len(tensors["labels"]) // options.seq
     counted = sum(label != IGNORED for label in tensors["labels"])

@@ -71,7 +71,7 @@ def read_classes(path):
         return [names[str(number)] for number in range(len(names))]
     except OSError as error:
         raise Problem(f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise Problem(f'{path}: expected an object with "id2label", the name of each class by its number from 0 on, as '
                       "dtc-data images writes it") from error
 

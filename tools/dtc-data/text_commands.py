@@ -56,18 +56,15 @@ def decode(options, stop):
             raise Problem(f"{options.file}: {error.strerror}") from error
         print(vocabulary.decode(checked(tokens, vocabulary, options.file)))
         return
-    if not documents.is_json_lines(options.file):
-        raise Problem(f"{options.file}: expected JSON lines (*.jsonl) as dtc-run --tokens writes them, or *.bin or *.u32")
-    begin = 0
-    for document in documents.read_documents(options.file):
-        place = f"{options.file}: the line at byte {begin}"
+    needs_json = "dtc-run --tokens writes JSON lines, and files of tokens have names with .bin or .u32"
+    for document in documents.read_documents(options.file, needs_json=needs_json):
+        place = document.place
         fields = {name: document.text.get(name) for name in FIELDS}
         for name, tokens in fields.items():
             if not isinstance(tokens, list):
                 raise Problem(f'{place}: there is no list "{name}"')
             checked(tokens, vocabulary, place)
         print(json.dumps({name: vocabulary.decode(tokens) for name, tokens in fields.items()}, ensure_ascii=False))
-        begin = document.end
 
 
 # The lists of a line of dtc-run --tokens.

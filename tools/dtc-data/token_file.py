@@ -41,11 +41,15 @@ def read_tokens(path):
 def write_renamed(path, data):
     """Writes a file beside its place, then renames it."""
     beside = pathlib.Path(f"{path}.partial")
-    with open(beside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(beside, path)
+    try:
+        with open(beside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def documents_path(path):
@@ -64,15 +68,20 @@ class TokenWriter:
         self.code, self.width = width_of(path, vocabulary)
         self.request = request
         self.state_path = pathlib.Path(f"{path}.state")
-        self.tokens, self.documents, self.place = 0, 0, {"file": 0, "position": 0, "done_bytes": 0}
-        state = None if restart else self.read_state()
+        self.tokens, self.documents, self.place = 0, 0, {"file": 0, "position": 0, "line": 0, "done_bytes": 0}
+        if restart:
+            self.state_path.unlink(missing_ok=True)
+        state = self.read_state()
         self.is_resumed = state is not None
         mode = "r+b" if self.is_resumed else "w+b"
+        self.files = []
         try:
-            self.token_file = open(f"{path}.partial", mode)
-            self.document_file = open(f"{documents_path(path)}.partial", mode)
+            for name in (path, documents_path(path)):
+                self.files.append(open(f"{name}.partial", mode))
         except OSError as error:
+            self.abandon()
             raise Problem(f"{error.filename}: {error.strerror}") from error
+        self.token_file, self.document_file = self.files
         if state is not None:
             self.tokens, self.documents, self.place = state["tokens"], state["documents"], state["place"]
             self.cut(self.token_file, self.width * self.tokens)
@@ -85,11 +94,23 @@ class TokenWriter:
             return None
         except (OSError, ValueError) as error:
             raise Problem(f"{self.state_path}: {error}; --restart begins again") from error
-        for key, value in self.request.items():
-            if state.get("request", {}).get(key) != value:
+        request = state.get("request") if isinstance(state, dict) else None
+        for key, value in self.request.items() if isinstance(request, dict) else ():
+            if request.get(key) != value:
                 raise Problem(f"{self.state_path} is of a command that was interrupted and had another {key}; give that "
                               "again to go on, or --restart to begin again")
+        numbers = [state, state.get("place")] if isinstance(request, dict) else []
+        if not numbers or any(not isinstance(each, dict) or not isinstance(each.get(key), int) for each, keys in zip(
+                numbers, (("tokens", "documents"), self.place)) for key in keys):
+            raise Problem(f"{self.state_path} is of another version of dtc-data, or damaged; --restart begins again")
         return state
+
+    def abandon(self):
+        """After an error: without a state there is nothing to go on from, and no file stays."""
+        for file in self.files:
+            file.close()
+            if not self.state_path.exists():
+                pathlib.Path(file.name).unlink(missing_ok=True)
 
     @staticmethod
     def cut(file, size):
@@ -109,7 +130,7 @@ class TokenWriter:
 
     def save(self, place):
         """Brings all to the disk and notes how much of the input that was."""
-        for file in (self.token_file, self.document_file):
+        for file in self.files:
             file.flush()
             os.fsync(file.fileno())
         self.place = place
@@ -120,7 +141,7 @@ class TokenWriter:
         if not self.tokens:
             raise Problem("the input has no tokens")
         self.document_file.write(self.tokens.to_bytes(8, "little"))
-        for file in (self.token_file, self.document_file):
+        for file in self.files:
             file.flush()
             os.fsync(file.fileno())
             file.close()

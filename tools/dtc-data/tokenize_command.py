@@ -16,11 +16,11 @@ SAVE_BYTES = 256 << 20
 
 def add_arguments(parser):
     parser.add_argument("files", nargs="+", metavar="FILE",
-                        help="text (a file is a document) or JSON lines (*.jsonl, *.ndjson: a line is one), each also as .gz; "
-                             "or quoted patterns of a shell")
+                        help="text (a file is a document), JSON lines (a line is one) or a JSON array (an element is one), each "
+                             "also compressed by gzip; or quoted patterns of a shell")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or a folder that has one")
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help="*.bin: 16 bits a token; *.u32: 32 bits")
-    parser.add_argument("--field", default="text", help="the field of JSON lines that has the text (default: text)")
+    parser.add_argument("--field", help="the field of JSON objects that has the text (default: text)")
     parser.add_argument("--end", metavar="TOKEN",
                         help="the token after each document, or none (default: eos_token of tokenizer_config.json)")
     parser.add_argument("--begin", metavar="TOKEN", help="a token before each document")
@@ -32,7 +32,8 @@ class Tokenizing:
     def __init__(self, options, stop):
         self.stop = stop
         self.files = documents.find_files(options.files)
-        self.field = options.field
+        self.field = options.field or "text"
+        self.needs_json = None if options.field is None else "--field names a field of JSON"
         self.vocabulary = Vocabulary(options.tokenizer, options.threads)
         self.before = [] if options.begin is None else [self.vocabulary.find("--begin", options.begin)]
         end = self.vocabulary.end(options.end)
@@ -56,15 +57,15 @@ class Tokenizing:
         self.writer.save(place)
         self.saved = self.read
 
-    def encode_file(self, number, start, raw_before):
-        """raw_before: bytes of the files before it."""
+    def encode_file(self, number, start, line, raw_before):
+        """start, line: what was read of it before; raw_before: bytes of the files before it."""
         size = 0
         place = dict(self.writer.place)
-        for document in documents.read_documents(self.files[number], start, self.field):
+        for document in documents.read_documents(self.files[number], start, line, self.field, self.needs_json):
             self.batch.append(document)
             size += len(document.text)
             self.read += len(document.text)
-            place = {"file": number, "position": document.end, "done_bytes": raw_before + document.raw}
+            place = {"file": number, "position": document.end, "line": document.line, "done_bytes": raw_before + document.raw}
             if size >= BATCH_BYTES:
                 self.encode_batch()
                 size = 0
@@ -79,8 +80,9 @@ class Tokenizing:
     def run(self):
         raw_before = sum(os.path.getsize(file) for file in self.files[:self.writer.place["file"]])
         for number in range(self.writer.place["file"], len(self.files)):
-            start = self.writer.place["position"] if number == self.writer.place["file"] else 0
-            place = self.encode_file(number, start, raw_before)
+            begun = number == self.writer.place["file"]
+            start, line = (self.writer.place[key] if begun else 0 for key in ("position", "line"))
+            place = self.encode_file(number, start, line, raw_before)
             if self.stop.is_set():
                 self.save(place)
                 self.progress.close()
@@ -92,6 +94,11 @@ class Tokenizing:
 
 def run(options, stop):
     work = Tokenizing(options, stop)
-    work.run()
+    try:
+        work.run()
+    except BaseException:
+        work.progress.close()
+        work.writer.abandon()
+        raise
     print(f"{options.output}: {work.writer.tokens} tokens of {work.writer.documents} documents; the tokenizer has "
           f"{work.vocabulary.size}")

@@ -1,10 +1,10 @@
 """A tokenizer.json and the special tokens that go with it."""
 
 import hashlib
-import json
 import os
 import pathlib
 
+import documents
 from problem import Problem
 
 
@@ -51,16 +51,16 @@ class Vocabulary:
             raise Problem(f'{flag}: {self.path} has no token "{token}"')
         return number
 
-    def end(self, given):
+    def end(self, given, is_needed=True):
         """The token after a document: what --end says ("none": no token), or the eos_token of tokenizer_config.json."""
         if given == "none":
             return None
         if given is not None:
             return self.find("--end", given)
-        name = self.config().get("eos_token")
-        if isinstance(name, dict):  # an AddedToken
-            name = name.get("content")
-        if not isinstance(name, str):
+        name = self.special_tokens().get("eos_token")
+        if name is None and not is_needed:
+            return None
+        if name is None:
             raise Problem(f"which token of {self.path} ends a document? {self.path.with_name('tokenizer_config.json')} "
                           "names no eos_token; name it with --end, such as --end '<|endoftext|>', or none with --end none")
         return self.find("eos_token of tokenizer_config.json", name)
@@ -69,16 +69,26 @@ class Vocabulary:
         """tokenizer_config.json, or nothing where there is none."""
         path = self.path.with_name("tokenizer_config.json")
         try:
-            config = json.loads(path.read_text(encoding="utf-8"))
+            config = documents.parse_json(path.read_text(encoding="utf-8"), path)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
             raise Problem(f"{path}: {error}") from error
         return config if isinstance(config, dict) else {}
 
+    def special_tokens(self):
+        """The texts of the special tokens that tokenizer_config.json names, by name: bos_token, eos_token, ..."""
+        texts = {name: value.get("content") if isinstance(value, dict) else value for name, value in self.config().items()
+                 if name.endswith("_token")}
+        return {name: text for name, text in texts.items() if isinstance(text, str)}
+
     def encode(self, texts):
         """The tokens of each text, without special tokens around them; ones that a text spells are special tokens."""
         return [encoding.ids for encoding in self.tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
+
+    def encode_with_places(self, texts):
+        """The same, and with each token the part of the text that it stands for: its first character and the one after it."""
+        return [(encoding.ids, encoding.offsets) for encoding in self.tokenizer.encode_batch(texts, add_special_tokens=False)]
 
     def decode(self, tokens):
         """The text of tokens, special ones included."""
