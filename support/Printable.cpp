@@ -6,6 +6,7 @@
 
 #include "support/Printable.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <fmt/format.h>
 #include <iterator>
@@ -83,8 +84,38 @@ std::string printableLines(std::string_view text) {
   return escape(text, [](std::string_view rest) { return rest[0] == '\n' || rest[0] == '\t'; });
 }
 
+/// Where a character begins, at `at` or up to three bytes before it.
+static size_t characterAt(std::string_view text, size_t at) {
+  size_t begin = at;
+  while (begin > 0 && at - begin < 3 && (static_cast<unsigned char>(text[begin]) >> 6) == 2)
+    --begin;
+  return begin;
+}
+
+/// A line without its middle, if it is long. What a message says of a name is before or after it.
+static std::string shorten(std::string_view line) {
+  constexpr size_t most = 4000, firstPart = 2800, lastPart = 1000;
+  if (line.size() <= most)
+    return std::string(line);
+  size_t begin = characterAt(line, firstPart), end = characterAt(line, line.size() - lastPart);
+  return fmt::format("{} [... {} bytes ...] {}", line.substr(0, begin), end - begin,
+                     line.substr(end));
+}
+
 std::string printableMessage(std::string_view message) {
-  return escape(message, [](std::string_view rest) { return rest.starts_with("\n  "); });
+  constexpr std::string_view lineBegin = "\n  "; // of details
+  constexpr int mostLines = 1000;
+  std::string result;
+  for (int line = 1;; ++line) {
+    size_t end = std::min(message.find(lineBegin), message.size());
+    result += escape(shorten(message.substr(0, end)), [](std::string_view) { return false; });
+    if (end == message.size())
+      return result;
+    if (line == mostLines)
+      return result + fmt::format("\n  [... {} bytes ...]", message.size() - end);
+    result += lineBegin;
+    message.remove_prefix(end + lineBegin.size());
+  }
 }
 
 } // namespace dtc

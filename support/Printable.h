@@ -26,8 +26,10 @@ std::string printable(std::string_view text);
 /// The same for a text of several lines; line breaks and tabs stay. What is JSON stays JSON.
 std::string printableLines(std::string_view text);
 
-/// The same for the message of an error: one line, and the details after it on lines that begin
-/// with two spaces. Other line breaks come from names and are written out.
+/// The same for the message of an error or a note: one line, and the details after it on lines that
+/// begin with two spaces. Other line breaks come from names and are written out. Of a line of more
+/// than 4,000 bytes the middle is left out, and of more than 1,000 lines the rest: a name from a
+/// file may have millions.
 std::string printableMessage(std::string_view message);
 
 } // namespace dtc

@@ -66,7 +66,7 @@ MaybeError loadInitialWeights(Session &session, const TrainOptions &options, std
   if (!loaded)
     return loaded.error();
   for (const std::string &text : *loaded)
-    printTo(notes, "note: {}\n", printable(text));
+    printTo(notes, "note: {}\n", printableMessage(text));
   std::fflush(notes);
   if (options.allowNonfinite)
     return std::nullopt;

@@ -6,7 +6,9 @@
 
 #include "support/Printable.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
+#include <string>
 
 using namespace dtc;
 
@@ -36,6 +38,32 @@ TEST(Printable, BytesThatAreNoUtf8AreWrittenOut) {
   EXPECT_EQ(printable("\xF4\x90\x80\x80"), R"(\xF4\x90\x80\x80)"); // beyond the last character
   EXPECT_EQ(printable("\xE2\x82"), R"(\xE2\x82)");                 // cut off
   EXPECT_EQ(printable("\xE2z\x1B"), R"(\xE2z\x1B)");
+}
+
+TEST(Printable, OfALongMessageTheMiddleIsLeftOut) {
+  std::string line(4000, 'a');
+  EXPECT_EQ(printableMessage(line), line);
+  EXPECT_EQ(printableMessage(line + "\n  " + line), line + "\n  " + line);
+  std::string name(20'000'000, 'n');
+  EXPECT_EQ(printableMessage("x: tensor \"" + name + "\": unknown dtype"),
+            "x: tensor \"" + std::string(2789, 'n') + " [... 19996227 bytes ...] " +
+                std::string(984, 'n') + "\": unknown dtype");
+  // Characters stay whole, wherever the cut is.
+  for (size_t shift = 0; shift < 4; ++shift) {
+    std::string letters(shift, 'a');
+    for (int i = 0; i < 5000; ++i)
+      letters += "🙂";
+    EXPECT_EQ(printableMessage(letters).find("\\x"), std::string::npos) << shift;
+  }
+  std::string lines = "x";
+  for (int i = 0; i < 2000; ++i)
+    lines += "\n  y";
+  std::string shown = printableMessage(lines);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 1000);
+  EXPECT_TRUE(shown.ends_with("\n  y\n  [... 4004 bytes ...]")) << shown.substr(shown.size() - 40);
+  // A value that a tool prints stays whole.
+  EXPECT_EQ(printable(name).size(), name.size());
+  EXPECT_EQ(printableLines(name).size(), name.size());
 }
 
 TEST(Printable, JsonStaysJson) {

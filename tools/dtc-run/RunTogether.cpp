@@ -340,7 +340,7 @@ std::function<void()> RunCommand::recordFlight(int64_t process, const RunEnd &en
     return nullptr;
   return [path = flightPath, process, reason = end.reason, devices = train.watch->flight()] {
     if (MaybeError error = writeFlightRecord(path, process, hostName(), reason, devices))
-      printTo(stderr, "note: {}\n", printable(error->message));
+      printTo(stderr, "note: {}\n", printableMessage(error->message));
   };
 }
 
