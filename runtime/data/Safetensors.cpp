@@ -7,6 +7,7 @@
 #include "runtime/data/Safetensors.h"
 
 #include "runtime/data/ElementConversion.h"
+#include "runtime/data/JsonMembers.h"
 #include "support/CheckedMath.h"
 #include "support/Format.h"
 
@@ -14,7 +15,6 @@
 #include <cstring>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <set>
 
 namespace dtc::runtime {
 
@@ -28,26 +28,6 @@ static constexpr int64_t kMaxReadBytes = int64_t{1} << 20;
 std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }
 
 int64_t SafetensorsEntry::numElements() const { return checkedElements(shape).value_or(0); }
-
-/// The text as JSON. It is an error if it nests deeper than a header does, or names a tensor twice.
-static Expected<Json> parseJson(std::string_view text) {
-  std::set<std::string> names;
-  MaybeError error; // the last one
-  auto check = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (depth > 8)
-      error = Error{"is nested too deep"};
-    if (event == Json::parse_event_t::key && depth == 1 &&
-        !names.insert(value.get<std::string>()).second)
-      error = Error{fmt::format("names \"{}\" twice", value.get<std::string>())};
-    return true;
-  };
-  Json json = Json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
-  if (json.is_discarded() || !json.is_object())
-    return Error{"is no JSON object"};
-  if (error)
-    return *error;
-  return json;
-}
 
 static Expected<SafetensorsEntry> parseEntry(const Json &json, size_t dataBytes) {
   if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
@@ -105,16 +85,22 @@ MaybeError SafetensorsFile::readHeader() {
 }
 
 MaybeError SafetensorsFile::parseEntries(std::string_view header, size_t dataBytes) {
-  Expected<Json> json = parseJson(header);
-  if (!json)
-    return Error{"is no safetensors file, or damaged: the header " + json.error().message};
-  for (const auto &[name, value] : json->items()) {
-    if (name == "__metadata__")
-      continue;
+  bool isOfTensor = false;
+  auto add = [&](const std::string &name, const Json &value) -> MaybeError {
     Expected<SafetensorsEntry> entry = parseEntry(value, dataBytes);
-    if (!entry)
+    if (!entry) {
+      isOfTensor = true;
       return entry.error().inContext(fmt::format("tensor \"{}\"", name));
-    entries.emplace(name, std::move(*entry));
+    }
+    if (!entries.emplace(name, std::move(*entry)).second)
+      return Error{fmt::format("names \"{}\" twice", name)};
+    return std::nullopt;
+  };
+  auto isTensor = [](std::string_view name) { return name != "__metadata__"; };
+  if (MaybeError error = readJsonMembers(header, isTensor, add)) {
+    if (isOfTensor)
+      return error;
+    return Error{"is no safetensors file, or damaged: the header " + error->message};
   }
   return checkCoverage(dataBytes);
 }

@@ -6,6 +6,7 @@
 
 #include "runtime/data/WeightsFileShards.h"
 
+#include "runtime/data/JsonMembers.h"
 #include "support/ReadText.h"
 
 #include <filesystem>
@@ -39,25 +40,10 @@ static bool isIndex(const std::string &path) { return path.ends_with(".json"); }
 
 /// The shard of each tensor.
 static Expected<std::map<std::string, std::string>> parseIndex(const std::string &text) {
-  std::string twice;
-  std::set<std::string> names;
-  bool inMap = false;
-  auto look = [&](int depth, Json::parse_event_t event, Json &value) {
-    if (event != Json::parse_event_t::key)
-      return true;
-    if (depth == 1)
-      inMap = value == "weight_map";
-    else if (depth == 2 && inMap && !names.insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
-    return true;
-  };
-  Json json = Json::parse(text.begin(), text.end(), look, /*allow_exceptions=*/false);
-  if (!json.is_object() || !json.contains("weight_map") || !json["weight_map"].is_object())
-    return Error{"is no index of safetensors files; expected a JSON object with weight_map"};
-  if (!twice.empty())
-    return Error{fmt::format("weight_map names the tensor \"{}\" twice", twice)};
   std::map<std::string, std::string> shards;
-  for (const auto &[tensor, shard] : json["weight_map"].items()) {
+  bool isOfTensor = false; // the error is
+  auto add = [&](const std::string &tensor, const Json &shard) -> MaybeError {
+    isOfTensor = true;
     // A file elsewhere is none that was downloaded with the index.
     std::string name = shard.is_string() ? shard.get<std::string>() : "";
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
@@ -65,7 +51,17 @@ static Expected<std::map<std::string, std::string>> parseIndex(const std::string
       return Error{fmt::format("weight_map has {} for the tensor \"{}\"; expected the name of a "
                                "file in the folder of the index",
                                shard.dump(-1, ' ', false, Json::error_handler_t::replace), tensor)};
-    shards[tensor] = name;
+    if (!shards.emplace(tensor, name).second)
+      return Error{fmt::format("weight_map names the tensor \"{}\" twice", tensor)};
+    isOfTensor = false;
+    return std::nullopt;
+  };
+  if (MaybeError error = readJsonMembersWithin(text, "weight_map", add)) {
+    if (isOfTensor)
+      return *error;
+    return Error{fmt::format("is no index of safetensors files: it {}; expected a JSON object with "
+                             "weight_map",
+                             error->message)};
   }
   if (shards.empty())
     return Error{"weight_map names no tensor"};

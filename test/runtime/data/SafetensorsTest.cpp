@@ -11,8 +11,10 @@
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/TempDir.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 #include <random>
@@ -119,10 +121,54 @@ TEST(Safetensors, RefusesHostileHeaders) {
   EXPECT_TRUE(contains(errorOf(fileOf("[]", "")), "is no JSON object"));
   EXPECT_TRUE(contains(errorOf(fileOf("", "")), "is no JSON object"));
   EXPECT_TRUE(contains(errorOf(fileOf(std::string(100000, '['), "")), "no safetensors file"));
+  EXPECT_TRUE(contains(errorOf(fileOf("{} {}", "")), "is no JSON object"));
+  EXPECT_TRUE(contains(errorOf(fileOf("1", "")), "is no JSON object"));
   EXPECT_TRUE(contains(errorOf(fileOf("{\"a\":{" + tensor + "},\"a\":{" + tensor + "}}", four)),
                        "names \"a\" twice"));
   EXPECT_TRUE(contains(errorOf(fileOf("{\"a\":1}", "")), "tensor \"a\": expected an object"));
   EXPECT_TRUE(contains(errorOf(fileOf("{\"a\":{}}", "")), "expected an object with dtype"));
+}
+
+/// What must be linear in the header, and stop at its first error, would here take minutes or
+/// gigabytes.
+TEST(Safetensors, LargeHeadersTakeLinearTimeAndLittleMemory) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point begin = Clock::now();
+  std::string header = "{";
+  for (int i = 0; i < 300'000; ++i)
+    header += fmt::format(R"({}"t{}":{{"dtype":"F32","shape":[0],"data_offsets":[0,0]}})",
+                          i == 0 ? "" : ",", i);
+  TempDir dir;
+  auto file = SafetensorsFile::open(dir.write("x.safetensors", fileOf(header + "}", "")));
+  ASSERT_OK(file);
+  EXPECT_EQ(file->tensors().size(), 300'000u);
+  // The last one may be wrong.
+  EXPECT_TRUE(contains(errorOf(fileOf(header + R"(,"t0":{"dtype":"F32","shape":[0],)"
+                                               R"("data_offsets":[0,0]}})",
+                                      "")),
+                       "names \"t0\" twice"));
+  std::string open(30'000'000, '['), objects;
+  for (int i = 0; i < 5'000'000; ++i)
+    objects += R"({"a":)";
+  for (const std::string &deep : {"{\"a\":" + open, "{\"__metadata__\":" + open, objects})
+    EXPECT_TRUE(contains(errorOf(fileOf(deep, "")), "the header is nested too deep"));
+  std::string list = "[0";
+  for (int i = 0; i < 10'000'000; ++i)
+    list += ",0";
+  EXPECT_TRUE(contains(errorOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":" + list, "")),
+                       "the header has more than 1024 values in \"a\""));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(60));
+}
+
+TEST(Safetensors, MetadataMayBeAnything) {
+  std::string metadata = R"({"__metadata__":{"a":"b","a":"c","d":[1,{"e":null}],"f":"{}"},)";
+  EXPECT_EQ(errorOf(fileOf(metadata + R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+                           std::string(4, '\0'))),
+            "");
+  EXPECT_TRUE(contains(errorOf(fileOf(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],)"
+                                      R"("data_offsets":[0,4]}})",
+                                      std::string(4, '\0'))),
+                       "names \"dtype\" twice in \"a\""));
 }
 
 TEST(Safetensors, RefusesHostileTensors) {

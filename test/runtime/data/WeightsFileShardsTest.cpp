@@ -134,12 +134,20 @@ TEST_F(WeightsFileShardsTest, ATensorIsInOneShard) {
 }
 
 TEST_F(WeightsFileShardsTest, WhatIsNoIndexIsRefused) {
-  for (const char *text : {"", "{", "[]", "{}", R"({"weight_map": ["a"]})", "\xFF"}) {
+  auto refused = [&](const std::string &text, const std::string &reason) {
     dir.write(kIndexName, text);
     EXPECT_EQ(errorOf(dir.path(kIndexName)),
-              "model.safetensors.index.json: is no index of safetensors files; expected a JSON "
-              "object with weight_map");
-  }
+              "model.safetensors.index.json: is no index of safetensors files: it " + reason +
+                  "; expected a JSON object with weight_map");
+  };
+  for (const char *text : {"", "{", "[]", "\xFF", R"({"weight_map": {"a": "x"}} 1)"})
+    refused(text, "is no JSON object");
+  for (const char *text : {"{}", R"({"weight_map": ["a"]})", R"({"weight_map": 1})",
+                           R"({"metadata": {"weight_map": {"a": "x"}}})"})
+    refused(text, "has no object \"weight_map\"");
+  refused(R"({"weight_map": {"a": [[[[[[[)", "is nested too deep");
+  refused(R"({"weight_map": {"a": "x"}, "weight_map": {}})", "names \"weight_map\" twice");
+  refused(R"({"metadata": )" + std::string(10'000'000, '['), "is nested too deep");
   dir.write(kIndexName, R"({"weight_map": {}})");
   EXPECT_EQ(errorOf(dir.path(kIndexName)),
             "model.safetensors.index.json: weight_map names no tensor");
