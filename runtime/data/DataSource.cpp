@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <span>
 
 namespace dtc::runtime {
 
@@ -98,6 +99,26 @@ Expected<Batch> DataSource::sequentialBatch(int64_t index, const BatchRows &rows
   return readBatch(rows, [&](int64_t row) {
     return disjointSample(static_cast<uint64_t>(index * samplesOfBatch + row));
   });
+}
+
+Expected<bool> DataSource::hasLabelThatCounts(const std::function<bool()> &goesOn) const {
+  bool canIgnore = false;
+  for (const DataInput &input : inputs) {
+    if (!input.ignoredIndex || input.type.dtype != DType::I32 || samplesOfBatch == 0)
+      continue;
+    canIgnore = true;
+    std::vector<int32_t> labels(static_cast<size_t>(input.type.numElements() / samplesOfBatch));
+    for (uint64_t index = 0; index < numDisjoint(); ++index) {
+      if (!goesOn())
+        return true;
+      if (MaybeError error = readSample(input, disjointSample(index),
+                                        std::as_writable_bytes(std::span(labels)).data()))
+        return *error;
+      if (std::ranges::any_of(labels, [&](int32_t label) { return label != *input.ignoredIndex; }))
+        return true;
+    }
+  }
+  return !canIgnore;
 }
 
 static bool isSafetensors(const std::string &path) { return path.ends_with(".safetensors"); }

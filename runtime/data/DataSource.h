@@ -82,6 +82,14 @@ public:
   /// error, it may have been ended by `progress`.
   virtual MaybeError check(const Progress &progress) const = 0;
 
+  /// Whether any label counts in the loss: false where all labels are the index that is ignored. It
+  /// looks at samples that do not overlap until it finds one, while `goesOn` returns true.
+  Expected<bool> hasLabelThatCounts(const std::function<bool()> &goesOn) const;
+
+  /// What a person should know of the files: what is in them and is not used, what may be meant
+  /// otherwise. Each names the file.
+  virtual Expected<std::vector<std::string>> notes() const = 0;
+
   /// By which the data set is known again, as when a run goes on; see fingerprintOf. It depends on
   /// the files that are read alone: not on the options, and on the inputs only as packed documents
   /// need files of their own. Reads up to 64 MiB, or 128 KiB of each file where that is more.

@@ -7,6 +7,7 @@
 #include "runtime/data/Safetensors.h"
 
 #include "runtime/data/ElementConversion.h"
+#include "runtime/data/FileFormat.h"
 #include "runtime/data/JsonMembers.h"
 #include "support/CheckedMath.h"
 #include "support/Format.h"
@@ -66,6 +67,8 @@ static Expected<SafetensorsEntry> parseEntry(const Json &json, size_t dataBytes)
 }
 
 MaybeError SafetensorsFile::readHeader() {
+  if (MaybeError error = refuseForeignFormat(file))
+    return error;
   uint64_t headerBytes = 0;
   if (file.size() < sizeof(headerBytes))
     return Error{fmt::format("{}: is no safetensors file: it has {} bytes", path(), file.size())};

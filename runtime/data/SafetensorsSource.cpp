@@ -8,9 +8,11 @@
 
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/Fingerprint.h"
+#include "support/NearestName.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 
 namespace dtc::runtime {
 
@@ -96,9 +98,15 @@ MaybeError SafetensorsSource::checkIndices(const SafetensorsFile &file, const Da
     return std::nullopt;
   for (int64_t i = 0; i < count; ++i)
     if ((values[i] < 0 || values[i] >= input.indexLimit) && values[i] != input.ignoredIndex)
-      return Error{fmt::format("{}: tensor \"{}\" has {} at element {} of sample {}; expected an "
-                               "index from 0 to {}",
-                               file.path(), input.name, values[i], i, row, input.indexLimit - 1)};
+      return Error{fmt::format(
+          "{}: tensor \"{}\" has {} at element {} of sample {}; expected an index from 0 to {}{}{}",
+          file.path(), input.name, values[i], i, row, input.indexLimit - 1,
+          input.ignoredIndex ? fmt::format(", or {} for none", *input.ignoredIndex) : "",
+          values[i] < 0 && input.name == "labels"
+              ? fmt::format("; if labels of {0} shall not count in the loss, import the model with "
+                            "dtc-import --ignore-index {0}",
+                            values[i])
+              : "")};
   return std::nullopt;
 }
 
@@ -168,6 +176,31 @@ Expected<std::string> SafetensorsSource::fingerprint() const {
   for (const SafetensorsFile &file : files)
     opened.push_back(&file.input());
   return fingerprintOf("safetensors", samples.total(), opened);
+}
+
+Expected<std::vector<std::string>> SafetensorsSource::notes() const {
+  std::set<std::string> unused;
+  for (const SafetensorsFile &file : files)
+    for (const auto &[name, entry] : file.tensors())
+      unused.insert(name);
+  for (const DataInput &input : inputs)
+    unused.erase(input.name);
+  if (unused.empty())
+    return std::vector<std::string>();
+  std::vector<std::string> names(unused.begin(), unused.end());
+  std::vector<std::string> paths;
+  for (const SafetensorsFile &file : files)
+    paths.push_back(file.path());
+  // As collators make them: attention_mask, loss_mask.
+  bool hasMask = std::ranges::any_of(
+      names, [](const std::string &name) { return name.find("mask") != std::string::npos; });
+  return std::vector{fmt::format(
+      "{}: {} tensor{} no input of the plan and {} not used: {}{}", describeFiles(paths),
+      names.size(), names.size() == 1 ? " is" : "s are", names.size() == 1 ? "is" : "are",
+      listSome(names),
+      hasMask ? "; for a token not to count in the loss, give it the label of dtc-import "
+                "--ignore-index"
+              : "")};
 }
 
 std::string SafetensorsSource::describe() const {

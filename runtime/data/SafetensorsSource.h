@@ -23,6 +23,7 @@ public:
   MaybeError check(const Progress &progress) const override;
   Expected<std::string> fingerprint() const override;
   std::string describe() const override;
+  Expected<std::vector<std::string>> notes() const override;
 
 private:
   SafetensorsSource(std::vector<DataInput> inputs, DataOptions options)

@@ -6,6 +6,8 @@
 
 #include "runtime/data/TokenFile.h"
 
+#include "runtime/data/FileFormat.h"
+
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
@@ -33,7 +35,12 @@ MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
   uint64_t bytes = file.size();
   if (bytes == 0)
     return Error{"the file is empty"};
-  bool isNarrow = file.path().ends_with(".bin"), isWide = file.path().ends_with(".u32");
+  bool isNarrow = hasSuffix(file.path(), ".bin"), isWide = hasSuffix(file.path(), ".u32");
+  if (hasSuffix(file.path(), ".npy"))
+    return Error{
+        "has the name of a NumPy file and not its first bytes; raw tokens, as dolma writes "
+        "them under such a name, are read from a file that is named .bin (16 bits each) "
+        "or .u32 (32 bits each)"};
   tokenBytes = isNarrow ? 2 : isWide ? 4 : 1;
   tokenCount = bytes / tokenBytes;
   if (tokenBytes == 1)
@@ -43,7 +50,7 @@ MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
                    [&](const LlmcFormat &each) { return isNarrow && each.magic == header[0]; });
   if (llmc == std::end(kLlmcFormats)) {
     format = isNarrow ? "16-bit tokens" : "32-bit tokens";
-    mayBeWider = isNarrow;
+    mayBeWider = true;
     if (bytes % tokenBytes != 0)
       return Error{fmt::format("has {} bytes; a file of {} has {} (a text file should not be named "
                                "{})",
@@ -71,35 +78,69 @@ MaybeError TokenFile::readLayout(const std::array<int32_t, 3> &header) {
 }
 
 MaybeError TokenFile::checkWidth(int64_t vocabulary) const {
-  // The upper halves of tokens of 32 bits are no larger than this; those of 16 bits, which are
-  // every second token, differ as the others do.
-  int64_t mostUpper = vocabulary > 0 ? (vocabulary - 1) >> 16 : 0;
   constexpr uint64_t fewest = 64, most = 8192;
-  uint64_t count = std::min(tokenCount, most) / 2 * 2;
-  if (!mayBeWider || count < fewest || tokenCount % 2 != 0)
+  if (!mayBeWider)
     return std::nullopt;
-  std::vector<int32_t> tokens(count);
+  std::vector<int32_t> tokens(std::min(tokenCount, most) / 4 * 4);
   if (MaybeError error = read(0, tokens))
     return error;
-  bool differs = false; // among what would be lower halves
-  for (uint64_t i = 0; i < count; i += 2) {
-    if (tokens[i + 1] > mostUpper)
-      return std::nullopt;
-    differs |= tokens[i] != tokens[0];
+  // The widest first: of numbers of 64 bits, every second half of 32 is 0 as well.
+  for (uint64_t bits : {64, 32}) {
+    uint64_t parts = bits / 8 / tokenBytes; // of a number, the lowest first
+    if (parts < 2 || tokens.size() < fewest || tokenCount % parts != 0)
+      continue;
+    // The other parts of a number are no larger than this, and 0 from 32 bits on. As tokens they
+    // would differ as the lowest parts do.
+    auto mostAt = [&](uint64_t part) {
+      return part == 1 && tokenBytes == 2 && vocabulary > 0 ? (vocabulary - 1) >> 16 : 0;
+    };
+    bool isWider = true, differs = false;
+    for (uint64_t i = 0; isWider && i < tokens.size(); ++i) {
+      if (i % parts == 0)
+        differs |= tokens[i] != tokens[0];
+      else
+        isWider = tokens[i] >= 0 && tokens[i] <= mostAt(i % parts);
+    }
+    if (!isWider || !differs)
+      continue;
+    return Error{fmt::format(
+        "{}: {} of its first {} {}-bit numbers is {}, as in a file of {}-bit tokens; {} ({}-bit "
+        "tokens that are like this need llm.c's header)",
+        path(), parts == 4 ? "all but every fourth" : "every second", tokens.size(), 8 * tokenBytes,
+        mostAt(1) == 0 ? "0" : fmt::format("at most {}", mostAt(1)), bits,
+        bits == 32 ? "name such a file .u32"
+                   : "write it with 16 or 32 bits each, in Python numpy.fromfile(FILE, "
+                     "'<i8').astype('<u2').tofile('tokens.bin'), or '<u4' to a file .u32",
+        8 * tokenBytes)};
   }
-  if (!differs)
-    return std::nullopt;
-  return Error{fmt::format("{}: every second of its first {} 16-bit numbers is {}, as in a file of "
-                           "32-bit tokens; name such a file .u32 (16-bit tokens that are like "
-                           "this need llm.c's header)",
-                           path(), count,
-                           mostUpper == 0 ? "0" : fmt::format("at most {}", mostUpper))};
+  return std::nullopt;
+}
+
+Expected<std::string> TokenFile::noteOnText() const {
+  constexpr uint64_t most = 4096;
+  if (!isText())
+    return std::string();
+  std::string text(std::min(tokenCount, most), '\0');
+  if (MaybeError error = file.read(0, std::as_writable_bytes(std::span(text))))
+    return *error;
+  if (text.find('\0') != std::string::npos)
+    return std::string(
+        "has bytes of 0, which no text has, and each byte is a token; name a file of "
+        "tokens .bin (16 bits each) or .u32 (32 bits each)");
+  size_t first = text.find_first_not_of(" \t\r\n");
+  bool isNamedJson = hasSuffix(path(), ".json") || hasSuffix(path(), ".jsonl");
+  if (isNamedJson || text.compare(std::min(first, text.size()), 2, "{\"") == 0)
+    return std::string("is JSON, of which each byte is a token; dtc-data makes tokens of the texts "
+                       "in it");
+  return std::string();
 }
 
 Expected<TokenFile> TokenFile::open(const std::string &path) {
   Expected<InputFile> file = InputFile::open(path);
   if (!file)
     return file.error();
+  if (MaybeError error = refuseForeignFormat(*file))
+    return *error;
   std::array<int32_t, 3> header{};
   if (file->size() >= sizeof(header))
     if (MaybeError error = file->read(0, std::as_writable_bytes(std::span(header))))

@@ -21,7 +21,8 @@ namespace dtc::runtime {
 ///  * *.bin: 16 bits each, as nanoGPT writes them, or what llm.c's header says, 16 or 32;
 ///  * *.u32: 32 bits each, for vocabularies of more than 65,536;
 ///  * any other file: each byte is a token.
-/// Tokens are unsigned and little-endian.
+/// Tokens are unsigned and little-endian. A file that is of another program by its first bytes (see
+/// FileFormat.h) is refused, whatever its name.
 class TokenFile {
 public:
   /// The error begins with the path.
@@ -38,11 +39,14 @@ public:
   int tokenBits() const { return static_cast<int>(8 * tokenBytes); }
   /// All tokens that the format can hold are below it.
   int64_t tokenLimit() const { return int64_t{1} << 8 * tokenBytes; }
-  /// Finds out whether what is read as 16-bit tokens is a file of 32-bit ones without a header.
-  /// `vocabulary` is how many tokens there are, 0 if that is not known. The error begins with the
-  /// path.
+  /// Finds out whether the numbers of a file without a header are wider than its name says: 32 or
+  /// 64 bits in a file of 16, 64 bits in one of 32. `vocabulary` is how many tokens there are, 0 if
+  /// that is not known. The error begins with the path.
   MaybeError checkWidth(int64_t vocabulary) const;
   bool isText() const { return tokenBytes == 1; }
+  /// What a text says of itself that a person may not have meant: that it is JSON, or no text.
+  /// Empty where there is nothing to say; it does not name the file.
+  Expected<std::string> noteOnText() const;
   /// "16-bit tokens (llm.c)", "bytes of text".
   std::string_view formatName() const { return format; }
 
@@ -55,7 +59,7 @@ private:
   const char *format = "bytes of text";
   size_t dataBegin = 0;    // bytes
   size_t tokenBytes = 1;   // 1, 2 or 4
-  bool mayBeWider = false; // the width is told by the name alone
+  bool mayBeWider = false; // the width of several bytes is told by the name alone
   uint64_t tokenCount = 0;
 };
 

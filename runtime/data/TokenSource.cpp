@@ -236,6 +236,17 @@ Expected<std::string> TokenSource::fingerprint() const {
   return fingerprintOf(fmt::format("u{}", files[0].tokenBits()), count, opened);
 }
 
+Expected<std::vector<std::string>> TokenSource::notes() const {
+  for (const TokenFile &file : files) {
+    Expected<std::string> note = file.noteOnText();
+    if (!note)
+      return note.error();
+    if (!note->empty()) // the others are alike
+      return std::vector{fmt::format("{}: {}", file.path(), *note)};
+  }
+  return std::vector<std::string>();
+}
+
 std::string TokenSource::describe() const {
   std::vector<std::string> paths;
   uint64_t count = 0;

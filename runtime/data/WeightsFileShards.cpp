@@ -6,6 +6,7 @@
 
 #include "runtime/data/WeightsFileShards.h"
 
+#include "runtime/data/FileFormat.h"
 #include "runtime/data/JsonMembers.h"
 #include "support/ReadText.h"
 
@@ -70,6 +71,11 @@ static Expected<std::map<std::string, std::string>> parseIndex(const std::string
 
 /// By tensor, the name of its shard.
 static Expected<std::map<std::string, std::string>> readIndex(const std::string &path) {
+  Expected<InputFile> file = InputFile::open(path);
+  if (!file)
+    return file.error();
+  if (MaybeError error = refuseForeignFormat(*file))
+    return *error;
   Expected<std::string> text = readText(path);
   if (!text)
     return text.error();

@@ -65,6 +65,8 @@ MaybeError TrainingRun::openData() {
   data = std::move(*source);
   if (MaybeError error = checkSameData())
     return error;
+  if (MaybeError error = noteFrom(*data, ""))
+    return error;
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
@@ -74,6 +76,16 @@ MaybeError TrainingRun::openData() {
   unit = "samples";
   unitsPerStep =
       options.batches * (inputs.front().type.rank() > 0 ? inputs.front().type.shape[0] : 1);
+  return std::nullopt;
+}
+
+/// Passes on what the data set has to say. `flag` goes before it.
+MaybeError TrainingRun::noteFrom(const DataSource &source, const char *flag) const {
+  Expected<std::vector<std::string>> texts = source.notes();
+  if (!texts)
+    return texts.error();
+  for (const std::string &text : *texts)
+    note(flag + text);
   return std::nullopt;
 }
 
@@ -106,7 +118,7 @@ MaybeError TrainingRun::checkOptions() {
   if (!opened)
     return opened.error();
   evaluation = std::move(*opened);
-  return std::nullopt;
+  return evaluation ? noteFrom(evaluation->getData(), "--eval-data: ") : std::nullopt;
 }
 
 /// Opens the places to which metrics go. The first process speaks for all.
@@ -187,12 +199,22 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   if (MaybeError error = beginOutcomes())
     return error;
   // Last, as it takes longest.
-  if (data)
-    if (MaybeError error = checkData(*data, describeFiles(options.dataPaths)))
-      return error;
-  if (evaluation)
-    if (MaybeError error = checkData(evaluation->getData(), describeFiles(options.evalDataPaths)))
-      return error->inContext("--eval-data");
+  if (data) {
+    Expected<bool> counts = checkData(*data, describeFiles(options.dataPaths));
+    if (!counts)
+      return counts.error();
+    if (!*counts && trains())
+      note(fmt::format("{}: no label counts, so that there is nothing to learn: all labels are the "
+                       "one of dtc-import --ignore-index",
+                       data->describe()));
+  }
+  if (evaluation) {
+    Expected<bool> counts = checkData(evaluation->getData(), describeFiles(options.evalDataPaths));
+    if (!counts)
+      return counts.error().inContext("--eval-data");
+    if (!*counts)
+      noteNoLabelCounts();
+  }
   return std::nullopt;
 }
 
@@ -237,17 +259,28 @@ MaybeError TrainingRun::startLoader() {
   return std::nullopt;
 }
 
-/// Looks at all of a data set, so that what is wrong with its end is not found after days.
-MaybeError TrainingRun::checkData(const DataSource &source, const std::string &name) {
+/// Says once that an evaluation has no loss.
+void TrainingRun::noteNoLabelCounts() {
+  if (!std::exchange(saidNoLabelCounts, true))
+    note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
+                     evaluation->describe()));
+}
+
+/// Looks at all of a data set, so that what is wrong with its end is not found after days. Returns
+/// whether any label counts.
+Expected<bool> TrainingRun::checkData(const DataSource &source, const std::string &name) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point told = Clock::now();
-  return source.check([&](uint64_t done, uint64_t all) {
+  auto check = [&](uint64_t done, uint64_t all) {
     if (Clock::now() - told > std::chrono::seconds(5)) {
       note(fmt::format("{}: {}% are checked", name, 100 * done / all));
       told = Clock::now();
     }
     return !stop;
-  });
+  };
+  if (MaybeError error = source.check(check))
+    return *error;
+  return source.hasLabelThatCounts([&] { return !stop; });
 }
 
 /// How much of the data the run takes: "0.14 epochs in 200 steps".

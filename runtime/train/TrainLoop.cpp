@@ -144,10 +144,9 @@ MaybeError TrainingRun::evaluate(StepMetrics &metrics, ProgressReport &report) {
   metrics.evalLoss = (*found)->loss.value_or(std::numeric_limits<double>::quiet_NaN());
   if ((*found)->loss) {
     report.evaluation(metrics);
-  } else if (!std::exchange(saidNoLabelCounts, true)) {
+  } else if (!saidNoLabelCounts) {
     report.finish();
-    note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
-                     evaluation->describe()));
+    noteNoLabelCounts();
   }
   return std::nullopt;
 }

@@ -55,7 +55,7 @@ private:
   MaybeError checkOptions();
   MaybeError beginOutcomes();
   MaybeError startLoader();
-  MaybeError checkData(const DataSource &source, const std::string &name);
+  Expected<bool> checkData(const DataSource &source, const std::string &name);
   std::string describeEpochs() const;
   void describe() const;
   MaybeError runSteps();
@@ -82,8 +82,10 @@ private:
   bool trains() const { return dtc::trains(*plan); }
   /// Whether some process was asked to stop; the same in all.
   Expected<bool> stops() const { return options.processes.any(stop); }
+  void noteNoLabelCounts();
+  MaybeError noteFrom(const DataSource &source, const char *flag) const;
   void note(const std::string &text) const {
-    printTo(notes, "note: {}\n", printable(text));
+    printTo(notes, "note: {}\n", printableMessage(text));
     std::fflush(notes);
   }
 

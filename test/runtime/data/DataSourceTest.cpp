@@ -121,6 +121,116 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
                                     "128255");
 }
 
+TEST(TokenSource, TokensOf64BitsAreNoticed) {
+  TempDir dir;
+  std::vector<int64_t> tokens(400);
+  for (size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<int64_t>(i * 7919 % 50'000);
+  auto error = [&](const std::string &name, const std::string &content, int64_t vocabulary) {
+    return messageOf(openFile(dir.write(name, content), tokenInputs(4, 5, vocabulary), 1));
+  };
+  for (int64_t vocabulary : {0, 512, 50'257}) {
+    EXPECT_TRUE(contains(error("a.bin", bytesOf(tokens), vocabulary),
+                         "a.bin: all but every fourth of its first 1600 16-bit numbers is 0, as in "
+                         "a file of 64-bit tokens; write it with 16 or 32 bits each"));
+    EXPECT_TRUE(contains(error("a.u32", bytesOf(tokens), vocabulary),
+                         "a.u32: every second of its first 800 32-bit numbers is 0, as in a file "
+                         "of 64-bit tokens; write it with 16 or 32 bits each"));
+  }
+  tokens[5] = 70'000;
+  EXPECT_TRUE(contains(error("a.bin", bytesOf(tokens), 128'256),
+                       "numbers is at most 1, as in a file of 64"));
+  EXPECT_EQ(error("a.bin", bytesOf(tokens), 50'257), "");
+  // What 32-bit tokens are like: 0 is one of them, but not every second.
+  std::vector<uint32_t> honest(400);
+  for (size_t i = 0; i < honest.size(); ++i)
+    honest[i] = i % 2 == 1 && i != 301 ? 0 : static_cast<uint32_t>(i);
+  EXPECT_EQ(error("b.u32", bytesOf(honest), 512), "");
+  honest[301] = 0;
+  EXPECT_TRUE(contains(error("b.u32", bytesOf(honest), 512), "64-bit"));
+  EXPECT_EQ(error("b.bin", llmcFile(honest, 20240801, 7), 512), ""); // its header says it
+  EXPECT_EQ(error("c.u32", bytesOf(std::vector<uint32_t>(400, 0)), 512), "");
+}
+
+TEST(TokenSource, CapitalLettersInANameChangeNothing) {
+  TempDir dir;
+  auto source = openFile(dir.write("A.BIN", bytesOf(countingTokens(500))), tokenInputs(), 1);
+  ASSERT_OK(source);
+  EXPECT_TRUE(contains((*source)->describe(), "500 16-bit tokens"));
+}
+
+TEST(TokenSource, FilesOfOtherProgramsAreRefused) {
+  TempDir dir;
+  using namespace std::string_literals;
+  std::string rest(1000, 'x');
+  struct Case {
+    std::string bytes, expected;
+  };
+  std::vector<Case> cases = {
+      {"\x93NUMPY\1\0v\0{'descr': '<i8'}"s, "is a NumPy file (.npy); write its tokens"},
+      {"PK\3\4\0\0\x08\x08\0\0 archive/data.pkl"s,
+       "is a file of PyTorch; convert weights in Python"},
+      {"\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19."s, "is a file of PyTorch"},
+      {"PK\3\4\x14\0\0\0\0\0 arr_0.npy"s, "is a NumPy file of several arrays"},
+      {"PK\3\4\x14\0\0\0\0\0 a.txt"s, "is compressed (zip); unpack it: unzip"},
+      {"\x1F\x8B\x08\0\1\2\3\4\0\3"s, "is compressed (gzip); unpack it: gzip -dk"},
+      {"\x1F\x8B\x08\x08\0\0\0\0\2\xFF"s, "is compressed (gzip)"},
+      {"\x28\xB5\x2F\xFD\4"s, "is compressed (zstd); unpack it: zstd -dk"},
+      {"\xFD\x37zXZ\0\0"s, "is compressed (xz)"},
+      {"BZh91AY&SY"s, "is compressed (bzip2)"},
+      {"\x04\x22\x4D\x18"s, "is compressed (lz4)"},
+      {"ARROW1\0\0"s, "is an Arrow file"},
+      {"\x89HDF\r\n\x1A\n"s, "is an HDF5 file"},
+      {"GGUF\3\0\0\0"s, "is a GGUF file"},
+      {"MMIDIDX\0\0"s, "is the index of a Megatron dataset"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"s,
+       "is a pointer of Git LFS and not the file that it stands for; fetch that: git lfs pull"}};
+  auto error = [&](const std::string &name, const std::string &bytes) {
+    return messageOf(openFile(dir.write(name, bytes), tokenInputs(1, 5, 0), 1));
+  };
+  for (const Case &each : cases)
+    for (const char *name : {"a.bin", "a.u32", "a.txt", "a", "a.safetensors"})
+      EXPECT_TRUE(
+          contains(error(name, each.bytes + rest), std::string(name) + ": " + each.expected))
+          << error(name, each.bytes + rest);
+  // The last bytes tell these.
+  EXPECT_TRUE(contains(error("a", "PAR1" + rest + "PAR1"), "is a Parquet file"));
+  EXPECT_TRUE(contains(error("a.bin", "\x80\x04\x95\xF0\3\0\0\0\0\0\0"s + rest + "."),
+                       "is a pickle of Python; convert"));
+  EXPECT_TRUE(contains(error("a.bin", "\x80\x02}q\1"s + rest + "."), "is a pickle of Python"));
+  // Text and tokens that begin alike.
+  for (const char *text : {"PK is a name, and so", "version https://git", "BZh91", "GGUF files",
+                           "PAR1", "ARROW1 and ARROW2", "NUMPY"})
+    EXPECT_EQ(error("a.txt", text + rest), "") << text;
+  for (const std::string &tokens :
+       {"\x1F\x8B\x08\x20\1\2\3\4\0\3"s, "\x1F\x8B\x08\0\1\2\3\4\0\x20"s, "\x80\x02}q\1\2"s,
+        "\x80\x02\1\2"s, "PK\3\5"s, "\x93NUMP"s, "\x1F\x8B"s})
+    EXPECT_EQ(error("a.bin", tokens + rest + (tokens.size() % 2 ? "x" : "")), "") << tokens;
+  // Raw tokens under the name of a NumPy file.
+  EXPECT_TRUE(
+      contains(error("a.npy", rest), "a.npy: has the name of a NumPy file and not its first"));
+}
+
+TEST(TokenSource, ATextThatIsNoneHasANote) {
+  TempDir dir;
+  auto noteOf = [&](const std::string &name, const std::string &bytes) {
+    auto source = openFile(dir.write(name, bytes), tokenInputs(1, 5, 0), 1);
+    EXPECT_OK(source);
+    auto notes = (*source)->notes();
+    EXPECT_OK(notes);
+    EXPECT_LE(notes->size(), 1u);
+    return notes->empty() ? "" : notes->front().substr(dir.path("").size());
+  };
+  using namespace std::string_literals;
+  EXPECT_EQ(noteOf("a.txt", "some text {\"a\": 1}"), "");
+  EXPECT_EQ(noteOf("a.bin", std::string(40, '\0')), "");
+  EXPECT_TRUE(contains(noteOf("a.dat", "a\0b\0c\0"s), "a.dat: has bytes of 0, which no text has"));
+  for (const char *name : {"a.jsonl", "a.JSON", "a.txt"})
+    EXPECT_TRUE(contains(noteOf(name, "\n{\"text\": 1}"), std::string(name) +
+                                                              ": is JSON, of which "
+                                                              "each byte is a token"));
+}
+
 TEST(TokenSource, ATextIsASequenceOfBytes) {
   TempDir dir;
   std::string text = "abcdefghijklmnopqrstuvwxyz\xff";
@@ -383,6 +493,85 @@ TEST(DataSource, ChecksAllIndicesOfTensors) {
   y.as<int32_t>()[1'499'998] = 10;
   EXPECT_ERROR(check(), "d.safetensors: tensor \"y\" has 10 at element 3 of sample 299999; "
                         "expected an index from 0 to 9");
+}
+
+TEST(DataSource, FindsWhetherAnyLabelCounts) {
+  TempDir dir;
+  HostTensor x(TensorType{DType::F32, {300, 1}}), y(TensorType{DType::I32, {300, 5}});
+  std::fill_n(y.as<int32_t>(), 1500, -100);
+  auto counts = [&](const std::vector<DataInput> &inputs) {
+    EXPECT_OK(writeSafetensors(dir.path("d.safetensors"),
+                               std::map<std::string, HostTensor>{{"x", x}, {"y", y}}));
+    auto source = openFile(dir.path("d.safetensors"), inputs, 1);
+    EXPECT_OK(source);
+    auto found = (*source)->hasLabelThatCounts([] { return true; });
+    EXPECT_OK(found);
+    return *found;
+  };
+  DataInput floats{"x", {DType::F32, {4, 1}}, 0};
+  EXPECT_FALSE(counts({floats, {"y", {DType::I32, {4, 5}}, 10, -100}}));
+  EXPECT_TRUE(counts({floats, {"y", {DType::I32, {4, 5}}, 0, -1}}));
+  EXPECT_TRUE(counts({floats, {"y", {DType::I32, {4, 5}}, 0}}));
+  EXPECT_TRUE(counts({floats}));
+  y.as<int32_t>()[1499] = 3;
+  EXPECT_TRUE(counts({floats, {"y", {DType::I32, {4, 5}}, 10, -100}}));
+  // Of tokens, the labels are the next ones.
+  auto inputs = tokenInputs(2, 5, 100);
+  inputs[1].ignoredIndex = 7;
+  for (uint16_t last : {7, 8}) {
+    std::vector<uint16_t> tokens(21, 7);
+    tokens[0] = 8;
+    tokens[20] = last;
+    auto source = openFile(dir.write("x.bin", bytesOf(tokens)), inputs, 1);
+    ASSERT_OK(source);
+    EXPECT_EQ(*(*source)->hasLabelThatCounts([] { return true; }), last == 8);
+    EXPECT_TRUE(*(*source)->hasLabelThatCounts([] { return false; })); // not known
+  }
+}
+
+TEST(DataSource, ALabelThatIsNoIndexNamesTheOptionOfDtcImport) {
+  TempDir dir;
+  HostTensor y(TensorType{DType::I32, {1, 3}});
+  y.as<int32_t>()[2] = -100;
+  ASSERT_OK(writeSafetensors(dir.path("d.safetensors"),
+                             std::map<std::string, HostTensor>{{"labels", y}}));
+  auto errorOf = [&](std::optional<int64_t> ignored) {
+    auto source =
+        openFile(dir.path("d.safetensors"), {{"labels", {DType::I32, {2, 3}}, 10, ignored}}, 1);
+    EXPECT_OK(source);
+    return messageOf((*source)->batch(1));
+  };
+  EXPECT_TRUE(contains(errorOf({}),
+                       "has -100 at element 2 of sample 0; expected an index from 0 to 9; if "
+                       "labels of -100 shall not count in the loss, import the model with "
+                       "dtc-import --ignore-index -100"));
+  EXPECT_TRUE(
+      contains(errorOf(-1), "expected an index from 0 to 9, or -1 for none; if labels of -100"));
+  EXPECT_EQ(errorOf(-100), "");
+}
+
+TEST(DataSource, TensorsThatAreNoInputsHaveANote) {
+  TempDir dir;
+  std::map<std::string, HostTensor> tensors;
+  for (const char *name : {"x", "y"})
+    tensors.emplace(name, TensorType{DType::I32, {10}});
+  auto notesOf = [&]() {
+    EXPECT_OK(writeSafetensors(dir.path("d.safetensors"), tensors));
+    auto source = openFile(dir.path("d.safetensors"),
+                           {{"x", {DType::I32, {4}}, 0}, {"y", {DType::I32, {4}}, 0}}, 1);
+    EXPECT_OK(source);
+    return *(*source)->notes();
+  };
+  EXPECT_TRUE(notesOf().empty());
+  tensors.emplace("z", TensorType{DType::I32, {10}});
+  ASSERT_EQ(notesOf().size(), 1u);
+  EXPECT_TRUE(
+      notesOf()[0].ends_with("d.safetensors: 1 tensor is no input of the plan and is not used: z"));
+  tensors.emplace("attention_mask", TensorType{DType::I32, {10}});
+  EXPECT_TRUE(contains(notesOf()[0],
+                       "d.safetensors: 2 tensors are no input of the plan and are not used: "
+                       "attention_mask, z; for a token not to count in the loss, give it the label "
+                       "of dtc-import --ignore-index"));
 }
 
 TEST(DataSource, AFileThatBecomesShorterIsAnError) {
