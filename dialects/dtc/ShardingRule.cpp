@@ -165,10 +165,17 @@ ShardingRule dtc::makeReshapeRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to) 
 
   // Walks both shapes from the slowest dimension. The blocks that the walk has split off so far are
   // the same on both sides; `fromRest` and `toRest` are what is left of the dimensions `i` and `j`.
-  // A common divisor of the two splits off a common factor.
+  // A common divisor of the two splits off a common factor. Dimensions of size 1 between the same
+  // blocks are the same ones in their order, as far as both sides have them.
   size_t i = 0, j = 0;
   int64_t fromRest = 1, toRest = 1;
   while (true) {
+    while (fromRest == 1 && toRest == 1 && i < from.size() && j < to.size() && from[i] == 1 &&
+           to[j] == 1) {
+      unsigned factor = rule.addFactor(1);
+      fromDims[i++].push_back(factor);
+      toDims[j++].push_back(factor);
+    }
     while (fromRest == 1 && i < from.size())
       fromRest = from[i++];
     while (toRest == 1 && j < to.size())

@@ -81,6 +81,34 @@ TEST(ReshapeRule, SplitsAndMergesAreParallel) {
     EXPECT_FALSE(factor.whole);
 }
 
+/// The dimensions of size 1 that a reshape keeps are followed as others are: a batch of one, one
+/// position, one head.
+TEST(ReshapeRule, DimensionsOfSizeOne) {
+  /// For each dimension of `to` the dimension of `from` of the same single factor, or -1.
+  auto sources = [](ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+    ShardingRule rule = makeReshapeRule(from, to);
+    std::vector<int64_t> found;
+    for (const auto &factors : rule.results[0]) {
+      auto *same = llvm::find(rule.operands[0], factors);
+      bool known = factors.size() == 1 && same != rule.operands[0].end();
+      found.push_back(known ? same - rule.operands[0].begin() : -1);
+    }
+    return found;
+  };
+  using Dims = std::vector<int64_t>;
+  EXPECT_EQ(sources({1, 8, 2, 6}, {1, 8, 12}), (Dims{0, 1, -1}));
+  EXPECT_EQ(sources({1, 8, 12}, {1, 8, 2, 6}), (Dims{0, 1, -1, -1}));
+  EXPECT_EQ(sources({2, 1, 12}, {2, 1, 2, 6}), (Dims{0, 1, -1, -1}));
+  EXPECT_EQ(sources({1, 1, 2, 6}, {1, 1, 12}), (Dims{0, 1, -1}));
+  // The heads are one: the first that are left are the same, and what is new has no factor.
+  EXPECT_EQ(sources({2, 1, 1, 6}, {2, 1, 6}), (Dims{0, 1, 3}));
+  EXPECT_EQ(sources({2, 1, 6}, {2, 1, 1, 6}), (Dims{0, 1, -1, 2}));
+  EXPECT_EQ(sources({2, 8, 6, 1}, {2, 8, 6}), (Dims{0, 1, 2}));
+  // One that is split off or goes is no other one's.
+  EXPECT_EQ(sources({8, 6}, {1, 8, 6}), (Dims{-1, 0, 1}));
+  EXPECT_EQ(sources({8, 1, 6}, {1, 8, 6}), (Dims{-1, 0, 2}));
+}
+
 //===----------------------------------------------------------------------===//
 // The check
 //===----------------------------------------------------------------------===//
