@@ -134,6 +134,13 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
   manager.addPass(createNameDimensionsPass(nameDimensions));
+  // Of the model, which all entry points of a plan have: they find states in one place.
+  std::vector<std::string> defaults = defaultAxisMap(options);
+  SplitMeshAxesPassOptions split;
+  split.shard.assign(options.shard.begin(), options.shard.end());
+  split.defaultShard.assign(defaults.begin(), defaults.end());
+  split.whole = {"batch"};
+  manager.addPass(createSplitMeshAxesPass(split));
   if (options.mode == CompileMode::Generate) {
     BuildGenerationPassOptions generate;
     generate.phase = options.decodes ? "decode" : "prefill";
@@ -171,18 +178,12 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   // A batch that the user maps to devices is split into microbatches as well.
   if (std::string micro = microbatchAxis(options); !micro.empty())
     propagate.batchAxes = {micro};
-  std::vector<std::string> defaults = defaultAxisMap(options);
   propagate.defaultShard.assign(defaults.begin(), defaults.end());
   // With a replicated batch every device along dp would compute the same.
   propagate.mustSplit = {"batch"};
   propagate.zeroStage = options.zero;
   std::vector<std::string> zero = zeroAxes(options);
   propagate.zeroAxes.assign(zero.begin(), zero.end());
-  SplitMeshAxesPassOptions split;
-  split.shard = propagate.shard;
-  split.defaultShard = propagate.defaultShard;
-  split.whole = {"batch"};
-  manager.addPass(createSplitMeshAxesPass(split));
   manager.addPass(createPropagateShardingsPass(propagate));
   if (marksStages(options)) {
     PartitionStagesPassOptions partition;

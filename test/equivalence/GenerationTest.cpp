@@ -207,6 +207,79 @@ TEST(GenerationSettings, StopsBehindAToken) {
   EXPECT_EQ(generate(kGpt2, {}, options, prompts), expected);
 }
 
+/// Batches, sequences and heads of one: the tokens are those of larger ones.
+TEST(GenerationSettings, DimensionsOfSizeOne) {
+  const char *sizes = R"("vocab_size": 64, "hidden_size": 12, "intermediate_size": 20,
+      "num_hidden_layers": 1, "max_position_embeddings": 24, "initializer_range": 0.5, )";
+  auto config = [&](const char *type, int64_t heads, int64_t keyHeads, int64_t headSize) {
+    std::string text = R"({"model_type": ")" + std::string(type) + "\", " + sizes;
+    return text + "\"head_dim\": " + std::to_string(headSize) +
+           ", \"num_key_value_heads\": " + std::to_string(keyHeads) +
+           ", \"num_attention_heads\": " + std::to_string(heads) + "}";
+  };
+  std::vector<std::string> configs = {
+      R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 24, "n_embd": 12, "n_layer": 1,
+          "n_head": 1, "initializer_range": 0.5})",
+      R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 24, "n_embd": 4, "n_layer": 1,
+          "n_head": 4, "initializer_range": 0.5})",
+      config("olmo2", 2, 2, 6),
+      config("olmo2", 1, 1, 12),
+      config("olmo2", 6, 6, 2),
+      config("llama", 2, 1, 6),
+      config("llama", 1, 1, 12),
+      config("qwen2", 2, 1, 6),
+      config("qwen3", 2, 1, 6),
+      config("qwen3", 1, 1, 2),
+      config("mistral", 2, 2, 6),
+      config("phi3", 2, 1, 6),
+      config("smollm3", 2, 1, 6),
+      config("gpt_neox", 1, 1, 12),
+      config("gemma", 2, 1, 6)};
+  Tokens prompts = {{5}, {17}, {3, 9, 21}};
+  for (const std::string &text : configs) {
+    SCOPED_TRACE(text);
+    runtime::GeneratorOptions options;
+    options.maxNewTokens = 4;
+    auto tokens = [&](int64_t batch, int64_t seq, const Tokens &prompts) {
+      return generate({"SizeOne", text.c_str(), batch, seq}, {}, options, prompts);
+    };
+    Tokens expected = tokens(2, 8, prompts);
+    ASSERT_EQ(expected.size(), prompts.size());
+    EXPECT_EQ(tokens(1, 8, prompts), expected);
+    prompts.pop_back();
+    expected.pop_back();
+    for (std::vector<int32_t> &each : expected)
+      each.resize(1);
+    options.maxNewTokens = 1;
+    EXPECT_EQ(tokens(2, 1, prompts), expected);
+    EXPECT_EQ(tokens(1, 1, prompts), expected);
+    prompts.push_back({3, 9, 21});
+  }
+}
+
+/// The prompts have positions for fewer devices than tp, whose axis is cut, and one position for
+/// each new token would not be cut at all.
+TEST(GenerationSettings, SequencesShorterThanTheTensorAxis) {
+  const Model model = {"Short",
+                       R"({"model_type": "mistral", "vocab_size": 61, "hidden_size": 12,
+                           "intermediate_size": 20, "num_hidden_layers": 2,
+                           "num_attention_heads": 4, "num_key_value_heads": 4, "head_dim": 4,
+                           "max_position_embeddings": 24, "initializer_range": 0.5})",
+                       2, 4};
+  runtime::GeneratorOptions options;
+  options.maxNewTokens = 3;
+  Tokens prompts = {{5}, {17, 3}, {9}};
+  Tokens expected = generate(model, {}, options, prompts);
+  ASSERT_EQ(expected.size(), prompts.size());
+  for (const char *text : {"tp=8 sp", "tp=6 sp", "dp=2,tp=8 sp"})
+    EXPECT_EQ(generate(model, strategy(text), options, prompts), expected) << text;
+  const Model two = {"Two", model.config, 2, 2};
+  options.maxNewTokens = 1;
+  expected = generate(two, {}, options, prompts);
+  for (const char *text : {"tp=4 sp", "tp=8 sp", "pp=2,tp=4 sp"})
+    EXPECT_EQ(generate(two, strategy(text), options, prompts), expected) << text;
+}
+
 TEST(GenerationSettings, RefusesWhatDoesNotFit) {
   Compiler compiler;
   auto session = open(compiler, kGpt2, {});
