@@ -184,7 +184,9 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   propagate.zeroStage = options.zero;
   std::vector<std::string> zero = zeroAxes(options);
   propagate.zeroAxes.assign(zero.begin(), zero.end());
+  manager.addPass(createCloneConstantsPerUsePass());
   manager.addPass(createPropagateShardingsPass(propagate));
+  manager.addPass(createCSEPass());
   if (marksStages(options)) {
     PartitionStagesPassOptions partition;
     partition.chunks = chunksOf(options);

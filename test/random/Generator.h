@@ -75,7 +75,10 @@ private:
   size_t argument(const Shape &shape, const char *element = "f64");
   /// The name of a new argument of indices in [0, limit).
   std::string indexArgument(const Shape &shape, int64_t limit);
-  /// A value of that shape: an existing one where there is one, else a new argument.
+  /// A new constant of few values, so that CSE finds equal ones.
+  size_t constant(const Shape &shape);
+  /// A value of that shape: an existing one where there is one, else a new argument; of a model
+  /// also a constant.
   size_t valueOf(const Shape &shape);
   size_t anyValue(int64_t minRank, int64_t maxRank = 4);
   /// A value whose last dimension an op may need whole.

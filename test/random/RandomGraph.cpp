@@ -137,7 +137,19 @@ std::string Generator::indexArgument(const Shape &shape, int64_t limit) {
   return name;
 }
 
+size_t Generator::constant(const Shape &shape) {
+  std::string name = "%" + std::to_string(numbers++),
+              text = "  " + name + " = dtc.constant dense<" +
+                     oneOf<std::string>({"0.0", "0.5", "1.0"}) + "> : " + type(shape) + "\n";
+  body[0] += text;
+  body[1] += text;
+  values.push_back({name, shape});
+  return values.size() - 1;
+}
+
 size_t Generator::valueOf(const Shape &shape) {
+  if (mixesSamples && chance(20))
+    return constant(shape);
   std::vector<size_t> fitting;
   for (size_t i = 0; i < values.size(); ++i)
     if (values[i].shape == shape)

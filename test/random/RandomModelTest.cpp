@@ -18,6 +18,7 @@
 #include "plan/plan.pb.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/TrainStep.h"
+#include "test/random/RandomConstants.h"
 #include "test/random/RunProgram.h"
 
 #include <gtest/gtest.h>
@@ -191,6 +192,17 @@ TEST(RandomModel, StrategiesEqualOneDeviceOrSayWhyNot) {
   if (cases > 0) {
     EXPECT_LT(refused, counts.ran);
   }
+}
+
+/// The microbatches of a batch have parts of a value that the parameters need as a whole.
+TEST(RandomModel, SharedConstantsServeMicrobatchesAndParameters) {
+  Counts counts;
+  forEachRandomCase(26, [&](uint64_t seed, bool alone) {
+    ModelCase(makeConstantModel(seed % kNumConstantKinds, seed), seed, counts)
+        .run(/*verbose=*/alone, /*isSum=*/true);
+    EXPECT_TRUE(counts.refused.empty()) << counts.refused.begin()->first;
+  });
+  printf("%d strategies equal one device\n", counts.ran);
 }
 
 /// Every strategy of one microbatch must do, and `further` ones.

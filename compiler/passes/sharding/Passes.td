@@ -76,6 +76,39 @@ def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def CloneConstantsPerUsePass : Pass<"dtc-clone-constants-per-use", "::mlir::ModuleOp"> {
+  let summary = "Give each use of a constant or broadcast an op of its own";
+  let description = [{
+    Clones, for each use, ops whose results have dimensions that come from no data and no parameter: constants, ops on
+    constants alone, broadcasts of parameters, rows of a table at constant ids. Propagation then gives each use its own
+    sharding, as if the model had an op for each. So a constant that a microbatch needs a part of may be needed as a
+    whole by another op, although nothing is gathered over microbatches.
+
+    It runs after the CSE that makes equal ops one, and before `dtc-propagate-shardings`; the CSE after that merges the
+    clones that have equal shardings. Scalars are left alone, and so are expressions of more than 64 ops.
+
+    ```mlir
+    // Before
+    func.func @loss(%x: tensor<4x4xf32> {dtc.input = "x"},
+                    %w: tensor<4x4xf32> {dtc.param = "w"}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+      %c = dtc.constant dense<0.5> : tensor<4x4xf32>
+      %0 = dtc.add %x, %c : tensor<4x4xf32>
+      %1 = dtc.mul %w, %c : tensor<4x4xf32>
+      return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+    }
+    // After
+    func.func @loss(%x: tensor<4x4xf32> {dtc.input = "x"},
+                    %w: tensor<4x4xf32> {dtc.param = "w"}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+      %c = dtc.constant dense<5.000000e-01> : tensor<4x4xf32>
+      %own = dtc.constant dense<5.000000e-01> : tensor<4x4xf32>
+      %0 = dtc.add %x, %own : tensor<4x4xf32>
+      %1 = dtc.mul %w, %c : tensor<4x4xf32>
+      return %0, %1 : tensor<4x4xf32>, tensor<4x4xf32>
+    }
+    ```
+  }];
+}
+
 def PropagateShardingsPass : Pass<"dtc-propagate-shardings", "::mlir::ModuleOp"> {
   let summary = "Derive the sharding of every value, and the mesh axes of every op's factors";
   let description = [{
