@@ -209,7 +209,7 @@ TEST(GenerationSettings, StopsBehindAToken) {
 
 /// Batches, sequences and heads of one: the tokens are those of larger ones.
 TEST(GenerationSettings, DimensionsOfSizeOne) {
-  const char *sizes = R"("vocab_size": 64, "hidden_size": 12, "intermediate_size": 20,
+  const char *sizes = R"("vocab_size": 64, "hidden_size": 16, "intermediate_size": 20,
       "num_hidden_layers": 1, "max_position_embeddings": 24, "initializer_range": 0.5, )";
   auto config = [&](const char *type, int64_t heads, int64_t keyHeads, int64_t headSize) {
     std::string text = R"({"model_type": ")" + std::string(type) + "\", " + sizes;
@@ -222,18 +222,18 @@ TEST(GenerationSettings, DimensionsOfSizeOne) {
           "n_head": 1, "initializer_range": 0.5})",
       R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 24, "n_embd": 4, "n_layer": 1,
           "n_head": 4, "initializer_range": 0.5})",
-      config("olmo2", 2, 2, 6),
-      config("olmo2", 1, 1, 12),
-      config("olmo2", 6, 6, 2),
-      config("llama", 2, 1, 6),
-      config("llama", 1, 1, 12),
-      config("qwen2", 2, 1, 6),
+      config("olmo2", 2, 2, 8),
+      config("olmo2", 1, 1, 16),
+      config("olmo2", 8, 8, 2),
+      config("llama", 2, 1, 8),
+      config("llama", 1, 1, 16),
+      config("qwen2", 2, 1, 8),
       config("qwen3", 2, 1, 6),
       config("qwen3", 1, 1, 2),
-      config("mistral", 2, 2, 6),
-      config("phi3", 2, 1, 6),
-      config("smollm3", 2, 1, 6),
-      config("gpt_neox", 1, 1, 12),
+      config("mistral", 2, 2, 8),
+      config("phi3", 2, 1, 8),
+      config("smollm3", 2, 1, 8),
+      config("gpt_neox", 1, 1, 16),
       config("gemma", 2, 1, 6)};
   Tokens prompts = {{5}, {17}, {3, 9, 21}};
   for (const std::string &text : configs) {
