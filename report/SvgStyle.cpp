@@ -6,8 +6,9 @@
 
 #include "report/SvgStyle.h"
 
+#include "support/Printable.h"
+
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 namespace dtc {
 
@@ -30,31 +31,10 @@ const char *taskColour(std::optional<StagePass> pass, size_t chunk) {
   return "";
 }
 
-/// Whether the character of valid UTF-8 that begins at `i` is one of the control characters U+0080
-/// to U+009F, which take two bytes, or of U+FFFE and U+FFFF, which take three.
-static size_t forbiddenBytes(const std::string &text, size_t i) {
-  auto byte = [&](size_t k) {
-    return i + k < text.size() ? static_cast<unsigned char>(text[i + k]) : 0;
-  };
-  if (byte(0) == 0xC2 && byte(1) < 0xA0)
-    return 2;
-  if (byte(0) == 0xEF && byte(1) == 0xBF && byte(2) >= 0xBE)
-    return 3;
-  return 0;
-}
-
 std::string escapeXml(std::string_view text) {
-  using Json = nlohmann::json;
-  // Through JSON, which puts U+FFFD for what is not UTF-8.
-  std::string valid = Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace))
-                          .get<std::string>();
   std::string result;
-  for (size_t i = 0; i < valid.size(); ++i) {
-    char c = valid[i];
-    if (size_t skipped = forbiddenBytes(valid, i)) {
-      result += ' ';
-      i += skipped - 1;
-    } else if (c == '&')
+  for (char c : printable(text)) {
+    if (c == '&')
       result += "&amp;";
     else if (c == '<')
       result += "&lt;";
@@ -63,7 +43,7 @@ std::string escapeXml(std::string_view text) {
     else if (c == '"')
       result += "&quot;";
     else
-      result += static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c;
+      result += c;
   }
   return result;
 }

@@ -23,8 +23,8 @@ inline constexpr size_t kNumTaskShades = 4;
 /// all of them.
 const char *taskColour(std::optional<StagePass> pass, size_t chunk);
 
-/// Text that XML and HTML allow, in elements and in quoted attributes: valid UTF-8 without control
-/// characters, its own signs escaped. Names come from files and may hold any bytes.
+/// Text that XML and HTML allow, in elements and in quoted attributes: as on a terminal (see
+/// printable()), with the signs of XML escaped. Names come from files and may hold any bytes.
 std::string escapeXml(std::string_view text);
 
 } // namespace dtc

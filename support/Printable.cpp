@@ -45,9 +45,10 @@ static Character firstCharacter(std::string_view text) {
 static bool isHarmless(uint32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0))
     return false; // control characters
-  // Line and paragraph separators, and what changes the direction of writing.
-  return !(code >= 0x2028 && code <= 0x202E) && !(code >= 0x2066 && code <= 0x2069) &&
-         code != 0x200E && code != 0x200F && code != 0x061C;
+  // Line and paragraph separators, what changes the direction of writing, and what is no character
+  // and not allowed in XML.
+  return code != 0xFFFE && code != 0xFFFF && !(code >= 0x2028 && code <= 0x202E) &&
+         !(code >= 0x2066 && code <= 0x2069) && code != 0x200E && code != 0x200F && code != 0x061C;
 }
 
 /// `keeps` says which of the characters that are not harmless stay, by what follows them too.

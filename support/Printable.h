@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Names come from files, and files from anybody. A terminal obeys the control characters in what it
-// is shown, and a line break in a name makes lines that look like messages of the tool. JSON, SVG
-// and HTML have escapes of their own and keep names as they are.
+// is shown, a line break in a name makes lines that look like messages of the tool, and a change of
+// the direction of writing shows a name as another one, in HTML and SVG too. JSON has escapes of
+// its own and keeps names as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 namespace dtc {
 
 /// A text for one line. Control characters, line breaks, characters that change the direction of
-/// writing and bytes that are no UTF-8 are written out: "\n", "\x1B", "\u202E", "\xFF". All else,
-/// the backslash too, stays as it is.
+/// writing, U+FFFE, U+FFFF and bytes that are no UTF-8 are written out: "\n", "\x1B", "\u202E",
+/// "\xFF". All else, the backslash too, stays as it is.
 std::string printable(std::string_view text);
 
 /// The same for a text of several lines; line breaks and tabs stay. What is JSON stays JSON.

@@ -26,6 +26,8 @@ TEST(Printable, ControlCharactersAreWrittenOut) {
   EXPECT_EQ(printable("a\nb\tc\rd\x7F"), R"(a\nb\tc\rd\u007F)");
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), R"(a\x00b)");
   EXPECT_EQ(printable("\xC2\x9B[31m"), R"(\u009B[31m)"); // a control sequence in one character
+  EXPECT_EQ(printable("\uFFFD\xEF\xBF\xBE\xEF\xBF\xBF"), "\uFFFD"
+                                                         R"(\uFFFE\uFFFF)");
   EXPECT_EQ(printable("\xE2\x80\xAE\xE2\x80\xA8\xE2\x81\xA6"), R"(\u202E\u2028\u2066)");
 }
 

@@ -19,13 +19,14 @@ TEST(EscapeXml, LeavesNoMarkup) {
   EXPECT_EQ(escapeXml("h.3.attn, 12 µs"), "h.3.attn, 12 µs");
 }
 
-TEST(EscapeXml, ReplacesWhatPagesCannotHold) {
-  EXPECT_EQ(escapeXml(std::string("a\0b\x01\x7f\tc", 7)), "a b   c");
-  EXPECT_EQ(escapeXml("a\xC2\x85z"), "a z");        // a control character of two bytes
-  EXPECT_EQ(escapeXml("a\xEF\xBF\xBFz"), "a z");    // U+FFFF
+TEST(EscapeXml, ShowsWhatATerminalWould) {
+  EXPECT_EQ(escapeXml(std::string("a\0b\x01\x7f\tc\n", 8)), R"(a\x00b\x01\u007F\tc\n)");
+  EXPECT_EQ(escapeXml("a\u202Ez\u2066"), R"(a\u202Ez\u2066)"); // directions of writing
+  EXPECT_EQ(escapeXml("a\xC2\x85z"), R"(a\u0085z)");           // a control character of two bytes
+  EXPECT_EQ(escapeXml("a\xEF\xBF\xBFz"), R"(a\uFFFFz)");
   EXPECT_EQ(escapeXml("a\xC2\xA0z"), "a\xC2\xA0z"); // a space that does not break is fine
-  EXPECT_EQ(escapeXml("a\xFFz"), "a\xEF\xBF\xBDz"); // no UTF-8
-  EXPECT_EQ(escapeXml("a\xC2"), "a\xEF\xBF\xBD");   // half of a character
+  EXPECT_EQ(escapeXml("a\xFFz"), R"(a\xFFz)");      // no UTF-8
+  EXPECT_EQ(escapeXml("a\xC2"), R"(a\xC2)");        // half of a character
 }
 
 TEST(SvgNumber, IsShortAndFinite) {
