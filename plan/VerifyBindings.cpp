@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace dtc {
 
@@ -145,9 +146,18 @@ static MaybeError checkInput(const PlanContext &context, const plan::Input &inpu
     return error;
   if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
     return Error{fmt::format("index_limit is {}; expected 0 to 2^31", input.index_limit())};
-  if (input.index_limit() > 0 && toDType(input.dtype()) != DType::I32)
-    return Error{fmt::format("index_limit is for elements of type i32, found {}",
-                             name(toDType(input.dtype())))};
+  if (input.has_ignored_index() && !std::in_range<int32_t>(input.ignored_index()))
+    return Error{
+        fmt::format("ignored_index is {}; expected a number of i32", input.ignored_index())};
+  for (auto [isGiven, field] : {std::pair(input.index_limit() > 0, "index_limit"),
+                                std::pair(input.has_ignored_index(), "ignored_index")}) {
+    if (isGiven && input.role() != plan::Input::DATA)
+      return Error{fmt::format("{} is for inputs of role DATA, found {}", field,
+                               plan::Input::Role_Name(input.role()))};
+    if (isGiven && toDType(input.dtype()) != DType::I32)
+      return Error{fmt::format("{} is for elements of type i32, found {}", field,
+                               name(toDType(input.dtype())))};
+  }
   return std::nullopt;
 }
 

@@ -396,6 +396,14 @@ TEST(PlanVerifier, Shardings) {
                      *axesOfDim(program, 0)->Add() = "dp");
 }
 
+static plan::Input &makeFirstInputFloat(plan::Program &program) {
+  plan::Input &input = *program.mutable_inputs(0);
+  input.clear_index_limit();
+  input.set_dtype(plan::F32);
+  program.mutable_buffers(static_cast<int>(input.buffer()))->set_dtype(plan::F32);
+  return input;
+}
+
 TEST(PlanVerifier, Inputs) {
   EXPECT_ERROR_AFTER("input 0 has no name", program.mutable_inputs(0)->clear_name());
   EXPECT_ERROR_AFTER("two inputs are named \"first_step\"",
@@ -406,8 +414,16 @@ TEST(PlanVerifier, Inputs) {
                      program.mutable_inputs(0)->set_role(plan::Input::BATCHES));
   EXPECT_ERROR_AFTER("index_limit is -1", program.mutable_inputs(0)->set_index_limit(-1));
   EXPECT_ERROR_AFTER("index_limit is", program.mutable_inputs(0)->set_index_limit(INT64_MAX));
-  EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",
+  EXPECT_ERROR_AFTER("index_limit is for inputs of role DATA, found LEARNING_RATES",
                      program.mutable_inputs(1)->set_index_limit(5));
+  EXPECT_ERROR_AFTER("ignored_index is for inputs of role DATA, found LEARNING_RATES",
+                     program.mutable_inputs(1)->set_ignored_index(-100));
+  EXPECT_ERROR_AFTER("ignored_index is 2147483648; expected a number of i32",
+                     program.mutable_inputs(0)->set_ignored_index(int64_t{1} << 31));
+  EXPECT_ERROR_AFTER("index_limit is for elements of type i32, found f32",
+                     makeFirstInputFloat(program).set_index_limit(5));
+  EXPECT_ERROR_AFTER("ignored_index is for elements of type i32, found f32",
+                     makeFirstInputFloat(program).set_ignored_index(5));
   EXPECT_ERROR_AFTER("input \"rate\" is the second one of its role", {
     plan::Input *input = program.add_inputs();
     *input = program.inputs(1);
