@@ -32,9 +32,14 @@ static MaybeError checkTransfer(const PlanContext &context, const plan::Transfer
                              transfer.peer())};
   if (transfer.buffers().empty())
     return Error{"moves no tensor"};
-  for (uint32_t buffer : transfer.buffers())
+  for (uint32_t buffer : transfer.buffers()) {
     if (MaybeError error = checkBufferIndex(context, buffer))
       return error;
+    if (!context.program.buffers(static_cast<int>(buffer)).has_value())
+      return Error{fmt::format("moves buffer {}, which has no number of a value; expected the one "
+                               "that it has at the other end too",
+                               buffer)};
+  }
   return kindOf(transfer) == TransferKind::Receive ? checkReceivedApart(context, transfer)
                                                    : std::nullopt;
 }
@@ -57,6 +62,9 @@ struct End {
   int number;
 
   const plan::Transfer &transfer() const { return context->program.transfers(number); }
+  uint32_t value(int tensor) const {
+    return context->program.buffers(static_cast<int>(transfer().buffers(tensor))).value();
+  }
   const char *kind() const { return kindOf(transfer()) == TransferKind::Send ? "send" : "receive"; }
   std::string str() const {
     return fmt::format("transfer {} of program {} (a {}, peer {})", number, context->number, kind(),
@@ -82,6 +90,11 @@ static MaybeError checkEnds(const End &a, const End &b) {
     const TensorType &right = b.context->types[b.transfer().buffers(i)];
     if (left != right)
       return error(fmt::format("differ in tensor {}: {} and {}", i, left.str(), right.str()));
+    if (a.value(i) != b.value(i))
+      return error(
+          fmt::format("differ in tensor {}: value {} and value {}; expected the same value "
+                      "at both ends",
+                      i, a.value(i), b.value(i)));
   }
   return std::nullopt;
 }

@@ -14,10 +14,13 @@
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace dtc;
@@ -41,7 +44,8 @@ private:
   void exportState(exec::StateOp state);
   void exportInput(exec::InputOp input);
   void exportOutput(exec::OutputOp output);
-  void exportTransfer(exec::TransferOp transfer);
+  LogicalResult exportTransfer(exec::TransferOp transfer);
+  void exportValueNumbers();
   LogicalResult exportTask(exec::TaskOp task);
   void exportRun(exec::RunOp run);
   void exportSlotMap(DenseI64ArrayAttr map, plan::Buffer &out);
@@ -61,6 +65,14 @@ private:
   llvm::StringMap<uint32_t> locations;
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
+
+  /// Of a tensor of a transfer: its buffer, and the number that the IR gives its value.
+  struct Moved {
+    int program;
+    uint32_t buffer;
+    int64_t number;
+  };
+  SmallVector<Moved> moved; ///< of all programs
 };
 
 } // namespace
@@ -327,14 +339,39 @@ void Exporter::exportOutput(exec::OutputOp output) {
   out->set_buffer(indexOf(output.getBuffer()));
 }
 
-void Exporter::exportTransfer(exec::TransferOp transfer) {
+LogicalResult Exporter::exportTransfer(exec::TransferOp transfer) {
+  auto numbers = transfer.getNumbers();
+  if (!numbers)
+    return transfer.emitOpError() << "has no numbers of its values, which a plan needs; "
+                                     "dtc-schedule-pipeline gives them to dist.send and "
+                                     "dist.receive";
   transfers[transfer.getSymName()] = program->transfers_size();
   plan::Transfer *out = program->add_transfers();
   out->set_kind(toPlan(transfer.getKind()));
   out->set_peer(transfer.getPeer());
   out->set_channel(transfer.getChannel());
-  for (Value buffer : transfer.getBuffers())
+  for (auto [buffer, number] : llvm::zip_equal(transfer.getBuffers(), *numbers)) {
     out->add_buffers(indexOf(buffer));
+    moved.push_back({plan.programs_size() - 1, indexOf(buffer), number});
+  }
+  return success();
+}
+
+/// Gives a number to each value that is sent. Values that one buffer holds, as passes found that
+/// they are equal, have one number.
+void Exporter::exportValueNumbers() {
+  llvm::EquivalenceClasses<int64_t> equal;
+  std::map<std::pair<int, uint32_t>, int64_t> firstIn; // of each buffer
+  for (const Moved &tensor : moved) {
+    auto [it, fresh] = firstIn.try_emplace({tensor.program, tensor.buffer}, tensor.number);
+    equal.unionSets(it->second, tensor.number);
+  }
+  std::map<int64_t, uint32_t> exported;
+  for (const Moved &tensor : moved) {
+    int64_t leader = equal.getLeaderValue(tensor.number);
+    uint32_t number = exported.try_emplace(leader, exported.size()).first->second;
+    plan.mutable_programs(tensor.program)->mutable_buffers(tensor.buffer)->set_value(number);
+  }
 }
 
 LogicalResult Exporter::exportTask(exec::TaskOp task) {
@@ -395,8 +432,9 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
       exportInput(input);
     else if (auto output = dyn_cast<exec::OutputOp>(entry))
       exportOutput(output);
-    else if (auto transfer = dyn_cast<exec::TransferOp>(entry))
-      exportTransfer(transfer);
+    else if (auto transfer = dyn_cast<exec::TransferOp>(entry);
+             transfer && failed(exportTransfer(transfer)))
+      return failure();
     else if (auto task = dyn_cast<exec::TaskOp>(entry); task && failed(exportTask(task)))
       return failure();
     else if (auto run = dyn_cast<exec::RunOp>(entry))
@@ -441,6 +479,7 @@ LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
   for (auto program : module.getOps<exec::ProgramOp>())
     if (program.getEntryAttr() == entry && failed(exportProgram(program)))
       return failure();
+  exportValueNumbers();
   int64_t expected = 1;
   for (const plan::Axis &axis : plan.axes())
     if (axis.pipeline())

@@ -414,25 +414,31 @@ LogicalResult FragmentOp::verifyRegions() {
 
 /// The labels of the constraints of verifyTransfer.
 struct TransferLabels {
-  StringRef values, numbers;
+  StringRef values, ends, numbers;
 };
 
 static LogicalResult verifyTransfer(Operation *op, const TransferLabels &labels, size_t values,
-                                    int64_t peer, int64_t channel) {
+                                    int64_t peer, int64_t channel,
+                                    std::optional<ArrayRef<int64_t>> numbers) {
   if (values == 0)
     return violates(op, labels.values) << "moves no value";
   if (peer < 0 || channel < 0)
-    return violates(op, labels.numbers) << "has the peer " << peer << " and the channel " << channel
-                                        << ", expected at least 0 of each";
+    return violates(op, labels.ends) << "has the peer " << peer << " and the channel " << channel
+                                     << ", expected at least 0 of each";
+  if (numbers && (numbers->size() != values ||
+                  llvm::any_of(*numbers, [](int64_t number) { return number < 0; })))
+    return violates(op, labels.numbers) << "has the numbers [" << *numbers << "] for " << values
+                                        << " values, expected one of at least 0 for each";
   return success();
 }
 
 LogicalResult SendOp::verify() {
-  return verifyTransfer(*this, {"send-c1", "send-c2"}, getValues().size(), getPeer(), getChannel());
+  return verifyTransfer(*this, {"send-c1", "send-c2", "send-c3"}, getValues().size(), getPeer(),
+                        getChannel(), getNumbers());
 }
 LogicalResult ReceiveOp::verify() {
-  return verifyTransfer(*this, {"receive-c1", "receive-c2"}, getResults().size(), getPeer(),
-                        getChannel());
+  return verifyTransfer(*this, {"receive-c1", "receive-c2", "receive-c3"}, getResults().size(),
+                        getPeer(), getChannel(), getNumbers());
 }
 
 #include "dialects/dist/DistInterfaces.cpp.inc"

@@ -379,29 +379,35 @@ def Dist_SendOp : Dist_Op<"send"> {
     The device is the one whose coordinate on the mesh's pipeline axis is `peer` and that has this device's other
     coordinates; it has a `dist.receive` with the same `channel` for values of the same types.
 
+    `numbers` identify the values across devices: `dtc-schedule-pipeline` gives each value of the whole program that is
+    sent a number. Both ends have the same numbers in the same order, which is checked of the plan.
+
     Constraints:
 
     - [send-c1] At least one value is sent.
     - [send-c2] `peer` and `channel` are at least 0.
+    - [send-c3] `numbers`, if there are any, has an entry of at least 0 for each value.
   }];
-  let arguments = (ins Variadic<Dist_Tensor>:$values, I64Attr:$peer, I64Attr:$channel);
-  let assemblyFormat = "$values `to` $peer `channel` $channel attr-dict `:` type($values)";
+  let arguments = (ins Variadic<Dist_Tensor>:$values, I64Attr:$peer, I64Attr:$channel,
+                       OptionalAttr<DenseI64ArrayAttr>:$numbers);
+  let assemblyFormat = "$values `to` $peer `channel` $channel attr-dict `:` type($values) (`as` $numbers^)?";
   let hasVerifier = 1;
 }
 
 def Dist_ReceiveOp : Dist_Op<"receive"> {
   let summary = "Receives values from a device of another stage";
   let description = [{
-    The other end of `dist.send`.
+    The other end of `dist.send`, with the same `numbers`.
 
     Constraints:
 
     - [receive-c1] At least one value is received.
     - [receive-c2] `peer` and `channel` are at least 0.
+    - [receive-c3] `numbers`, if there are any, has an entry of at least 0 for each value.
   }];
-  let arguments = (ins I64Attr:$peer, I64Attr:$channel);
+  let arguments = (ins I64Attr:$peer, I64Attr:$channel, OptionalAttr<DenseI64ArrayAttr>:$numbers);
   let results = (outs Variadic<Dist_Tensor>:$results);
-  let assemblyFormat = "`from` $peer `channel` $channel attr-dict `:` type($results)";
+  let assemblyFormat = "`from` $peer `channel` $channel attr-dict `:` type($results) (`as` $numbers^)?";
   let hasVerifier = 1;
 }
 

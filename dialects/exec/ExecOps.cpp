@@ -149,6 +149,12 @@ LogicalResult TransferOp::verify() {
     return violates(*this, "transfer-c2")
            << "has the peer " << int64_t(getPeer()) << " and the channel " << int64_t(getChannel())
            << ", expected at least 0 of each";
+  if (auto numbers = getNumbers();
+      numbers && (numbers->size() != getBuffers().size() ||
+                  llvm::any_of(*numbers, [](int64_t number) { return number < 0; })))
+    return violates(*this, "transfer-c3")
+           << "has the numbers [" << *numbers << "] for " << getBuffers().size()
+           << " buffers, expected one of at least 0 for each";
   return success();
 }
 

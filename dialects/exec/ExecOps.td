@@ -189,16 +189,19 @@ def Exec_TransferOp : Exec_Op<"transfer", [Symbol, HasParent<"ProgramOp">]> {
   let summary = "Tensors that go to a device of another program, or come from it";
   let description = [{
     The other device's coordinate on the pipeline axis is `peer`. Both ends have the same `channel`, and as many buffers
-    of the same types.
+    of the same types, with the same `numbers`, which identify the values as in `dist.send`.
 
     Constraints:
 
     - [transfer-c1] At least one tensor is moved.
     - [transfer-c2] `peer` and `channel` are at least 0.
+    - [transfer-c3] `numbers`, if there are any, has an entry of at least 0 for each buffer.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_TransferKindAttr:$kind, I64Attr:$peer, I64Attr:$channel,
-                       Variadic<Exec_Buffer>:$buffers);
-  let assemblyFormat = "$sym_name `` $kind $peer `channel` $channel `(` $buffers `)` attr-dict `:` type($buffers)";
+                       Variadic<Exec_Buffer>:$buffers, OptionalAttr<DenseI64ArrayAttr>:$numbers);
+  let assemblyFormat = [{
+    $sym_name `` $kind $peer `channel` $channel `(` $buffers `)` attr-dict `:` type($buffers) (`as` $numbers^)?
+  }];
   let hasVerifier = 1;
 }
 

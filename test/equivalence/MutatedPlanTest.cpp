@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Plans that the compiler made, each with one change that keeps it well-formed: another place in
-// the arena, another order, a wait less, a message more. What the verifier accepts must compute,
-// bit by bit, what the plan computed before the change. What it refuses is executed all the same,
-// to count how many of the changes matter: a verifier is tested by wrong plans whose execution
-// differs.
+// the arena, another order, also of what one end of a channel moves, a wait less, a message more.
+// What the verifier accepts must compute, bit by bit, what the plan computed before the change.
+// What it refuses is executed all the same, to count how many of the changes matter: a verifier is
+// tested by wrong plans whose execution differs.
 //
-// DTC_RANDOM_SEED sets the changes, DTC_RANDOM_CASES their number (300).
+// Each seed is one change. A look at thousands, by hand:
+//
+//   DTC_RANDOM_SEED=new DTC_RANDOM_CASES=5000 dtc-equivalence-test --gtest_filter='MutatedPlan*'
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,6 +64,8 @@ const Strategy kStrategies[] = {
     {"pp=2 m=4 schedule=interleaved chunks=2", 1},
     {"pp=3 m=4 schedule=gpipe", 2},
     {"dp=2,pp=2 m=2 zero=2 schedule=zb-h1 bucket=0", 1},
+    {"pp=2 m=4 schedule=1f1b", 1},
+    {"dp=2,tp=2,pp=2 m=2 zero=1", 1},
 };
 
 /// All that a run leaves, as bytes.
@@ -110,7 +114,11 @@ public:
 
   /// What was changed; empty if there was nothing of the kind that was drawn.
   std::string apply() {
-    switch (below(9)) {
+    switch (below(11)) {
+    case 9:
+      return reorderTransfer();
+    case 10:
+      return exchangeTransfers();
     case 8:
       return replaceSum();
     case 0:
@@ -291,6 +299,47 @@ private:
            std::to_string(to);
   }
 
+  /// One end of a channel moves two of its tensors, of one type, in each other's place.
+  std::string reorderTransfer() {
+    for (int tries = 0; tries < 50 && program.transfers_size() > 0; ++tries) {
+      int number = below(program.transfers_size());
+      plan::Transfer &transfer = *program.mutable_transfers(number);
+      int i = below(transfer.buffers_size()), j = below(transfer.buffers_size());
+      if (transfer.buffers(i) == transfer.buffers(j) ||
+          typeOf(buffer(transfer.buffers(i))) != typeOf(buffer(transfer.buffers(j))))
+        continue;
+      transfer.mutable_buffers()->SwapElements(i, j);
+      return "transfer " + std::to_string(number) + " has tensors " + std::to_string(i) + " and " +
+             std::to_string(j) + " in each other's place";
+    }
+    return "";
+  }
+
+  /// One end of two channels has them, or what they move, in each other's place.
+  std::string exchangeTransfers() {
+    for (int tries = 0; tries < 50 && program.transfers_size() > 1; ++tries) {
+      int i = below(program.transfers_size()), j = below(program.transfers_size());
+      plan::Transfer &a = *program.mutable_transfers(i), &b = *program.mutable_transfers(j);
+      if (i == j || a.kind() != b.kind() || a.peer() != b.peer() ||
+          !std::equal(a.buffers().begin(), a.buffers().end(), b.buffers().begin(),
+                      b.buffers().end(), [&](uint32_t left, uint32_t right) {
+                        return typeOf(buffer(left)) == typeOf(buffer(right));
+                      }))
+        continue;
+      bool exchangesBuffers = below(2) == 0;
+      if (exchangesBuffers) {
+        a.mutable_buffers()->Swap(b.mutable_buffers());
+      } else {
+        uint32_t channel = a.channel();
+        a.set_channel(b.channel());
+        b.set_channel(channel);
+      }
+      return "transfers " + std::to_string(i) + " and " + std::to_string(j) +
+             " have each other's " + (exchangesBuffers ? "buffers" : "channels");
+    }
+    return "";
+  }
+
   plan::Program &program;
   std::mt19937_64 &random;
 };
@@ -301,6 +350,8 @@ std::string addMessage(plan::Plan &plan, std::mt19937_64 &random) {
   if (plan.programs_size() < 2)
     return "";
   const plan::Buffer &sent = plan.programs(0).buffers(int(plan.programs(0).states(0).buffer()));
+  constexpr uint32_t kNewValue = 1u << 20;
+  const uint32_t value = sent.has_value() ? sent.value() : kNewValue;
   std::string change = "a message more:";
   for (uint32_t end : {0, 1}) {
     plan::Program &program = *plan.mutable_programs(int(end));
@@ -310,10 +361,12 @@ std::string addMessage(plan::Plan &plan, std::mt19937_64 &random) {
     transfer.set_channel(1000);
     if (end == 0) {
       transfer.add_buffers(program.states(0).buffer());
+      program.mutable_buffers(int(program.states(0).buffer()))->set_value(value);
     } else {
       plan::Buffer &buffer = *program.add_buffers();
       buffer = sent;
       buffer.set_kind(plan::Buffer::ACTIVATION);
+      buffer.set_value(value);
       buffer.set_offset((program.arena_bytes() + 63) / 64 * 64);
       program.set_arena_bytes(buffer.offset() + typeOf(buffer).numBytes());
       transfer.add_buffers(uint32_t(program.buffers_size() - 1));
@@ -370,34 +423,37 @@ std::vector<Original> compileAll() {
 TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   std::vector<Original> originals = compileAll();
   ASSERT_EQ(originals.size(), std::size(kStrategies));
-  const uint64_t count = randomCases(300);
-  std::mt19937_64 random(randomSeed());
-  uint64_t accepted = 0, differing = 0, refusedInVain = 0;
-  for (uint64_t i = 0; i < count;) {
-    const Original &original = originals[random() % originals.size()];
-    auto plan = std::make_shared<plan::Plan>(*original.plan);
-    int program = int(random() % uint64_t(plan->programs_size()));
-    std::string change = random() % 8 == 0
-                             ? addMessage(*plan, random)
-                             : Mutation(*plan->mutable_programs(program), random).apply();
-    if (change.empty())
-      continue;
-    ++i;
-    auto error = findPlanError(*plan, original.strategy.batches > 1);
+  uint64_t accepted = 0, differing = 0, refusedInVain = 0, ofTransfers = 0;
+  const uint64_t count = forEachRandomCase(300, [&](uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::shared_ptr<plan::Plan> plan;
+    const Original *original = nullptr;
+    int program = 0;
+    std::string change;
+    while (change.empty()) {
+      original = &originals[random() % originals.size()];
+      plan = std::make_shared<plan::Plan>(*original->plan);
+      program = int(random() % uint64_t(plan->programs_size()));
+      change = random() % 8 == 0 ? addMessage(*plan, random)
+                                 : Mutation(*plan->mutable_programs(program), random).apply();
+    }
+    ofTransfers += change.starts_with("transfer");
+    auto error = findPlanError(*plan, original->strategy.batches > 1);
     // Many that are refused hang.
-    std::optional<Results> results = execute(plan, original.strategy.batches, error ? 0.1 : 60);
-    bool same = results && *results == original.results;
+    std::optional<Results> results = execute(plan, original->strategy.batches, error ? 0.1 : 60);
+    bool same = results && *results == original->results;
     differing += !same;
     refusedInVain += error && same;
-    if (error)
-      continue;
-    ++accepted;
-    EXPECT_TRUE(same) << "strategy \"" << original.strategy.text << "\", program " << program
-                      << ": " << change << (results ? "" : "; the run fails");
-  }
+    accepted += !error;
+    EXPECT_TRUE(error || same) << "strategy \"" << original->strategy.text << "\", program "
+                               << program << ": " << change << (results ? "" : "; the run fails");
+  });
+  if (count == 0)
+    return; // one seed alone
   std::cout << accepted << " of " << count << " changed plans were accepted, " << count - accepted
             << " refused; the execution of " << differing << " differs, of " << refusedInVain
-            << " that were refused it does not\n";
+            << " that were refused it does not; " << ofTransfers << " changes were of transfers\n";
   EXPECT_GT(accepted, 0u);
+  EXPECT_GT(ofTransfers, 0u);
   EXPECT_GE(2 * differing, count) << "too few of the changes matter";
 }

@@ -201,6 +201,42 @@ TEST(PipelineVerifier, Transfers) {
   EXPECT_ERROR(findPlanError(alone.plan), "transfer 0: the mesh has no pipeline axis");
 }
 
+TEST(PipelineVerifier, BothEndsOfAChannelHaveTheSameValues) {
+  EXPECT_ERROR_AFTER("program 0: transfer 0: moves buffer 6, which has no number of a value",
+                     bufferOf(first, first.transfers(0).buffers(0)).clear_value());
+  EXPECT_ERROR_AFTER(
+      "differ in tensor 0: value 0 and value 9; expected the same value at both ends",
+      bufferOf(second, second.transfers(0).buffers(0)).set_value(9));
+  // Two tensors of one type.
+  PlanBuilder builder;
+  builder.pipelineAxis("pp", 2);
+  for (uint32_t end : {0u, 1u}) {
+    builder.inProgram(static_cast<int>(end));
+    uint32_t a = builder.buffer(DType::F32, {4}), b = builder.buffer(DType::F32, {4});
+    uint32_t moved = builder.transfer(end == 0 ? plan::Transfer::SEND : plan::Transfer::RECEIVE,
+                                      1 - end, 0, {a, b});
+    builder.task("t");
+    if (end == 0)
+      for (uint32_t buffer : {a, b})
+        builder.kernel("fill", {}, {buffer});
+    builder.startTransfer(moved);
+    builder.finishTransfer(moved);
+    builder.schedule(0);
+  }
+  auto plan = builder.build();
+  EXPECT_OK(findPlanError(*plan));
+  for (int end : {0, 1}) {
+    auto changed = std::make_shared<plan::Plan>(*plan);
+    changed->mutable_programs(end)->mutable_transfers(0)->mutable_buffers()->SwapElements(0, 1);
+    EXPECT_ERROR(findPlanError(*changed), "channel 0: transfer 0 of program 0 (a send, peer 1) and "
+                                          "transfer 0 of program 1 (a receive, peer 0) differ in "
+                                          "tensor 0: value ");
+    // Both ends in another order are the same plan.
+    changed->mutable_programs(1 - end)->mutable_transfers(0)->mutable_buffers()->SwapElements(0, 1);
+    EXPECT_OK(findPlanError(*changed));
+  }
+}
+
 TEST(PipelineVerifier, Channels) {
   EXPECT_ERROR_AFTER("channel 0: has one end, transfer 0 of program 1 (a receive, peer 0); "
                      "expected another one in program 0",
@@ -216,6 +252,7 @@ TEST(PipelineVerifier, Channels) {
   EXPECT_ERROR_AFTER("have 2 and 1 tensors",
                      first.mutable_transfers(0)->add_buffers(first.transfers(0).buffers(0)));
   EXPECT_ERROR_AFTER("differ in tensor 0: f32[] and f32[1,4]",
+                     bufferOf(first, output(first, "update", 1)).set_value(9);
                      first.mutable_transfers(0)->set_buffers(0, output(first, "update", 1)));
   auto three = pipelinePlan();
   three->mutable_axes(0)->set_size(3);

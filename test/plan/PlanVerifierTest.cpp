@@ -49,7 +49,7 @@ TEST(PlanVerifier, AcceptsValidPlans) {
 }
 
 TEST(PlanVerifier, Version) {
-  EXPECT_ERROR_AFTER("plan version 9 is newer than this runtime reads (8)", plan.set_version(9));
+  EXPECT_ERROR_AFTER("plan version 10 is newer than this runtime reads (9)", plan.set_version(10));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 

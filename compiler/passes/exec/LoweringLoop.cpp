@@ -90,7 +90,7 @@ exec::TransferOp Lowering::declareSend(dist::SendOp send) {
     sent.push_back(buffers.bufferOf(value));
   return exec::TransferOp::create(program.declarations(), send.getLoc(),
                                   ("channel." + Twine(send.getChannel())).str(), TransferKind::Send,
-                                  send.getPeer(), send.getChannel(), sent);
+                                  send.getPeer(), send.getChannel(), sent, send.getNumbersAttr());
 }
 
 exec::TransferOp Lowering::declareReceive(dist::ReceiveOp receive) {
@@ -98,9 +98,10 @@ exec::TransferOp Lowering::declareReceive(dist::ReceiveOp receive) {
   for (Value value : receive.getResults())
     received.push_back(buffers.allocate(value, buffers.kindOf(value),
                                         !buffers.isInLoop() && !uses.isReturned(value)));
-  return exec::TransferOp::create(
-      program.declarations(), receive.getLoc(), ("channel." + Twine(receive.getChannel())).str(),
-      TransferKind::Receive, receive.getPeer(), receive.getChannel(), received);
+  return exec::TransferOp::create(program.declarations(), receive.getLoc(),
+                                  ("channel." + Twine(receive.getChannel())).str(),
+                                  TransferKind::Receive, receive.getPeer(), receive.getChannel(),
+                                  received, receive.getNumbersAttr());
 }
 
 void Lowering::finishSends() {

@@ -98,7 +98,7 @@ def SchedulePipelinePass : Pass<"dtc-schedule-pipeline", "::mlir::ModuleOp"> {
           %1 = dtc.exp %x : tensor<4xf32>
           dist.yield %1 : tensor<4xf32>
         }
-        dist.send %0 to 1 channel 0 : tensor<4xf32>
+        dist.send %0 to 1 channel 0 : tensor<4xf32> as [0]
       }
       return
     }
@@ -106,7 +106,7 @@ def SchedulePipelinePass : Pass<"dtc-schedule-pipeline", "::mlir::ModuleOp"> {
         attributes {dist.pipeline = {schedule = "gpipe", stages = 2}} {
       %0 = dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 1, 0, 1, 1>}
           : tensor<4xf32> {
-        %1 = dist.receive from 0 channel 0 : tensor<4xf32>
+        %1 = dist.receive from 0 channel 0 : tensor<4xf32> as [0]
         %2 = dist.fragment forward 1 -> tensor<4xf32> {
           %3 = dtc.neg %1 : tensor<4xf32>
           dist.yield %3 : tensor<4xf32>
@@ -117,7 +117,8 @@ def SchedulePipelinePass : Pass<"dtc-schedule-pipeline", "::mlir::ModuleOp"> {
     }
     ```
 
-    The `schedule` of a loop is a list of pairs: the number of an op of the loop, and a microbatch.
+    The `schedule` of a loop is a list of pairs: the number of an op of the loop, and a microbatch. The numbers after `as`
+    identify the values that are sent.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", "\"1f1b\"", "naive, gpipe, 1f1b, interleaved, zb-h1 or zb-v">,

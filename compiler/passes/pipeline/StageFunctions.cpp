@@ -18,11 +18,25 @@ using namespace dtc;
 
 namespace {
 
+/// Numbers the values of the whole function that are sent, for all devices alike.
+class ValueNumbers {
+public:
+  DenseI64ArrayAttr of(MLIRContext *context, ArrayRef<Value> values) {
+    SmallVector<int64_t> result;
+    for (Value value : values)
+      result.push_back(numbers.try_emplace(value, numbers.size()).first->second);
+    return DenseI64ArrayAttr::get(context, result);
+  }
+
+private:
+  llvm::DenseMap<Value, int64_t> numbers;
+};
+
 /// The function of one device, while it is built.
 class StageFunction {
 public:
   StageFunction(func::FuncOp whole, dist::MicrobatchLoopOp wholeLoop,
-                const PipelineProgram &program, int64_t device);
+                const PipelineProgram &program, int64_t device, ValueNumbers &numbers);
   void emitLoop(ArrayRef<int64_t> schedule);
   void emitReturn(const Placement &placement);
 
@@ -39,14 +53,16 @@ private:
   dist::MicrobatchLoopOp wholeLoop;
   const PipelineProgram &program;
   int64_t device;
+  ValueNumbers &numbers;
   IRMapping carried; ///< values of the loop that fragments hand on or messages bring
 };
 
 } // namespace
 
 StageFunction::StageFunction(func::FuncOp whole, dist::MicrobatchLoopOp wholeLoop,
-                             const PipelineProgram &program, int64_t device)
-    : builder(whole), whole(whole), wholeLoop(wholeLoop), program(program), device(device) {
+                             const PipelineProgram &program, int64_t device, ValueNumbers &numbers)
+    : builder(whole), whole(whole), wholeLoop(wholeLoop), program(program), device(device),
+      numbers(numbers) {
   function = func::FuncOp::create(builder, whole.getLoc(),
                                   (whole.getSymName() + "." + Twine(device)).str(),
                                   whole.getFunctionType());
@@ -128,15 +144,16 @@ void StageFunction::emitLoop(ArrayRef<int64_t> schedule) {
     const StageTransfer &transfer = program.transfers[entry.index];
     ArrayRef<Value> moved = transfer.values.getArrayRef();
     Location loc = moved.front().getLoc();
+    DenseI64ArrayAttr known = numbers.of(builder.getContext(), moved);
     if (entry.kind == BodyOp::Send) {
       SmallVector<Value> operands;
       for (Value value : moved)
         operands.push_back(carried.lookup(value));
-      dist::SendOp::create(inner, loc, operands, transfer.receiver, entry.index);
+      dist::SendOp::create(inner, loc, operands, transfer.receiver, entry.index, known);
     } else {
       auto receive =
           dist::ReceiveOp::create(inner, loc, TypeRange(ValueRange(moved)),
-                                  program.fragments[transfer.producer].device, entry.index);
+                                  program.fragments[transfer.producer].device, entry.index, known);
       carried.map(moved, receive.getResults());
     }
   }
@@ -190,7 +207,8 @@ void StageFunction::eraseUnusedArguments(const Placement &placement) {
 /// the other will need moves together. Messages have one order that holds for all devices, so that
 /// none waits for a message that waits for it.
 static void emitMessages(MutableArrayRef<StageFunction *> devices,
-                         std::vector<OnceMessage> &pending, Operation *op, int64_t &channel) {
+                         std::vector<OnceMessage> &pending, Operation *op, int64_t &channel,
+                         ValueNumbers &numbers) {
   std::map<std::pair<int64_t, int64_t>, SmallVector<Value>> due;
   for (const OnceMessage &transfer : pending)
     if (transfer.user == op)
@@ -208,9 +226,10 @@ static void emitMessages(MutableArrayRef<StageFunction *> devices,
     for (Value value : moved)
       operands.push_back(sender.values.lookup(value));
     Location loc = moved.front().getLoc();
-    dist::SendOp::create(sender.builder, loc, operands, ends.second, channel);
+    DenseI64ArrayAttr known = numbers.of(op->getContext(), moved);
+    dist::SendOp::create(sender.builder, loc, operands, ends.second, channel, known);
     auto receive = dist::ReceiveOp::create(receiver.builder, loc, TypeRange(ValueRange(moved)),
-                                           ends.first, channel);
+                                           ends.first, channel, known);
     receiver.values.map(moved, receive.getResults());
     ++channel;
   }
@@ -219,16 +238,17 @@ static void emitMessages(MutableArrayRef<StageFunction *> devices,
 void dtc::buildStageFunctions(func::FuncOp function, dist::MicrobatchLoopOp loop,
                               const PipelineProgram &program, const Placement &placement,
                               ArrayRef<std::vector<int64_t>> schedules) {
+  ValueNumbers numbers;
   std::vector<std::unique_ptr<StageFunction>> owned;
   SmallVector<StageFunction *> devices;
   for (size_t device = 0; device < schedules.size(); ++device) {
-    owned.push_back(std::make_unique<StageFunction>(function, loop, program, device));
+    owned.push_back(std::make_unique<StageFunction>(function, loop, program, device, numbers));
     devices.push_back(owned.back().get());
   }
   std::vector<OnceMessage> pending(placement.messages().begin(), placement.messages().end());
   int64_t channel = program.transfers.size();
   for (Operation &op : function.front()) {
-    emitMessages(devices, pending, &op, channel);
+    emitMessages(devices, pending, &op, channel, numbers);
     for (auto [number, device] : llvm::enumerate(devices)) {
       if (&op == loop.getOperation())
         device->emitLoop(schedules[number]);

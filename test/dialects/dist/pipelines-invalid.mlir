@@ -236,6 +236,26 @@ func.func @receive_channel(%x: tensor<4xf32>) {
 
 dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 
+func.func @send_numbers(%x: tensor<4xf32>) {
+  // expected-error@+1 {{'dist.send' op has the numbers [1] for 2 values, expected one of at least 0 for each [send-c3]}}
+  dist.send %x, %x to 1 channel 0 : tensor<4xf32>, tensor<4xf32> as [1]
+  return
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+func.func @receive_numbers() {
+  // expected-error@+1 {{'dist.receive' op has the numbers [-1] for 1 values, expected one of at least 0 for each [receive-c3]}}
+  %0 = dist.receive from 1 channel 0 : tensor<4xf32> as [-1]
+  return
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
 func.func @send_type(%x: tensor<4xf32>) {
   %0 = builtin.unrealized_conversion_cast to i32
   // expected-error@+1 {{'dist.send' op operand #0 must be variadic of statically shaped tensor of}}

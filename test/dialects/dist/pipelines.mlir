@@ -40,8 +40,8 @@ func.func @scheduled(%x: tensor<4xf32>) -> tensor<4xf32> {
       // CHECK-NEXT: dist.yield %[[EXP]], %{{.*}} : tensor<4xf32>, tensor<4xf32>
       dist.yield %3, %x : tensor<4xf32>, tensor<4xf32>
     }
-    // CHECK: dist.send %[[F]]#0, %[[IN]]#1 to 2 channel 0 : tensor<4xf32>, tensor<2xi32>
-    dist.send %2#0, %1#1 to 2 channel 0 : tensor<4xf32>, tensor<2xi32>
+    // CHECK: dist.send %[[F]]#0, %[[IN]]#1 to 2 channel 0 : tensor<4xf32>, tensor<2xi32> as [4, 0]
+    dist.send %2#0, %1#1 to 2 channel 0 : tensor<4xf32>, tensor<2xi32> as [4, 0]
     // CHECK: dist.fragment backward 1 attributes {note = 1 : i64} {
     // CHECK-NEXT: }
     dist.fragment backward 1 attributes {note = 1} {
@@ -55,8 +55,8 @@ func.func @scheduled(%x: tensor<4xf32>) -> tensor<4xf32> {
   // Beside the loop, once a step.
   // CHECK: dist.send %[[SUM]] to 0 channel 7 : tensor<4xf32>
   dist.send %0 to 0 channel 7 : tensor<4xf32>
-  // CHECK: dist.receive from 3 channel 8 {note = 1 : i64} : tensor<f32>
-  %4 = dist.receive from 3 channel 8 {note = 1} : tensor<f32>
+  // CHECK: dist.receive from 3 channel 8 {note = 1 : i64} : tensor<f32> as [2]
+  %4 = dist.receive from 3 channel 8 {note = 1} : tensor<f32> as [2]
   return %0 : tensor<4xf32>
 }
 

@@ -34,6 +34,16 @@ dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.transfer' op has the numbers [1, 2] for 1 buffers, expected one of at least 0 for each [transfer-c3]}}
+  exec.transfer @t send_to 0 channel 0 (%a) : memref<4x8xf32> as [1, 2]
+}
+
+// -----
+
+dist.mesh @mesh <"pp"=2 pipeline, "micro"=2 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
   // expected-error@+2 {{failed to parse Exec_TransferKindAttr}}
   // expected-error@+1 {{found "hands_to", expected one of send_to, receive_from}}
   exec.transfer @t hands_to 1 channel 0 (%a) : memref<4x8xf32>

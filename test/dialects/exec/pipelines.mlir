@@ -19,8 +19,8 @@ exec.program @step.0 on @mesh attributes {pipeline = {schedule = "1f1b", stages 
   exec.buffer activation at 576 slots 4 map [3, 0, 1, 3] {note = 1} : memref<4x8xf32>
   // CHECK: %[[C:.*]] = exec.buffer activation at 320 : memref<4x8xf32>
   %c = exec.buffer activation at 320 : memref<4x8xf32>
-  // CHECK: exec.transfer @channel.0 send_to 1 channel 0(%[[A]], %[[B]]) : memref<4x8xf32>, memref<2xi32>
-  exec.transfer @channel.0 send_to 1 channel 0 (%a, %b) : memref<4x8xf32>, memref<2xi32>
+  // CHECK: exec.transfer @channel.0 send_to 1 channel 0(%[[A]], %[[B]]) : memref<4x8xf32>, memref<2xi32> as [0, 7]
+  exec.transfer @channel.0 send_to 1 channel 0 (%a, %b) : memref<4x8xf32>, memref<2xi32> as [0, 7]
   // CHECK: exec.transfer @channel.7 receive_from 1 channel 7(%[[C]]) {note = 1 : i64} : memref<4x8xf32>
   exec.transfer @channel.7 receive_from 1 channel 7 (%c) {note = 1} : memref<4x8xf32>
   // A task with all that it may have, and with some of it.

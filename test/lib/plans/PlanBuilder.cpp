@@ -14,7 +14,10 @@
 #include "test/lib/plans/SingleAssignment.h"
 
 #include <algorithm>
+#include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace dtc::runtime::testing {
 
@@ -82,6 +85,35 @@ uint32_t PlanBuilder::view(uint32_t of, DType dtype, const Shape &shape) {
   return static_cast<uint32_t>(program().buffers_size() - 1);
 }
 
+/// Gives the tensors of transfers numbers: those at the same place of the two ends of a channel
+/// have the same, and so have all tensors of transfers that are one buffer.
+static void numberSentValues(plan::Plan &plan) {
+  std::map<std::pair<uint32_t, int>, std::vector<plan::Buffer *>> tensors; // by channel and place
+  for (plan::Program &program : *plan.mutable_programs()) {
+    for (plan::Buffer &buffer : *program.mutable_buffers())
+      buffer.clear_value();
+    for (const plan::Transfer &transfer : program.transfers())
+      for (int i = 0; i < transfer.buffers_size(); ++i)
+        if (static_cast<int64_t>(transfer.buffers(i)) < program.buffers_size())
+          tensors[{transfer.channel(), i}].push_back(
+              program.mutable_buffers(static_cast<int>(transfer.buffers(i))));
+  }
+  uint32_t next = 0;
+  for (auto &[place, ends] : tensors)
+    for (plan::Buffer *end : ends)
+      if (!end->has_value())
+        end->set_value(next++);
+  // The least of the numbers that meet, until none changes.
+  for (bool changes = true; std::exchange(changes, false);)
+    for (auto &[place, ends] : tensors)
+      for (plan::Buffer *a : ends)
+        for (plan::Buffer *b : ends)
+          if (a->value() < b->value()) {
+            b->set_value(a->value());
+            changes = true;
+          }
+}
+
 uint32_t PlanBuilder::transfer(plan::Transfer::Kind kind, uint32_t peer, uint32_t channel,
                                const std::vector<uint32_t> &buffers) {
   plan::Transfer *transfer = program().add_transfers();
@@ -89,6 +121,7 @@ uint32_t PlanBuilder::transfer(plan::Transfer::Kind kind, uint32_t peer, uint32_
   transfer->set_peer(peer);
   transfer->set_channel(channel);
   transfer->mutable_buffers()->Assign(buffers.begin(), buffers.end());
+  numberSentValues(plan);
   return static_cast<uint32_t>(program().transfers_size() - 1);
 }
 
@@ -247,6 +280,7 @@ std::shared_ptr<plan::Plan> PlanBuilder::build() const {
     markLoop(program);
     toSingleAssignment(program);
   }
+  numberSentValues(*built); // toSingleAssignment() may have chosen other buffers
   return built;
 }
 

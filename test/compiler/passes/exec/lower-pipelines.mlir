@@ -14,7 +14,7 @@
 // CHECK-NEXT: %[[EXP:.*]] = exec.reuse %[[MUL]] : memref<4xf32>
 // CHECK-NEXT: %[[NEG:.*]] = exec.buffer activation slots 0 : memref<4xf32>
 // CHECK-NEXT: %[[OUT:.*]] = exec.reuse %[[NEG]] : memref<4xf32>
-// CHECK-NEXT: exec.transfer @channel.0 send_to 1 channel 0(%[[OUT]]) : memref<4xf32>
+// CHECK-NEXT: exec.transfer @channel.0 send_to 1 channel 0(%[[OUT]]) : memref<4xf32> as [6]
 // CHECK-NEXT: %[[IN:.*]] = exec.buffer activation slots 0 : memref<4xf32>
 // CHECK-NEXT: exec.transfer @channel.1 receive_from 1 channel 1(%[[IN]]) : memref<4xf32>
 // CHECK-NEXT: %[[LOCAL:.*]] = exec.buffer activation : memref<4xf32>
@@ -72,7 +72,7 @@
 // CHECK: %[[LOSS:.*]] = exec.buffer output : memref<f32>
 // CHECK-NEXT: %[[SUM:.*]] = exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: %[[IN:.*]] = exec.buffer activation slots 0 : memref<4xf32>
-// CHECK-NEXT: exec.transfer @channel.0 receive_from 0 channel 0(%[[IN]])
+// CHECK-NEXT: exec.transfer @channel.0 receive_from 0 channel 0(%[[IN]]) : memref<4xf32> as [6]
 // CHECK-NEXT: exec.buffer activation : memref<4xf32>
 // CHECK-NEXT: exec.buffer activation : memref<f32>
 // CHECK-NEXT: %[[OUT:.*]] = exec.buffer activation slots 0 : memref<4xf32>
@@ -119,7 +119,7 @@ func.func @step.0(%x: tensor<12xf32> {dtc.input = "x", dtc.global_shape = array<
       %6 = dtc.tanh %5 : tensor<4xf32>
       dist.yield %6, %4, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
     }
-    dist.send %1#0 to 1 channel 0 : tensor<4xf32>
+    dist.send %1#0 to 1 channel 0 : tensor<4xf32> as [6]
     %7 = dist.receive from 1 channel 1 : tensor<4xf32>
     %8 = dist.fragment backward 0 -> tensor<4xf32> {
       %9 = dtc.mul %7, %1#1 : tensor<4xf32>
@@ -137,7 +137,7 @@ func.func @step.0(%x: tensor<12xf32> {dtc.input = "x", dtc.global_shape = array<
 func.func @step.1(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
     -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>}) attributes {dist.pipeline = {schedule = "1f1b", stages = 2}} {
   %0:2 = dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 1, 0, 2, 0, 0, 2, 1, 1, 2, 1, 1, 2, 3, 0, 2, 2, 3, 1, 3, 2>} : tensor<f32>, tensor<4xf32> {
-    %1 = dist.receive from 0 channel 0 : tensor<4xf32>
+    %1 = dist.receive from 0 channel 0 : tensor<4xf32> as [6]
     %2 = dist.fragment forward 1 -> tensor<f32> {
       %3 = dtc.mul %1, %w : tensor<4xf32>
       %4 = dtc.reduce sum %3 dims [0] : (tensor<4xf32>) -> tensor<f32>

@@ -8,26 +8,26 @@
 // ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 5, 0, 5, 1, 8, 0, 0, 0, 0, 1, 3, 0, 3, 1, 1, 0, 0, 2, 6, 0, 2, 2, 8, 1, 1, 1, 0, 3, 6, 1, 2, 3, 5, 2, 5, 3, 9, 0, 8, 2, 4, 0, 3, 2, 9, 1, 8, 3, 4, 1, 3, 3, 7, 0, 6, 2, 7, 1, 6, 3, 9, 2, 9, 3, 1, 2, 1, 3, 4, 2, 4, 3, 7, 2, 7, 3>}
 // ROUND: dist.fragment forward 0
 // ROUND: dist.send %{{[^,]*}} to 1 channel 0 :
-// ROUND: dist.receive from 1 channel 1 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 1 channel 1 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment forward 2
 // ROUND: dist.send %{{[^,]*}} to 1 channel 2 :
-// ROUND: dist.receive from 1 channel 3 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 1 channel 3 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment backward 2
 // ROUND: dist.send %{{[^,]*}} to 1 channel 4 :
-// ROUND: dist.receive from 1 channel 5 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 1 channel 5 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment backward 0
 // ROUND-NOT: dist.{{fragment|send|receive}}
 // ROUND: return
 // ROUND-LABEL: func.func @step.1(
 // ROUND: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 3, 0, 3, 1, 0, 2, 7, 0, 0, 3, 7, 1, 1, 0, 1, 1, 4, 0, 5, 0, 3, 2, 4, 1, 5, 1, 3, 3, 8, 0, 7, 2, 2, 0, 1, 2, 8, 1, 7, 3, 2, 1, 1, 3, 4, 2, 6, 0, 5, 2, 4, 3, 6, 1, 5, 3, 9, 0, 8, 2, 9, 1, 8, 3, 2, 2, 2, 3, 6, 2, 6, 3, 9, 2, 9, 3>}
-// ROUND: dist.receive from 0 channel 0 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 0 channel 0 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment forward 1
 // ROUND: dist.send %{{[^,]*}} to 0 channel 1 :
-// ROUND: dist.receive from 0 channel 2 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 0 channel 2 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment forward 3
 // ROUND: dist.fragment backward 3
 // ROUND: dist.send %{{[^,]*}} to 0 channel 3 :
-// ROUND: dist.receive from 0 channel 4 : tensor<4xf32>{{$}}
+// ROUND: dist.receive from 0 channel 4 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // ROUND: dist.fragment backward 1
 // ROUND: dist.send %{{[^,]*}} to 0 channel 5 :
 // ROUND-NOT: dist.{{fragment|send|receive}}
@@ -39,22 +39,22 @@
 // V: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 2, 0, 2, 1, 7, 0, 7, 1, 0, 0, 0, 1, 1, 0, 0, 2, 3, 0, 4, 0, 6, 0, 2, 2, 3, 1, 4, 1, 8, 0, 7, 2, 1, 1, 0, 3, 8, 1, 3, 2, 5, 0, 4, 2, 6, 1, 2, 3, 7, 3, 6, 2, 8, 2, 3, 3, 5, 1, 4, 3, 6, 3, 8, 3, 1, 2, 1, 3, 5, 2, 5, 3>}
 // V: dist.fragment forward 0
 // V: dist.send %{{[^,]*}} to 1 channel 0 :
-// V: dist.receive from 1 channel 1 : tensor<4xf32>{{$}}
+// V: dist.receive from 1 channel 1 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // V: dist.fragment forward 3
 // V: dist.fragment backward 3
 // V: dist.send %{{[^,]*}} to 1 channel 2 :
 // V: dist.fragment weight 3
-// V: dist.receive from 1 channel 3 : tensor<4xf32>{{$}}
+// V: dist.receive from 1 channel 3 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // V: dist.fragment weight 0
 // V-NOT: dist.{{fragment|send|receive}}
 // V: return
 // V-LABEL: func.func @step.1(
 // V: dist.microbatch_loop @mesh "micro" attributes {schedule = array<i64: 0, 0, 0, 1, 0, 2, 4, 0, 4, 1, 1, 0, 2, 0, 1, 1, 2, 1, 5, 0, 7, 0, 9, 0, 0, 3, 1, 2, 5, 1, 7, 1, 9, 1, 3, 0, 2, 2, 6, 0, 4, 2, 1, 3, 5, 2, 8, 0, 7, 2, 9, 2, 3, 1, 2, 3, 6, 1, 4, 3, 6, 2, 5, 3, 8, 1, 7, 3, 9, 3, 6, 3, 3, 2, 3, 3, 8, 2, 8, 3>}
-// V: dist.receive from 0 channel 0 : tensor<4xf32>{{$}}
+// V: dist.receive from 0 channel 0 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // V: dist.fragment forward 1
 // V: dist.fragment forward 2
 // V: dist.send %{{[^,]*}} to 0 channel 1 :
-// V: dist.receive from 0 channel 2 : tensor<4xf32>{{$}}
+// V: dist.receive from 0 channel 2 : tensor<4xf32> as [{{[0-9]}}]{{$}}
 // V: dist.fragment backward 2
 // V: dist.fragment weight 2
 // V: dist.fragment backward 1

@@ -110,10 +110,11 @@ func.func @skip(%x: tensor<4xf32> {dtc.input = "x"}) -> (tensor<4xf32> {dtc.outp
 // A gather of what one other stage needs is there: its operand is sent. What several stages need is gathered by its stage.
 // CHECK-LABEL: func.func @gathers.0(
 // CHECK: %[[F:.*]]:2 = dist.fragment forward 0 -> tensor<2xf32>, tensor<4xf32> {
-// CHECK: dist.send %[[F]]#0, %[[F]]#1 to 1 channel 0 : tensor<2xf32>, tensor<4xf32>
-// CHECK: dist.send %[[F]]#1 to 2 channel 1 : tensor<4xf32>
+// A value has the same number wherever it is sent and received.
+// CHECK: dist.send %[[F]]#0, %[[F]]#1 to 1 channel 0 : tensor<2xf32>, tensor<4xf32> as [0, 1]
+// CHECK: dist.send %[[F]]#1 to 2 channel 1 : tensor<4xf32> as [1]
 // CHECK-LABEL: func.func @gathers.1(
-// CHECK: %[[IN:.*]]:2 = dist.receive from 0 channel 0 : tensor<2xf32>, tensor<4xf32>
+// CHECK: %[[IN:.*]]:2 = dist.receive from 0 channel 0 : tensor<2xf32>, tensor<4xf32> as [0, 1]
 // CHECK: dist.all_gather %[[IN]]#0
 dist.mesh @mesh <"tp"=2, "pp"=3 pipeline, "micro"=2 temporal>
 func.func @gathers(%x: tensor<2xf32> {dtc.input = "x"}) -> (tensor<4xf32> {dtc.output = "y"}) {
