@@ -341,7 +341,7 @@ Value DecoderBuilder::tokenHead(Value x) {
   if (!names.headTransform.empty()) {
     model.beginTopLevelLayer(names.headTransform);
     const Side transformed{{Dim{config.embed.size}}, "f"};
-    x = model.activation(config.activation, linear("", x, stream, transformed, true, normal));
+    x = model.activation(config.headActivation, linear("", x, stream, transformed, true, normal));
     model.beginTopLevelLayer(names.headNorm);
     x = norm(x);
   }
@@ -350,8 +350,8 @@ Value DecoderBuilder::tokenHead(Value x) {
       config.tied ? table : model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
   Value logits = model.einsum("bsd,vd->bsv", x, weight);
   logits = model.adapt(logits, model.addAdapter("", x, stream.dims, {config.vocab}));
-  if (!names.headBias.empty()) {
-    model.beginTopLevelLayer(names.headBias);
+  if (!config.headBias.empty()) {
+    model.beginTopLevelLayer(config.headBias);
     logits = model.addBias(logits, model.addParameter("bias", {{config.vocab}}, model.zeros()));
   }
   if (config.logitSoftcap != 0)

@@ -239,12 +239,19 @@ static constexpr llvm::StringLiteral kWithoutMeaning[] = {"_attn_implementation_
                                                           "unsloth_fixed",
                                                           "use_cache"};
 
+void ConfigReader::acceptUnread(llvm::StringRef field, const json &value) {
+  auto it = object.find(field.str());
+  if (it != object.end() && *it == value)
+    known.insert(field.str());
+}
+
 void ConfigReader::warnAboutUnknownFields() {
   constexpr unsigned maxDistance = 2;
   constexpr size_t minLength = 6;
   std::string ignored;
   for (const auto &item : object.items()) {
     llvm::StringRef key = item.key();
+    const json &value = item.value();
     if (known.count(item.key()) || llvm::is_contained(kWithoutMeaning, key))
       continue;
     auto isNear = [&](const std::string &field) {
@@ -255,9 +262,11 @@ void ConfigReader::warnAboutUnknownFields() {
     if (near != known.end())
       warning("'" + item.key() + "' is not a field of this model and is ignored; '" + *near +
               "' is");
-    else
+    else if (!value.is_null() && value != false)
       ignored += (ignored.empty() ? "'" : ", '") + item.key() + "'";
   }
+  for (const std::string &name : unread)
+    ignored += (ignored.empty() ? "'" : ", '") + name + "'";
   if (!ignored.empty())
     warning("ignored, for they are no fields of this model: " + ignored);
 }

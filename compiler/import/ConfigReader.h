@@ -25,6 +25,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace dtc {
 
@@ -79,9 +80,16 @@ public:
   /// A rate of dropout, at least 0 and less than 1.
   double getDropoutRate(llvm::StringRef field, double fallback);
 
+  /// Says nothing of the field if it has the value, although it is not read: the value is what the
+  /// model computes anyway.
+  void acceptUnread(llvm::StringRef field, const nlohmann::json &value);
+
+  /// Lists a key of an object ("rope_scaling.finetuned") among the fields that were not asked for.
+  void addUnread(const std::string &name) { unread.push_back(name); }
+
   /// Warns about fields that were not asked for: one by one about those whose names are nearly
   /// those of fields that were, together about the others that are not known to say nothing of the
-  /// model.
+  /// model. Null and false ask for nothing.
   void warnAboutUnknownFields();
 
   /// Whether anything was reported so far.
@@ -117,6 +125,7 @@ private:
   ImportLog &log;
   std::map<std::string, std::string> aliases;
   std::set<std::string> known;
+  std::vector<std::string> unread;
 };
 
 } // namespace dtc

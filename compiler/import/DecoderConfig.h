@@ -43,6 +43,8 @@ struct DecoderConfig {
   std::optional<ImageConfig> images; ///< of families that read images
   Dim classes{0};                    ///< of families that classify samples
   Activation activation = Activation::Silu;
+  Activation headActivation = Activation::Silu; ///< of the linear layer before the head
+  std::string headBias; ///< the layer whose `bias` is added to the logits; "": none
   double eps = 0;
   double initializerRange = 0.02;
   double residualDropout = 0, embeddingDropout = 0, attentionDropout = 0;

@@ -105,12 +105,9 @@ static const Fields kEncoderFields = {.kvHeads = "",
                                       .eps = "layer_norm_eps",
                                       .ropeTheta = "",
                                       .tokenTypes = "type_vocab_size"};
-static const Fields kVitFields = {.vocab = "",
-                                  .kvHeads = "",
-                                  .headSize = "",
-                                  .positions = "",
-                                  .eps = "layer_norm_eps",
-                                  .ropeTheta = ""};
+static const Fields kVitFields = {
+    .vocab = "", .kvHeads = "", .positions = "", .eps = "layer_norm_eps", .ropeTheta = ""};
+static const Fields kPhi3Fields = {.rotaryPart = "partial_rotary_factor"};
 static const Fields kLaterGemmaFields = {.activation = "hidden_activation"};
 static const Fields kGemma3Fields = {.activation = "hidden_activation",
                                      .localTheta = "rope_local_base_freq"};
@@ -249,6 +246,7 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
       {.modelType = "phi3",
        .architectures = {"Phi3ForCausalLM", "Phi3Model"},
        .names = kPhi3Names,
+       .fields = kPhi3Fields,
        .defaults = {.vocab = 32064,
                     .hiddenSize = 3072,
                     .mlpSize = 8192,
@@ -257,6 +255,11 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
                     .originalPositions = 4096},
        .queries = QueryForm::Rows,
        .mlp = MlpForm::GatedFused,
+       // The first files say "su", and some say "yarn" of what has lists of factors.
+       .ropeTypes = {{"default", "default"},
+                     {"longrope", "longrope"},
+                     {"su", "longrope"},
+                     {"yarn", "longrope"}},
        .readMore = readPhi3},
       {.modelType = "qwen2",
        .architectures = {"Qwen2ForCausalLM", "Qwen2Model"},

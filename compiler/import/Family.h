@@ -98,7 +98,9 @@ struct ParameterNames {
   llvm::StringRef headTransform = "";
   llvm::StringRef headNorm = "";
   llvm::StringRef head = "lm_head";
-  llvm::StringRef headBias = ""; ///< the layer whose `bias` is added to the logits, if there is one
+  /// The layer whose `bias` is added to the logits, if there is one. transformers 5 adds that of
+  /// the head instead, unless the two are tied as the embeddings are; before, they always were.
+  llvm::StringRef headBias = "";
 };
 
 /// The names of fields, and what transformers takes where they are absent.
@@ -114,9 +116,9 @@ struct Fields {
   llvm::StringRef activation = "hidden_act";
   llvm::StringRef eps = "rms_norm_eps";
   llvm::StringRef ropeTheta = "rope_theta"; ///< "": no rotary positions
-  llvm::StringRef rotaryPart = "partial_rotary_factor";
-  llvm::StringRef tokenTypes = ""; ///< how many types of tokens there are; "": no types
-  llvm::StringRef localTheta = ""; ///< of layers with windows; "": as all others
+  llvm::StringRef rotaryPart = "";          ///< "": all of each head is rotated
+  llvm::StringRef tokenTypes = "";          ///< how many types of tokens there are; "": no types
+  llvm::StringRef localTheta = "";          ///< of layers with windows; "": as all others
 };
 struct Defaults {
   int64_t vocab = 32000, hiddenSize = 4096, heads = 32;
@@ -152,6 +154,9 @@ struct Family {
   bool isTransposed = false;
   /// What is added to the residual stream starts smaller, by 1 / sqrt(2 * layers).
   bool scalesResidualInit = false;
+  /// Types of rotary positions, as they are written and as they are read; empty: all types, by
+  /// their names.
+  llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>, 4> ropeTypes = {};
   /// Other names of fields: {field, other name}.
   llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>, 4> aliases = {};
   /// Reads the fields that not all families have.

@@ -47,21 +47,6 @@ static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
   }
 }
 
-/// Of families whose layers all see all keys.
-static void expectNoWindows(ConfigReader &reader, DecoderConfig &config) {
-  if (!reader.getBool("use_sliding_window", true))
-    reader.find("sliding_window"); // there, but unused
-  else
-    reader.requireOneOf("sliding_window", {});
-  readLayerTypes(reader, config, [](int64_t) { return false; });
-  for (DecoderLayer &layer : config.layers)
-    if (layer.isSliding) {
-      reader.error(
-          "'layer_types' has \"sliding_attention\", which models of this type do not have");
-      return;
-    }
-}
-
 /// 'sliding_window' of all layers, as Mistral has it; null is none.
 static void readWindowOfAll(ConfigReader &reader, const ImportOptions &options,
                             DecoderConfig &config, std::optional<int64_t> fallback) {
@@ -124,7 +109,6 @@ void dtc::readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderCo
 void dtc::readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readAttentionBias(reader, config);
   config.mlpBias = reader.getBool("mlp_bias", false);
-  expectNoWindows(reader, config);
   readAttentionDropout(reader, config);
 }
 
@@ -170,14 +154,14 @@ void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options, Decode
   readLayerTypes(reader, config, [&](int64_t layer) {
     return uses && window && !config.layers[size_t(layer)].rotary;
   });
-  if (uses && window)
+  // Of layers that 'layer_types' says to have windows, whatever 'use_sliding_window' says.
+  if (window)
     setWindows(options, config, *window);
   readAttentionDropout(reader, config);
 }
 
 void dtc::readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readAttentionBias(reader, config);
-  expectNoWindows(reader, config);
   readAttentionDropout(reader, config);
 }
 
@@ -185,36 +169,38 @@ void dtc::readGemma(ConfigReader &reader, const ImportOptions &options, DecoderC
   config.embeddingScale = std::sqrt(double(config.embed.size));
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
-  // Of transformers that read it instead of 'hidden_act'.
-  reader.requireOneOf("hidden_activation", {"gelu_pytorch_tanh"});
-  expectNoWindows(reader, config);
+  // The published files say "gelu" of models that were trained with the approximation by tanh.
+  if (const json *activation = reader.find("hidden_act"); activation && *activation == "gelu")
+    config.activation = Activation::GeluTanh;
+  reader.requireOneOf("use_bidirectional_attention", {false});
+}
+
+/// A number that caps something; null is none.
+static double readCap(ConfigReader &reader, llvm::StringRef field, double fallback) {
+  const json *value = reader.find(field);
+  return value && value->is_null() ? 0 : value ? reader.getPositive(field, 1) : fallback;
 }
 
 /// What Gemma 2 and later have in common.
-static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double attentionCap,
-                           double logitCap) {
+static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double logitCap) {
   config.embeddingScale = std::sqrt(double(config.embed.size));
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
   config.attentionScale = 1 / std::sqrt(reader.getPositive("query_pre_attn_scalar", 256));
-  auto cap = [&](llvm::StringRef field, double fallback) {
-    const json *value = reader.find(field);
-    return value && value->is_null() ? 0 : value ? reader.getPositive(field, 1) : fallback;
-  };
-  config.attentionSoftcap = cap("attn_logit_softcapping", attentionCap);
-  config.logitSoftcap = cap("final_logit_softcapping", logitCap);
-  // Checkpoints carry the name of the old field as well.
-  reader.requireOneOf("hidden_act", {"gelu_pytorch_tanh"});
+  config.logitSoftcap = readCap(reader, "final_logit_softcapping", logitCap);
+  // Published files have the name of the old field as well.
+  reader.acceptUnread("hidden_act", "gelu_pytorch_tanh");
   reader.requireOneOf("use_bidirectional_attention", {false});
 }
 
 void dtc::readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readLaterGemma(reader, config, /*attentionCap=*/50, /*logitCap=*/30);
+  readLaterGemma(reader, config, /*logitCap=*/30);
+  config.attentionSoftcap = readCap(reader, "attn_logit_softcapping", 50);
   readGemmaWindows(reader, options, config, /*period=*/2);
 }
 
 void dtc::readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
-  readLaterGemma(reader, config, /*attentionCap=*/0, /*logitCap=*/0);
+  readLaterGemma(reader, config, /*logitCap=*/0);
   readGemmaWindows(reader, options, config, reader.getSize("sliding_window_pattern", 6));
 }
 
@@ -231,7 +217,7 @@ static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
   config.residualDropout = config.embeddingDropout =
       reader.getDropoutRate("hidden_dropout_prob", 0.1);
   config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0.1);
-  reader.requireOneOf("position_embedding_type", {"absolute"});
+  reader.acceptUnread("position_embedding_type", "absolute");
   reader.requireOneOf("is_decoder", {false});
 }
 
@@ -242,14 +228,15 @@ void dtc::readBert(ConfigReader &reader, const ImportOptions &options, DecoderCo
 /// Positions are numbered from that of padding on, which is the token's number.
 void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readEncoder(reader, config);
-  // transformers applies it before the head whatever the field says.
-  reader.requireOneOf("hidden_act", {"gelu"});
+  config.headActivation = Activation::Gelu; // whatever 'hidden_act' says
   config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
 }
 
 void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   config.mlpBias = true;
   config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
+  // transformers takes it for the frequencies, and the quotient of the others for attention.
+  reader.requireOneOf("head_dim", {config.headSize.size});
   config.parallelResidual = reader.getBool("use_parallel_residual", true);
   readAttentionDropout(reader, config);
   config.residualDropout = config.embeddingDropout = reader.getDropoutRate("hidden_dropout", 0);

@@ -29,7 +29,10 @@ static Activation readActivation(ConfigReader &reader, llvm::StringRef field,
                                       {{"gelu_new", Activation::GeluTanh},
                                        {"gelu_pytorch_tanh", Activation::GeluTanh},
                                        {"gelu_fast", Activation::GeluTanh},
+                                       {"gelu_accurate", Activation::GeluTanh},
+                                       {"gelu_python_tanh", Activation::GeluTanh},
                                        {"gelu", Activation::Gelu},
+                                       {"gelu_python", Activation::Gelu},
                                        {"relu", Activation::Relu},
                                        {"silu", Activation::Silu},
                                        {"swish", Activation::Silu},
@@ -108,6 +111,17 @@ static void checkCommonFields(ConfigReader &reader, const Family &family) {
   reader.requireOneOf("is_encoder_decoder", {false});
   reader.requireOneOf("pruned_heads", {json::object()});
   reader.requireOneOf("quantization_config", {});
+  reader.requireOneOf("per_layer_config", {json::object()});
+}
+
+/// Whether a version of transformers before 5 wrote the file, as it says.
+static bool isOfTransformers4(ConfigReader &reader) {
+  const json *version = reader.find("transformers_version");
+  if (!version || !version->is_string())
+    return false;
+  int major = 0;
+  llvm::StringRef text = version->get_ref<const std::string &>();
+  return !text.consumeInteger(10, major) && major < 5;
 }
 
 DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, ImportOptions &options) {
@@ -130,9 +144,14 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
     config.tokenTypes.size = reader.getSize(fields.tokenTypes, defaults.tokenTypes);
   config.layers.resize(reader.getSize(fields.layers, defaults.layers, ConfigReader::kMaxLayers));
   config.activation = readActivation(reader, fields.activation, defaults.activation);
+  config.headActivation = config.activation;
   config.eps = reader.getPositive(fields.eps, defaults.eps);
   config.initializerRange = reader.getNonNegative("initializer_range", config.initializerRange);
   config.tied = reader.getBool("tie_word_embeddings", defaults.isTied);
+  if (!family.names.headBias.empty()) {
+    bool isTied = isOfTransformers4(reader) || config.tied;
+    config.headBias = (isTied ? family.names.headBias : family.names.head).str();
+  }
 
   int64_t positions = config.positions.size;
   if (!fields.ropeTheta.empty()) {
@@ -141,8 +160,9 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
     for (DecoderLayer &layer : config.layers)
       layer.rotary = full;
     if (!fields.localTheta.empty())
-      config.slidingRotary = rotary.sliding(reader.getPositive(fields.localTheta, 10000));
+      config.slidingRotary = rotary.sliding();
     positions = rotary.reach();
+    rotary.listUnread();
   }
   checkCommonFields(reader, family);
   family.readMore(reader, options, config);

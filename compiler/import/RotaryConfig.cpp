@@ -19,30 +19,8 @@
 using namespace dtc;
 using nlohmann::json;
 
-namespace {
-
-/// A kind of scaling, and the keys that it reads.
-struct RopeType {
-  llvm::StringLiteral name;
-  std::vector<llvm::StringRef> keys;
-};
-
-} // namespace
-
-static const RopeType kTypes[] = {
-    {"default", {}},
-    {"linear", {"factor"}},
-    // Beyond the positions of the configuration only, which no sequence is.
-    {"dynamic", {"factor", "original_max_position_embeddings"}},
-    {"llama3",
-     {"factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"}},
-    {"yarn",
-     {"factor", "original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow",
-      "mscale", "mscale_all_dim", "truncate"}},
-    {"longrope",
-     {"short_factor", "long_factor", "factor", "attention_factor",
-      "original_max_position_embeddings"}},
-};
+static constexpr llvm::StringLiteral kTypes[] = {"default", "linear", "dynamic",
+                                                 "llama3",  "yarn",   "longrope"};
 
 //===----------------------------------------------------------------------===//
 // Reading
@@ -50,134 +28,168 @@ static const RopeType kTypes[] = {
 
 RotaryConfig::RotaryConfig(ConfigReader &reader, const Family &family, int64_t headSize,
                            int64_t positions, int64_t seq)
-    : reader(reader), headSize(headSize), positions(positions), seq(seq),
-      theta(family.defaults.ropeTheta), part(family.defaults.rotaryPart) {
-  if (const json *found = findEntries())
-    entries = *found;
-  // Of a model whose layers differ: an object for each kind of layer.
-  if (entries.contains("full_attention") && entries["full_attention"].is_object()) {
-    slidingEntries = entries.value("sliding_attention", json::object());
-    json full = entries["full_attention"];
-    entries = full;
-    checkKeys(slidingEntries);
-  }
-  checkKeys(entries);
-  part = reader.getPositive(family.fields.rotaryPart, part);
-  part = number(entries, "partial_rotary_factor", part);
-  if (part > 1)
-    reader.error("the part of a head that is rotated is " + ConfigReader::show(part) +
-                 ", expected at most 1");
-  readTheta(family);
-  readOriginal(family);
+    : reader(reader), family(family), headSize(headSize), positions(positions), seq(seq) {
+  if (family.fields.localTheta.empty())
+    readEntries();
+  else
+    readEntriesOfKinds();
+  readTheta(fullEntries, family.fields.ropeTheta, family.defaults.ropeTheta);
+  if (!family.fields.localTheta.empty())
+    readTheta(slidingEntries, family.fields.localTheta, 10000);
+  if (family.defaults.originalPositions) // of Phi-3, which always has it
+    reader.find("original_max_position_embeddings");
+  checkType(fullEntries);
+  checkType(slidingEntries);
 }
 
-/// The object of the field that is there; null if there is none.
-const json *RotaryConfig::findEntries() {
-  const json *found = nullptr;
-  for (const char *name : {"rope_scaling", "rope_parameters"}) {
-    const json *value = reader.find(name);
-    if (!value || value->is_null())
-      continue;
-    if (!value->is_object()) {
-      reader.error(reader.quote(name) + " is " + ConfigReader::show(*value) +
-                   ", expected an object or null");
-      continue;
+/// The object of a field; null if there is none.
+const json *RotaryConfig::findObject(llvm::StringRef name) {
+  const json *value = reader.find(name);
+  if (!value || value->is_null())
+    return nullptr;
+  if (value->is_object())
+    return value;
+  reader.error(reader.quote(name) + " is " + ConfigReader::show(*value) +
+               ", expected an object or null");
+  return nullptr;
+}
+
+/// Entries of all layers, in the one field or the other.
+void RotaryConfig::readEntries() {
+  const json *scaling = findObject("rope_scaling"), *parameters = findObject("rope_parameters");
+  if (scaling && parameters && *scaling != *parameters)
+    reader.error("'rope_scaling' is " + ConfigReader::show(*scaling) +
+                 " but 'rope_parameters' is " + ConfigReader::show(*parameters) +
+                 ", and both mean the same; remove one");
+  if (const json *found = parameters ? parameters : scaling)
+    fullEntries = {found == scaling ? "rope_scaling" : "rope_parameters", *found, {}};
+}
+
+/// Entries of the layers with windows and of the others in 'rope_parameters', an object for each;
+/// those of 'rope_scaling' are of the others.
+void RotaryConfig::readEntriesOfKinds() {
+  static constexpr llvm::StringLiteral kFull = "full_attention", kSliding = "sliding_attention";
+  if (const json *parameters = findObject("rope_parameters")) {
+    for (const auto &item : parameters->items()) {
+      bool isKind = item.key() == kFull || item.key() == kSliding;
+      if (isKind && item.value().is_object())
+        (item.key() == kFull ? fullEntries : slidingEntries) = {
+            "rope_parameters." + item.key(), item.value(), {}};
+      else if (!isKind)
+        reader.addUnread("rope_parameters." + item.key());
+      else if (!item.value().is_null())
+        reader.error("'rope_parameters." + item.key() + "' is " + ConfigReader::show(item.value()) +
+                     ", expected an object or null");
     }
-    if (found && *found != *value)
-      reader.error("'rope_scaling' is " + ConfigReader::show(*found) +
-                   " but 'rope_parameters' is " + ConfigReader::show(*value) +
-                   ", and both mean the same; remove one");
-    found = value;
-    field = name;
   }
-  return found;
+  if (const json *scaling = findObject("rope_scaling")) {
+    fullEntries.name = "rope_scaling";
+    fullEntries.values.update(*scaling);
+  }
 }
 
-void RotaryConfig::readTheta(const Family &family) {
-  theta = reader.getPositive(family.fields.ropeTheta, theta);
-  auto entry = entries.find("rope_theta");
-  if (entry == entries.end())
+void RotaryConfig::readTheta(Entries &entries, llvm::StringRef field, double fallback) {
+  entries.theta = reader.getPositive(field, fallback);
+  const json *entry = entries.find("rope_theta");
+  if (!entry || entry->is_null())
     return;
-  double inside = number(entries, "rope_theta", theta);
-  if (reader.has(family.fields.ropeTheta) && theta != inside)
-    reader.error(reader.quote(family.fields.ropeTheta) + " is " + ConfigReader::show(theta) +
-                 " but " + where("rope_theta") + " " + ConfigReader::show(*entry) + "; remove one");
-  theta = inside;
+  double inside = number(entries, "rope_theta", entries.theta);
+  if (reader.has(field) && entries.theta != inside)
+    reader.error(reader.quote(field) + " is " + ConfigReader::show(entries.theta) + " but " +
+                 where(entries, "rope_theta") + " " + ConfigReader::show(*entry) + "; remove one");
+  entries.theta = inside;
 }
 
-/// The field of longrope that is beside its entries, as Phi-3 has it.
-void RotaryConfig::readOriginal(const Family &family) {
-  const char *name = "original_max_position_embeddings";
-  if (!family.defaults.originalPositions && typeOf(entries) != "longrope")
-    return;
-  original = reader.getOptionalSize(name);
-  if (!original && entries.contains(name))
-    original = static_cast<int64_t>(number(entries, name, double(positions)));
-  if (!original && family.defaults.originalPositions)
-    original = family.defaults.originalPositions;
-}
-
-std::string RotaryConfig::typeOf(const json &entries) const {
-  // "type" is what transformers before 4.43 wrote, and "su" what the first files of Phi-3 have.
+/// The type as it is written: "type" is what transformers before 4.43 wrote.
+static std::pair<std::string, json> writtenType(const json &values) {
   for (const char *key : {"rope_type", "type"})
-    if (auto type = entries.find(key); type != entries.end() && type->is_string())
-      return *type == "su" ? "longrope" : type->get<std::string>();
-  return "default";
+    if (auto type = values.find(key); type != values.end() && !type->is_null())
+      return {key, *type};
+  return {"rope_type", "default"};
 }
 
-void RotaryConfig::checkKeys(const json &entries) const {
-  for (const char *key : {"rope_type", "type"})
-    if (auto type = entries.find(key);
-        type != entries.end() && *type != typeOf(entries) && *type != "su")
-      reader.error(where(key) + " " + ConfigReader::show(*type) +
-                   ", expected the same as the other "
-                   "of 'rope_type' and 'type', a string");
-  std::string name = typeOf(entries);
-  const auto *type = llvm::find_if(kTypes, [&](const RopeType &t) { return t.name == name; });
-  if (type == std::end(kTypes)) {
-    auto names = llvm::map_range(kTypes, [](const RopeType &t) { return t.name.str(); });
-    reader.error(where(entries.contains("rope_type") ? "rope_type" : "type") + " \"" + name +
-                 "\", which is not supported; supported are " + llvm::join(names, ", "));
-    return;
-  }
-  for (const auto &item : entries.items()) {
-    llvm::StringRef key = item.key();
-    if (key == "rope_type" || key == "type" || key == "rope_theta" ||
-        key == "partial_rotary_factor" || llvm::is_contained(type->keys, key) ||
-        item.value().is_null())
-      continue;
-    reader.error(where(key) + " " + ConfigReader::show(item.value()) +
-                 ", which rotary positions of type \"" + name + "\" do not have; remove it");
-  }
+std::string RotaryConfig::typeNamed(const json &written) const {
+  std::string name = written.is_string() ? written.get<std::string>() : "";
+  if (family.ropeTypes.empty())
+    return llvm::is_contained(kTypes, name) ? name : "";
+  for (auto [each, meaning] : family.ropeTypes)
+    if (each == name)
+      return meaning.str();
+  return "";
 }
 
-double RotaryConfig::number(const json &entries, llvm::StringRef key, double fallback) const {
-  auto entry = entries.find(key.str());
-  if (entry == entries.end() || entry->is_null())
+std::string RotaryConfig::typeOf(const Entries &entries) const {
+  std::string type = typeNamed(writtenType(entries.values).second);
+  return type.empty() ? "default" : type;
+}
+
+void RotaryConfig::checkType(Entries &entries) {
+  auto [key, written] = writtenType(entries.values);
+  if (typeNamed(written).empty()) {
+    llvm::SmallVector<llvm::StringRef> names(std::begin(kTypes), std::end(kTypes));
+    if (!family.ropeTypes.empty())
+      names = llvm::to_vector(llvm::make_first_range(family.ropeTypes));
+    reader.error(where(entries, key) + " " + ConfigReader::show(written) +
+                 ", which is not supported; supported are " + llvm::join(names, ", "));
+  }
+  entries.find("rope_type");
+  if (const json *other = entries.find("type");
+      other && !other->is_null() && typeNamed(*other) != typeNamed(written))
+    reader.error(where(entries, "type") + " " + ConfigReader::show(*other) +
+                 ", expected the same as the other of 'rope_type' and 'type', a string");
+}
+
+double RotaryConfig::number(Entries &entries, llvm::StringRef key, double fallback) {
+  const json *entry = entries.find(key);
+  if (!entry || entry->is_null())
     return fallback;
   if (entry->is_number() && entry->get<double>() > 0 && std::isfinite(entry->get<double>()))
     return entry->get<double>();
-  reader.error(where(key) + " " + ConfigReader::show(*entry) +
+  reader.error(where(entries, key) + " " + ConfigReader::show(*entry) +
                ", expected a number greater than 0");
   return fallback;
 }
 
-double RotaryConfig::requiredNumber(const json &entries, llvm::StringRef key) const {
-  if (!entries.contains(key.str()) || entries[key.str()].is_null())
-    reader.error(reader.quote(field) + " of type \"" + typeOf(entries) + "\" has no '" + key.str() +
-                 "', expected a number greater than 0");
+/// Of entries for which transformers takes 0 as none.
+double RotaryConfig::numberUnlessZero(Entries &entries, llvm::StringRef key, double fallback) {
+  const json *entry = entries.find(key);
+  return entry && *entry == 0 ? fallback : number(entries, key, fallback);
+}
+
+double RotaryConfig::requiredNumber(Entries &entries, llvm::StringRef key) {
+  const json *entry = entries.find(key);
+  if (!entry || entry->is_null())
+    reader.error(reader.quote(entries.name) + " of type \"" + typeOf(entries) + "\" has no '" +
+                 key.str() + "', expected a number greater than 0");
   return number(entries, key, 1);
 }
 
-int64_t RotaryConfig::reach() const {
-  std::string type = typeOf(entries);
-  bool isLonger = type == "yarn" || type == "llama3" || type == "linear" ||
-                  (type == "longrope" && !this->original);
-  if (!isLonger)
+/// The positions that scaling starts from. Those of the field beside the entries win.
+double RotaryConfig::originalOf(Entries &entries) {
+  const char *name = "original_max_position_embeddings";
+  if (family.fields.localTheta.empty()) {
+    if (std::optional<int64_t> beside = reader.getOptionalSize(name))
+      return double(*beside);
+    if (family.defaults.originalPositions)
+      return double(family.defaults.originalPositions);
+  }
+  return number(entries, name, double(positions));
+}
+
+int64_t RotaryConfig::reach() {
+  std::string type = typeOf(fullEntries);
+  if (type == "default" || type == "dynamic")
     return positions;
-  double original = number(entries, "original_max_position_embeddings", double(positions));
-  double most = original * number(entries, "factor", 1);
+  double original = type == "linear" ? double(positions) : originalOf(fullEntries);
+  double most = original * number(fullEntries, "factor", 1);
   return std::max(positions, int64_t(std::min(most, double(ConfigReader::kMaxSize))));
+}
+
+void RotaryConfig::listUnread() {
+  for (const Entries *entries : {&fullEntries, &slidingEntries})
+    for (const auto &item : entries->values.items())
+      if (!entries->known.count(item.key()) && !item.value().is_null())
+        reader.addUnread(entries->name + "." + item.key());
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,17 +207,22 @@ static void scaleLlama3(Rotary &rotary, double factor, double low, double high, 
 
 /// Frequencies that turn often in the original positions stay, others are divided by the factor,
 /// with a ramp between.
-void RotaryConfig::scaleYarn(Rotary &rotary, const json &entries, double theta) const {
+void RotaryConfig::scaleYarn(Rotary &rotary, Entries &entries) {
   double size = 2 * double(rotary.frequencies.size());
-  double factor = requiredNumber(entries, "factor");
-  double original = number(entries, "original_max_position_embeddings", double(positions));
+  double original = originalOf(entries);
+  const json *given = entries.find("factor");
+  double factor =
+      given && given->is_null() ? double(positions) / original : requiredNumber(entries, "factor");
   // Which pair turns so often in the original positions.
   auto pairOf = [&](double turns) {
-    return size * std::log(original / (turns * 2 * std::numbers::pi)) / (2 * std::log(theta));
+    return size * std::log(original / (turns * 2 * std::numbers::pi)) /
+           (2 * std::log(entries.theta));
   };
-  double low = pairOf(number(entries, "beta_fast", 32));
-  double high = pairOf(number(entries, "beta_slow", 1));
-  if (entries.value("truncate", json(true)) != false) {
+  double low = pairOf(numberUnlessZero(entries, "beta_fast", 32));
+  double high = pairOf(numberUnlessZero(entries, "beta_slow", 1));
+  // Of entries for each kind of layers, transformers does not read it.
+  const json *truncates = family.fields.localTheta.empty() ? entries.find("truncate") : nullptr;
+  if (!truncates || *truncates != false) {
     low = std::floor(low);
     high = std::ceil(high);
   }
@@ -220,42 +237,38 @@ void RotaryConfig::scaleYarn(Rotary &rotary, const json &entries, double theta) 
   auto magnitude = [&](double weight) {
     return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
   };
-  bool hasBoth = entries.value("mscale", json()).is_number() &&
-                 entries.value("mscale_all_dim", json()).is_number();
-  double inferred = hasBoth ? magnitude(number(entries, "mscale", 1)) /
-                                  magnitude(number(entries, "mscale_all_dim", 1))
-                            : magnitude(1);
+  double mscale = numberUnlessZero(entries, "mscale", 0);
+  double ofAll = numberUnlessZero(entries, "mscale_all_dim", 0);
+  double inferred = mscale != 0 && ofAll != 0 ? magnitude(mscale) / magnitude(ofAll) : magnitude(1);
   rotary.factor = number(entries, "attention_factor", inferred);
 }
 
 /// A list of a positive number for each pair that is rotated.
-std::vector<double> RotaryConfig::factors(const json &entries, llvm::StringRef key,
-                                          size_t count) const {
-  auto entry = entries.find(key.str());
+std::vector<double> RotaryConfig::factors(Entries &entries, llvm::StringRef key, size_t count) {
+  const json *entry = entries.find(key);
   bool fits =
-      entry != entries.end() && entry->is_array() && entry->size() == count &&
+      entry && entry->is_array() && entry->size() == count &&
       llvm::all_of(*entry, [](const json &each) {
         return each.is_number() && each.get<double>() > 0 && std::isfinite(each.get<double>());
       });
   if (fits)
     return entry->get<std::vector<double>>();
-  reader.error((entry == entries.end()
-                    ? reader.quote(field) + " of type \"longrope\" has no '" + key.str() + "'"
-                    : where(key) + " " + ConfigReader::show(*entry)) +
-               ", expected a list of " + std::to_string(count) +
-               " numbers greater than 0, one for each pair that is rotated");
+  reader.error(
+      (!entry ? reader.quote(entries.name) + " of type \"longrope\" has no '" + key.str() + "'"
+              : where(entries, key) + " " + ConfigReader::show(*entry)) +
+      ", expected a list of " + std::to_string(count) +
+      " numbers greater than 0, one for each pair that is rotated");
   return std::vector<double>(count, 1);
 }
 
 /// Each frequency is divided by a factor of its own, of one list for sequences within the original
 /// positions and of another for longer ones.
-void RotaryConfig::scaleLong(Rotary &rotary, const json &entries) const {
+void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
   size_t pairs = rotary.frequencies.size();
   std::vector<double> within = factors(entries, "short_factor", pairs);
   std::vector<double> beyond = factors(entries, "long_factor", pairs);
-  double factor =
-      original ? double(positions) / double(*original) : requiredNumber(entries, "factor");
-  auto start = double(original.value_or(positions));
+  double start = originalOf(entries);
+  double factor = number(entries, "factor", double(positions) / start);
   const std::vector<double> &used = double(seq) > start ? beyond : within;
   for (auto [frequency, divisor] : llvm::zip_equal(rotary.frequencies, used))
     frequency /= divisor;
@@ -263,15 +276,36 @@ void RotaryConfig::scaleLong(Rotary &rotary, const json &entries) const {
   rotary.factor = number(entries, "attention_factor", inferred);
 }
 
-Rotary RotaryConfig::rotaryFor(const json &entries, double theta) const {
-  Rotary rotary{theta, {}, 1};
+/// How many elements of each head are rotated.
+int64_t RotaryConfig::rotatedSize(Entries &entries, llvm::StringRef type) {
+  llvm::StringRef field = family.fields.rotaryPart, key = "partial_rotary_factor";
+  if (field.empty() && (type == "default" || type == "dynamic"))
+    return headSize; // transformers reads neither the field nor the entry
+  double part = reader.getPositive(field.empty() ? key : field, family.defaults.rotaryPart);
+  part = number(entries, key, part);
+  if (part > 1)
+    reader.error("the part of a head that is rotated is " + ConfigReader::show(part) +
+                 ", expected at most 1");
   auto size = static_cast<int64_t>(double(headSize) * part);
+  if (field.empty() && size != headSize)
+    reader.error("the part of a head that is rotated is " + ConfigReader::show(part) + " ('" +
+                 key.str() + "'), and rotary positions of type \"" + type.str() +
+                 "\" rotate whole heads in models of this type; expected 1, or the field left out");
+  return size;
+}
+
+Rotary RotaryConfig::rotaryFor(Entries &entries) {
+  double theta = entries.theta;
+  Rotary rotary{theta, {}, 1};
   std::string type = typeOf(entries);
+  int64_t size = rotatedSize(entries, type);
   if (size < 2 || size % 2 != 0) {
     reader.error("the part of a head that is rotated has " + std::to_string(size) + " of its " +
                  std::to_string(headSize) + " elements, expected an even number of them");
     return rotary;
   }
+  if (type == "dynamic") // acts beyond the positions of the configuration, which no sequence is
+    requiredNumber(entries, "factor");
   if ((type == "default" || type == "dynamic") && size == headSize)
     return rotary;
   for (int64_t i = 0; i < size / 2; ++i)
@@ -284,22 +318,15 @@ Rotary RotaryConfig::rotaryFor(const json &entries, double theta) const {
     double low = requiredNumber(entries, "low_freq_factor");
     double high = requiredNumber(entries, "high_freq_factor");
     if (high <= low) {
-      reader.error(where("high_freq_factor") + " " + ConfigReader::show(high) +
+      reader.error(where(entries, "high_freq_factor") + " " + ConfigReader::show(high) +
                    ", expected more than 'low_freq_factor' (" + ConfigReader::show(low) + ")");
       return rotary;
     }
-    scaleLlama3(rotary, requiredNumber(entries, "factor"), low, high,
-                requiredNumber(entries, "original_max_position_embeddings"));
+    scaleLlama3(rotary, requiredNumber(entries, "factor"), low, high, originalOf(entries));
   } else if (type == "yarn") {
-    scaleYarn(rotary, entries, theta);
+    scaleYarn(rotary, entries);
   } else if (type == "longrope") {
     scaleLong(rotary, entries);
   }
   return rotary;
-}
-
-Rotary RotaryConfig::sliding(double base) const {
-  if (slidingEntries.is_object())
-    return rotaryFor(slidingEntries, number(slidingEntries, "rope_theta", base));
-  return rotaryFor(json::object(), base);
 }

@@ -9,6 +9,9 @@
 
 #include "compiler/import/Family.h"
 
+#include <set>
+#include <string>
+
 namespace dtc {
 
 /// What configurations say of rotary positions: the fields of a family, and what scales them:
@@ -20,39 +23,58 @@ public:
                int64_t seq);
 
   /// The frequencies of all layers, or of those with attention to all keys.
-  Rotary full() const { return rotaryFor(entries, theta); }
-  /// Those of layers with windows, where 'rope_parameters' has entries of their own for them;
-  /// otherwise without scaling, of base `base`.
-  Rotary sliding(double base) const;
+  Rotary full() { return rotaryFor(fullEntries); }
+  /// Those of layers with windows, of families where these differ.
+  Rotary sliding() { return rotaryFor(slidingEntries); }
 
   /// How many positions the model is made for: more than the field says, if scaling extends them.
-  int64_t reach() const;
+  int64_t reach();
+
+  /// Lists the entries that nothing above has read, for the warning about unknown fields.
+  void listUnread();
 
 private:
   using json = nlohmann::json;
 
-  const json *findEntries();
-  void readTheta(const Family &family);
-  void readOriginal(const Family &family);
-  Rotary rotaryFor(const json &entries, double theta) const;
-  void scaleYarn(Rotary &rotary, const json &entries, double theta) const;
-  void scaleLong(Rotary &rotary, const json &entries) const;
-  std::vector<double> factors(const json &entries, llvm::StringRef key, size_t count) const;
-  void checkKeys(const json &entries) const;
-  std::string typeOf(const json &entries) const;
-  double number(const json &entries, llvm::StringRef key, double fallback) const;
-  double requiredNumber(const json &entries, llvm::StringRef key) const;
-  std::string where(llvm::StringRef key) const {
-    return reader.quote(field) + " has '" + key.str() + "'";
+  /// An object that scales positions. As ConfigReader does, it knows which of its keys are read.
+  struct Entries {
+    std::string name = "rope_parameters";
+    json values = json::object();
+    std::set<std::string> known = {};
+    double theta = 10000;
+
+    const json *find(llvm::StringRef key) {
+      known.insert(key.str());
+      auto it = values.find(key.str());
+      return it == values.end() ? nullptr : &*it;
+    }
+  };
+
+  const json *findObject(llvm::StringRef name);
+  void readEntries();
+  void readEntriesOfKinds();
+  void readTheta(Entries &entries, llvm::StringRef field, double fallback);
+  void checkType(Entries &entries);
+  /// The type that a written one means; "" if the family does not know it.
+  std::string typeNamed(const json &written) const;
+  std::string typeOf(const Entries &entries) const;
+  double originalOf(Entries &entries);
+  int64_t rotatedSize(Entries &entries, llvm::StringRef type);
+  Rotary rotaryFor(Entries &entries);
+  void scaleYarn(Rotary &rotary, Entries &entries);
+  void scaleLong(Rotary &rotary, Entries &entries);
+  std::vector<double> factors(Entries &entries, llvm::StringRef key, size_t count);
+  double number(Entries &entries, llvm::StringRef key, double fallback);
+  double numberUnlessZero(Entries &entries, llvm::StringRef key, double fallback);
+  double requiredNumber(Entries &entries, llvm::StringRef key);
+  std::string where(const Entries &entries, llvm::StringRef key) {
+    return reader.quote(entries.name) + " has '" + key.str() + "'";
   }
 
   ConfigReader &reader;
+  const Family &family;
   int64_t headSize, positions, seq;
-  /// What 'original_max_position_embeddings' beside the entries says, or the family's default.
-  std::optional<int64_t> original;
-  std::string field = "rope_scaling";
-  json entries = json::object(), slidingEntries = nullptr;
-  double theta = 10000, part = 1;
+  Entries fullEntries, slidingEntries;
 };
 
 } // namespace dtc
