@@ -6,6 +6,8 @@ import contextlib
 import torch
 import transformers
 
+import models
+
 SIZES = dict(
     vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
     num_key_value_heads=2, max_position_embeddings=128, tie_word_embeddings=False, bos_token_id=0, eos_token_id=0,
@@ -142,10 +144,40 @@ def vit(**changes):
         transformers.ViTConfig(**(settings | changes), attn_implementation="eager"))
 
 
+LONG = {"rope_type": "longrope", "factor": 2.0, "original_max_position_embeddings": 8, "short_factor": [1.0] * 3,
+        "long_factor": [1.5, 3.0, 7.0]}
+
+
+def tied_bias(model):
+    """A masked language model as transformers 4 has it: the bias of the head is the one of the layer around it, although
+    the embeddings are not tied."""
+    around = model.cls.predictions if hasattr(model, "cls") else model.lm_head
+    around.decoder.bias = around.bias
+    return models.published(model, transformers_version="4.57.3")
+
+
 UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
 ODD = {
-    "bert_narrow": lambda: encoder("Bert", hidden_size=12, num_attention_heads=1, type_vocab_size=3, hidden_act="relu",
-                                   tie_word_embeddings=False),
+    # What transformers 5 reads of a family, and what it does not.
+    "bert_untied": lambda: encoder("Bert", hidden_size=12, num_attention_heads=1, tie_word_embeddings=False),
+    "roberta_relu": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, hidden_act="relu",
+                                    tie_word_embeddings=False),
+    "gemma_published": lambda: models.published(
+        family("Gemma", hidden_act="gelu", tie_word_embeddings=True, **NARROW), hidden_act="gelu", hidden_activation=None),
+    "gemma2_published": lambda: models.published(
+        family("Gemma2", sliding_window=3, **NARROW), hidden_act="gelu", partial_rotary_factor=0.5),
+    "gemma3_capped": lambda: family("Gemma3Text", query_pre_attn_scalar=9, sliding_window=4, attn_logit_softcapping=1.5,
+                                    **(NARROW | {"hidden_size": 16})),
+    "llama_longrope": lambda: family("Llama", rope_scaling=LONG, **NARROW),
+    "llama_unread": lambda: family("Llama", partial_rotary_factor=2 / 3, sliding_window=3, layer_types=[SLIDING, FULL],
+                                   **NARROW),
+    "qwen3_yarn": lambda: family("Qwen3", rope_scaling=YARN | {"attn_factor": 0.5, "finetuned": True}, **NARROW),
+    "phi3_yarn": lambda: family("Phi3", original_max_position_embeddings=8, rope_scaling={
+        "type": "yarn", "short_factor": [1.0] * 3, "long_factor": [1.5, 3.0, 7.0]}, **(NARROW | {"hidden_size": 24})),
+    "smollm3_windows": lambda: family("SmolLM3", no_rope_layers=[0, 1], sliding_window=4, layer_types=[FULL, SLIDING],
+                                      **NARROW),
+    "bert_narrow": lambda: tied_bias(encoder("Bert", hidden_size=12, num_attention_heads=1, type_vocab_size=3,
+                                             hidden_act="relu", tie_word_embeddings=False)),
     "bert_uneven": lambda: encoder("Bert", hidden_act="gelu_new", layer_norm_eps=1e-3, pad_token_id=5,
                                    **UNEVEN_ENCODER),
     # Images and patches that are no squares.
@@ -155,8 +187,8 @@ ODD = {
                               image_size=[9, 6], patch_size=3, hidden_act="gelu_new", layer_norm_eps=1e-3,
                               initializer_range=0.1, num_labels=7),
     "roberta_narrow": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, initializer_range=0.1, pad_token_id=4),
-    "roberta_uneven": lambda: encoder("Roberta", layer_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
-                                      max_position_embeddings=17, **UNEVEN_ENCODER),
+    "roberta_uneven": lambda: tied_bias(encoder("Roberta", layer_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
+                                                max_position_embeddings=17, **UNEVEN_ENCODER)),
     "gemma_narrow": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", attention_bias=True,
                                    tie_word_embeddings=True, **NARROW),
     "gemma_uneven": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", **(UNEVEN | {"head_dim": 8})),
@@ -167,9 +199,9 @@ ODD = {
                                     final_logit_softcapping=None, **UNEVEN),
     "gemma3_narrow": lambda: family("Gemma3Text", query_pre_attn_scalar=9, sliding_window=4,
                                     final_logit_softcapping=3.0, layer_types=[SLIDING, SLIDING], attention_bias=True,
-                                    tie_word_embeddings=True, **(NARROW | {"hidden_size": 9})),
+                                    tie_word_embeddings=True, **(NARROW | {"hidden_size": 16})),
     "gemma3_uneven": lambda: family("Gemma3Text", query_pre_attn_scalar=5, sliding_window=5, rope_local_base_freq=300.0,
-                                    layer_types=[FULL, SLIDING, SLIDING], **(UNEVEN | {"hidden_size": 25})),
+                                    layer_types=[FULL, SLIDING, SLIDING], **(UNEVEN | {"hidden_size": 36})),
     "gpt2_inverse": lambda: gpt2(activation_function="relu", scale_attn_by_inverse_layer_idx=True),
     "gpt2_uneven": lambda: gpt2(n_embd=18, n_head=3, n_layer=3, n_inner=13, scale_attn_weights=False,
                                 layer_norm_epsilon=1e-3, tie_word_embeddings=False),

@@ -104,11 +104,13 @@ def make(name, folder, seed):
 
     os.makedirs(folder, exist_ok=True)
     write_json(os.path.join(folder, "config.json"), models.configuration(model))
-    save(os.path.join(folder, "weights.safetensors"), initial)
+    unused = initial.keys() - gradients.keys()
+    save(os.path.join(folder, "weights.safetensors"), models.named_as_saved(model, initial))
     save(os.path.join(folder, "samples.safetensors"), samples)
-    save(os.path.join(folder, "gradients.safetensors"), gradients)
+    save(os.path.join(folder, "gradients.safetensors"), models.named_as_saved(model, gradients))
     if name not in ODD:
-        save(os.path.join(folder, "parameters.safetensors"), parameters, torch.float32)
+        parameters = {key: value for key, value in parameters.items() if key not in unused}
+        save(os.path.join(folder, "parameters.safetensors"), models.named_as_saved(model, parameters), torch.float32)
     if generates:
         write_json(os.path.join(folder, "generation.json"), generated)
     write_json(os.path.join(folder, "expected.json"), {

@@ -2,6 +2,7 @@
 
 import torch
 import transformers
+from transformers.core_model_loading import revert_weight_conversion
 
 COMMON = {"bos_token_id": 0, "eos_token_id": 0, "attn_implementation": "sdpa"}
 
@@ -74,4 +75,15 @@ def configuration(model):
     for key in ("transformers_version", "dtype", "bos_token_id", "eos_token_id", "use_cache"):
         config.pop(key, None)
     config["architectures"] = [type(model).__name__]
-    return dict(sorted(config.items()))
+    return dict(sorted((config | getattr(model, "published_fields", {})).items()))
+
+
+def published(model, **fields):
+    """The model, whose config.json has these fields as they are published, not as transformers converts them."""
+    model.published_fields = fields
+    return model
+
+
+def named_as_saved(model, tensors):
+    """Tensors by the names that weights files have, which are not those of transformers 5's parameters in all models."""
+    return dict(revert_weight_conversion(model, tensors))

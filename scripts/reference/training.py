@@ -123,7 +123,8 @@ def train(model, case, samples, batch):
         loss.backward()
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         if gradients is None:
-            gradients = {name: p.grad.clone() for name, p in trained.items()}
+            # A parameter that the model does not use has none.
+            gradients = {name: p.grad.clone() for name, p in trained.items() if p.grad is not None}
         norms.append(float(
             torch.nn.utils.clip_grad_norm_(trained.values(), case.optimizer["clip_norm"])))
         losses.append(float(loss.detach()))

@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ExactParity,
                          nameOf);
 
 TEST(References, AreFound) {
-  EXPECT_GE(findExactReferences().size(), 44u);
+  EXPECT_GE(findExactReferences().size(), 54u);
   EXPECT_GE(findReferences("parameters.safetensors").size(), 38u);
   EXPECT_GE(findGradients().size(), 32u);
   EXPECT_GE(findReferences("evaluation.json").size(), 7u);
