@@ -112,6 +112,8 @@ static void checkCommonFields(ConfigReader &reader, const Family &family) {
   reader.requireOneOf("pruned_heads", {json::object()});
   reader.requireOneOf("quantization_config", {});
   reader.requireOneOf("per_layer_config", {json::object()});
+  if (!family.isEncoder)
+    reader.requireOneOf("is_causal", {true});
 }
 
 /// Whether a version of transformers before 5 wrote the file, as it says.
