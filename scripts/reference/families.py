@@ -92,12 +92,14 @@ def gpt_neox_sequential():
     return gpt_neox(use_parallel_residual=False, attention_bias=False)
 
 
-# transformers keeps Gemma 3's scale of embeddings, the root of the hidden size, in f32, so that it is a whole number here.
+# transformers keeps the scale of Gemma's embeddings, the root of the hidden size, in f32, so that it is a whole number
+# here, but not in gemma_uneven and gemma2_uneven, whose data are of transformers 4.57.3.
 # Odd configurations: one key-value head and heads of another size than the others' quotient, or sizes that two devices
 # do not divide; and of each family what its ordinary one leaves out.
 NARROW = dict(vocab_size=31, hidden_size=12, intermediate_size=18, num_key_value_heads=1, head_dim=6)
 UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_key_value_heads=3,
               head_dim=6, num_hidden_layers=3)
+SQUARE, UNEVEN_SQUARE = NARROW | {"hidden_size": 16}, UNEVEN | {"hidden_size": 36}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 4.0, "beta_slow": 0.25}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
 SLIDING, FULL = "sliding_attention", "full_attention"
@@ -163,11 +165,11 @@ ODD = {
     "roberta_relu": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, hidden_act="relu",
                                     tie_word_embeddings=False),
     "gemma_published": lambda: models.published(
-        family("Gemma", hidden_act="gelu", tie_word_embeddings=True, **NARROW), hidden_act="gelu", hidden_activation=None),
+        family("Gemma", hidden_act="gelu", tie_word_embeddings=True, **SQUARE), hidden_act="gelu", hidden_activation=None),
     "gemma2_published": lambda: models.published(
-        family("Gemma2", sliding_window=3, **NARROW), hidden_act="gelu", partial_rotary_factor=0.5),
+        family("Gemma2", sliding_window=3, **SQUARE), hidden_act="gelu", partial_rotary_factor=0.5),
     "gemma3_capped": lambda: family("Gemma3Text", query_pre_attn_scalar=9, sliding_window=4, attn_logit_softcapping=1.5,
-                                    **(NARROW | {"hidden_size": 16})),
+                                    **SQUARE),
     "llama_longrope": lambda: family("Llama", rope_scaling=LONG, **NARROW),
     "llama_unread": lambda: family("Llama", partial_rotary_factor=2 / 3, sliding_window=3, layer_types=[SLIDING, FULL],
                                    **NARROW),
@@ -190,18 +192,18 @@ ODD = {
     "roberta_uneven": lambda: tied_bias(encoder("Roberta", layer_norm_eps=1e-3, pad_token_id=0, tie_word_embeddings=False,
                                                 max_position_embeddings=17, **UNEVEN_ENCODER)),
     "gemma_narrow": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", attention_bias=True,
-                                   tie_word_embeddings=True, **NARROW),
+                                   tie_word_embeddings=True, **SQUARE),
     "gemma_uneven": lambda: family("Gemma", hidden_act="gelu_pytorch_tanh", **(UNEVEN | {"head_dim": 8})),
     "gemma2_narrow": lambda: family("Gemma2", query_pre_attn_scalar=9, sliding_window=3, attn_logit_softcapping=None,
                                     final_logit_softcapping=5.0, layer_types=[FULL, SLIDING], attention_bias=True,
-                                    tie_word_embeddings=True, **NARROW),
+                                    tie_word_embeddings=True, **SQUARE),
     "gemma2_uneven": lambda: family("Gemma2", query_pre_attn_scalar=5, sliding_window=5, attn_logit_softcapping=2.0,
                                     final_logit_softcapping=None, **UNEVEN),
     "gemma3_narrow": lambda: family("Gemma3Text", query_pre_attn_scalar=9, sliding_window=4,
                                     final_logit_softcapping=3.0, layer_types=[SLIDING, SLIDING], attention_bias=True,
-                                    tie_word_embeddings=True, **(NARROW | {"hidden_size": 16})),
+                                    tie_word_embeddings=True, **SQUARE),
     "gemma3_uneven": lambda: family("Gemma3Text", query_pre_attn_scalar=5, sliding_window=5, rope_local_base_freq=300.0,
-                                    layer_types=[FULL, SLIDING, SLIDING], **(UNEVEN | {"hidden_size": 36})),
+                                    layer_types=[FULL, SLIDING, SLIDING], **UNEVEN_SQUARE),
     "gpt2_inverse": lambda: gpt2(activation_function="relu", scale_attn_by_inverse_layer_idx=True),
     "gpt2_uneven": lambda: gpt2(n_embd=18, n_head=3, n_layer=3, n_inner=13, scale_attn_weights=False,
                                 layer_norm_epsilon=1e-3, tie_word_embeddings=False),
