@@ -302,7 +302,23 @@ Expected<Rendezvous> join(const RendezvousOptions &options, OwnedFile file,
 
 } // namespace
 
+/// A key that would not come through, so that the others would be waited for in vain.
+static MaybeError checkKey(const std::string &key) {
+  if (key.size() > kMostKeyBytes)
+    return Error{
+        fmt::format("DTC_RUN_KEY has {} bytes, expected at most {}; give all processes the "
+                    "same shorter key",
+                    key.size(), kMostKeyBytes)};
+  if (key.find('\n') != std::string::npos)
+    return Error{
+        "DTC_RUN_KEY has more than one line, expected one; give all processes a key without "
+        "a line feed"};
+  return std::nullopt;
+}
+
 Expected<Rendezvous> meet(const RendezvousOptions &options) {
+  if (MaybeError error = checkKey(options.key))
+    return *error;
   Clock::time_point deadline = Clock::now() + options.timeout;
   if (options.process == 0)
     return gather(options, deadline);

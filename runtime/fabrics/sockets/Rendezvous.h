@@ -11,11 +11,15 @@
 #include "support/Error.h"
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace dtc::runtime {
+
+/// Most bytes of a key.
+inline constexpr size_t kMostKeyBytes = 2048;
 
 /// What each process knows before it has found the others: what launchers put into RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
@@ -24,7 +28,8 @@ struct RendezvousOptions {
   int64_t numProcesses = 1;
   std::string address; ///< of process 0, which listens there: a name or a number
   int port = 0;
-  /// What all processes of a run know and others need not: one that gives another is not let in.
+  /// What all processes of a run know and others need not: one that gives another is not let in. A
+  /// line.
   std::string key;
   std::chrono::milliseconds timeout{60000};
 };

@@ -103,6 +103,22 @@ TEST_F(RendezvousTest, StrangersAreNotLetIn) {
   EXPECT_OK(first.get());
 }
 
+TEST_F(RendezvousTest, KeysThatDoNotComeThroughAreRefusedAtOnce) {
+  for (int process : {0, 1}) {
+    RendezvousOptions large = options(process, 2), lines = large;
+    large.key = std::string(kMostKeyBytes + 1, 'k');
+    EXPECT_ERROR(meet(large), "DTC_RUN_KEY has 2049 bytes, expected at most 2048");
+    lines.key = "two\nlines";
+    EXPECT_ERROR(meet(lines), "DTC_RUN_KEY has more than one line, expected one");
+  }
+  // The largest key does come through.
+  RendezvousOptions first = options(0, 2), second = options(1, 2);
+  first.key = second.key = std::string(kMostKeyBytes, 'k');
+  auto met = start(first);
+  EXPECT_OK(start(second).get());
+  EXPECT_OK(met.get());
+}
+
 TEST_F(RendezvousTest, RandomMessages) {
   std::mt19937_64 random(dtc::test::randomSeed());
   auto number = [&](uint64_t below) { return random() % below; };
