@@ -89,11 +89,18 @@ private:
   std::map<std::string, prometheus::MetricFamily> families;
 };
 
+/// A connection has a thread of these while it is served, and one that sends no request has it for
+/// the time given: so many others are served meanwhile, and many that are idle hold them up for
+/// seconds only. A scraper sends its request at once.
+std::vector<std::string> serverOptions(const std::string &address) {
+  return {"listening_ports", address, "num_threads", "16", "request_timeout_ms", "500"};
+}
+
 class PrometheusServer final : public MetricsServer {
 public:
   /// Throws where nothing can listen there.
   PrometheusServer(const std::string &address, const std::string &model)
-      : lastStep(std::make_shared<LastStep>(model)), exposer(address, /*num_threads=*/1),
+      : lastStep(std::make_shared<LastStep>(model)), exposer(serverOptions(address)),
         host(address.substr(0, address.rfind(':'))) {
     exposer.RegisterCollectable(lastStep);
   }

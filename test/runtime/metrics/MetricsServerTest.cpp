@@ -9,17 +9,19 @@
 #include "test/lib/plans/Expect.h"
 
 #include <arpa/inet.h>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
 
-/// What a server at an address answers to GET /metrics.
-static std::string get(const std::string &address) {
+/// A connection to a server.
+static int connectTo(const std::string &address) {
   size_t colon = address.rfind(':');
   sockaddr_in to = {};
   to.sin_family = AF_INET;
@@ -27,6 +29,12 @@ static std::string get(const std::string &address) {
   inet_pton(AF_INET, address.substr(0, colon).c_str(), &to.sin_addr);
   int fd = socket(AF_INET, SOCK_STREAM, 0);
   EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr *>(&to), sizeof(to)), 0);
+  return fd;
+}
+
+/// What a server at an address answers to GET /metrics.
+static std::string get(const std::string &address) {
+  int fd = connectTo(address);
   std::string request = "GET /metrics HTTP/1.0\r\n\r\n", answer;
   EXPECT_EQ(write(fd, request.data(), request.size()), static_cast<ssize_t>(request.size()));
   char buffer[4096];
@@ -64,6 +72,25 @@ TEST(MetricsServer, HasTheLastStep) {
 
   EXPECT_ERROR(MetricsServer::open(address, ""),
                "cannot listen on " + address + ": the port is in use, or ");
+}
+
+TEST(MetricsServer, AnswersWhileOthersIdle) {
+  auto server = MetricsServer::open("0", "m");
+  ASSERT_OK(server);
+  std::string address = (*server)->address();
+  // More than it has threads; of each second one half a request has come.
+  std::vector<int> idle;
+  for (int i = 0; i < 64; ++i) {
+    idle.push_back(connectTo(address));
+    if (i % 2 == 0)
+      EXPECT_EQ(write(idle.back(), "GET /met", 8), 8);
+  }
+  auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(get(address).starts_with("HTTP/1.1 200"));
+  // Prometheus gives up after 10 s.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
+  for (int fd : idle)
+    close(fd);
 }
 
 TEST(MetricsServer, ListensOnlyWhereAsked) {
