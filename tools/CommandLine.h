@@ -7,6 +7,7 @@
 #ifndef DTC_TOOLS_COMMANDLINE_H
 #define DTC_TOOLS_COMMANDLINE_H
 
+#include "support/NearestName.h"
 #include "support/Printable.h"
 #include "tools/OptionChecks.h"
 
@@ -17,6 +18,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dtc {
 
@@ -41,6 +44,33 @@ inline int runTool(int (*tool)(int, char **), int argc, char **argv) {
   }
 }
 
+/// The flags of the app, and of the subcommands that were given.
+inline std::vector<std::string> flagsOf(const CLI::App &app) {
+  std::vector<std::string> flags;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      flags.push_back("--" + name);
+  for (const CLI::App *subcommand : app.get_subcommands())
+    for (std::string &flag : flagsOf(*subcommand))
+      flags.push_back(std::move(flag));
+  return flags;
+}
+
+/// An error with the flag that a misspelt one is near to, and the --help. After any error: a flag
+/// that is required and missing may be misspelt.
+inline std::string describeError(const CLI::App &app, std::string text) {
+  for (const std::string &word : app.remaining(/*recurse=*/true)) {
+    std::string flag = word.substr(0, word.find('='));
+    std::string meant = flag.starts_with("--") ? didYouMean(flag, flagsOf(app)) : "";
+    if (meant.empty())
+      continue;
+    if (text.find(flag) == std::string::npos)
+      text += "; there is no " + flag;
+    return text + meant + " See " + app.get_name() + " --help";
+  }
+  return text + "; see " + app.get_name() + " --help";
+}
+
 /// Parses the command line, in which no value may be empty. Returns the exit status if the tool is
 /// to end at once: 0 after --help and --version, or that of failed(message) after an error, whose
 /// message names the tool's --help.
@@ -54,7 +84,7 @@ std::optional<int> parseCommandLine(CLI::App &app, int argc, char **argv, const 
   } catch (const CLI::ParseError &error) {
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    return failed(std::string(error.what()) + "; see " + app.get_name() + " --help");
+    return failed(describeError(app, error.what()));
   }
   return std::nullopt;
 }

@@ -41,8 +41,9 @@ MaybeError PlanCommand::checkFlag(const std::string &text) const {
   std::string flag = text.substr(0, text.find('='));
   if (app.get_option_no_throw(flag))
     return std::nullopt;
-  return Error{
-      fmt::format("there is no option \"{}\" before the subcommand; see dtc-plan --help", flag)};
+  std::string meant = didYouMean(flag, flagsOf(app));
+  return Error{fmt::format("there is no option \"{}\" before the subcommand{} dtc-plan --help",
+                           flag, meant.empty() ? "; see" : meant + " See")};
 }
 
 MaybeError PlanCommand::check(int argc, char **argv) const {
