@@ -42,8 +42,23 @@ uint64_t DataSource::trainingSample(int64_t number, int64_t row) const {
       permuted(options.seed, position / numDisjoint(), position % numDisjoint(), numDisjoint()));
 }
 
+/// Whether samples that do not count can fill a batch.
+bool DataSource::fillsBatches() const {
+  return std::ranges::any_of(inputs,
+                             [](const DataInput &input) { return input.ignoredIndex.has_value(); });
+}
+
+MaybeError DataSource::readRow(const DataInput &input, std::optional<uint64_t> sample,
+                               std::byte *out) const {
+  if (sample || !input.ignoredIndex)
+    return readSample(input, sample.value_or(disjointSample(0)), out);
+  std::fill_n(reinterpret_cast<int32_t *>(out), input.type.numElements() / samplesOfBatch,
+              static_cast<int32_t>(*input.ignoredIndex));
+  return std::nullopt;
+}
+
 Expected<HostTensor> DataSource::readRows(const DataInput &input, const std::vector<RowRange> &rows,
-                                          const std::function<uint64_t(int64_t)> &sampleOf) const {
+                                          const SampleOf &sampleOf) const {
   TensorType type = input.type;
   type.shape[0] = 0;
   int64_t end = 0;
@@ -63,13 +78,12 @@ Expected<HostTensor> DataSource::readRows(const DataInput &input, const std::vec
   std::byte *out = tensor.bytes.data();
   for (const RowRange &range : rows)
     for (int64_t row = range.begin; row < range.end; ++row, out += rowBytes)
-      if (MaybeError error = readSample(input, sampleOf(row), out))
+      if (MaybeError error = readRow(input, sampleOf(row), out))
         return *error;
   return tensor;
 }
 
-Expected<Batch> DataSource::readBatch(const BatchRows &rows,
-                                      const std::function<uint64_t(int64_t)> &sampleOf) const {
+Expected<Batch> DataSource::readBatch(const BatchRows &rows, const SampleOf &sampleOf) const {
   for (const auto &[name, ranges] : rows)
     if (std::none_of(inputs.begin(), inputs.end(),
                      [&](const DataInput &input) { return input.name == name; }))
@@ -92,12 +106,21 @@ Expected<Batch> DataSource::batch(int64_t number, const BatchRows &rows) const {
 }
 
 int64_t DataSource::sequentialBatches() const {
-  return samplesOfBatch > 0 ? static_cast<int64_t>(numDisjoint()) / samplesOfBatch : 0;
+  if (samplesOfBatch == 0)
+    return 0;
+  auto all = static_cast<int64_t>(numDisjoint());
+  return all / samplesOfBatch + (fillsBatches() && all % samplesOfBatch > 0);
+}
+
+uint64_t DataSource::samplesLeftOut() const {
+  uint64_t taken = static_cast<uint64_t>(sequentialBatches() * samplesOfBatch);
+  return numDisjoint() - std::min(taken, numDisjoint());
 }
 
 Expected<Batch> DataSource::sequentialBatch(int64_t index, const BatchRows &rows) const {
   return readBatch(rows, [&](int64_t row) {
-    return disjointSample(static_cast<uint64_t>(index * samplesOfBatch + row));
+    auto number = static_cast<uint64_t>(index * samplesOfBatch + row);
+    return number < numDisjoint() ? std::optional(disjointSample(number)) : std::nullopt;
   });
 }
 

@@ -65,9 +65,13 @@ public:
   /// The error names the file, and the value and the position where one is out of range.
   Expected<Batch> batch(int64_t number, const BatchRows &rows = {}) const;
 
-  /// Whole batches that the data hold in their order, none of which shares a sample with another,
-  /// and the one of that number, 0 for the first. Errors as those of batch().
+  /// Batches that the data hold in their order, none of which shares a sample with another, and the
+  /// one of that number, 0 for the first. Errors as those of batch(). Where an input has an ignored
+  /// index, all samples are in a batch: what the last one lacks are copies of a sample in which all
+  /// elements of such inputs are the ignored index. Elsewhere samples that fill no batch are left
+  /// out.
   int64_t sequentialBatches() const;
+  uint64_t samplesLeftOut() const;
   Expected<Batch> sequentialBatch(int64_t index, const BatchRows &rows = {}) const;
 
   /// Of a batch.
@@ -116,11 +120,15 @@ protected:
   int64_t samplesOfBatch = 0; // equal for all inputs
 
 private:
+  /// The sample of a row of the batch; none: one that does not count.
+  using SampleOf = std::function<std::optional<uint64_t>(int64_t row)>;
+
   uint64_t trainingSample(int64_t number, int64_t row) const;
+  bool fillsBatches() const;
+  MaybeError readRow(const DataInput &input, std::optional<uint64_t> sample, std::byte *out) const;
   Expected<HostTensor> readRows(const DataInput &input, const std::vector<RowRange> &rows,
-                                const std::function<uint64_t(int64_t)> &sampleOf) const;
-  Expected<Batch> readBatch(const BatchRows &rows,
-                            const std::function<uint64_t(int64_t)> &sampleOf) const;
+                                const SampleOf &sampleOf) const;
+  Expected<Batch> readBatch(const BatchRows &rows, const SampleOf &sampleOf) const;
 };
 
 /// Opens a data set of these files, in this order (see findDataFiles), and checks that it can serve

@@ -139,6 +139,40 @@ TEST(BatchRows, AreThoseOfTheBatch) {
   }
 }
 
+TEST(SequentialBatches, AreFilledWithSamplesThatDoNotCount) {
+  TempDir dir;
+  // 14 windows of 3 tokens.
+  std::string path = dir.write("a.txt", "the quick brown fox jumps over the lazy dog");
+  auto open = [&](int64_t batch, std::optional<int64_t> ignored) {
+    TensorType type{DType::I32, {batch, 3}};
+    return openDataSource({path}, {{"tokens", type, 0, {}}, {"labels", type, 128, ignored}}, {});
+  };
+  auto exact = open(14, -7), ragged = open(4, -7), large = open(16, -7), plain = open(4, {});
+  ASSERT_OK(ragged);
+  EXPECT_EQ((*exact)->sequentialBatches(), 1);
+  EXPECT_EQ((*ragged)->sequentialBatches(), 4);
+  EXPECT_EQ((*large)->sequentialBatches(), 1);
+  EXPECT_EQ((*plain)->sequentialBatches(), 3);
+  EXPECT_EQ((*plain)->samplesLeftOut(), 2u);
+  EXPECT_EQ((*ragged)->samplesLeftOut(), 0u);
+  auto all = (*exact)->sequentialBatch(0), last = (*ragged)->sequentialBatch(3),
+       filled = (*large)->sequentialBatch(0);
+  ASSERT_OK(last);
+  ASSERT_OK(filled);
+  for (const char *name : {"tokens", "labels"}) {
+    const auto *expected = all->at(name).as<int32_t>(), *found = last->at(name).as<int32_t>();
+    EXPECT_TRUE(std::equal(found, found + 6, expected + 36)) << name;
+    EXPECT_TRUE(std::equal(expected, expected + 42, filled->at(name).as<int32_t>())) << name;
+  }
+  // The rows beyond have tokens of the vocabulary, and labels that are ignored.
+  for (int64_t i = 6; i < 12; ++i) {
+    EXPECT_EQ(last->at("labels").as<int32_t>()[i], -7);
+    EXPECT_EQ(last->at("tokens").as<int32_t>()[i], all->at("tokens").as<int32_t>()[i % 3]);
+  }
+  EXPECT_EQ((*ragged)->sequentialBatch(3, {{"labels", {{2, 4}}}})->at("labels").as<int32_t>()[5],
+            -7);
+}
+
 TEST(BatchRows, OnlyTheseAreRead) {
   TempDir dir;
   // Of six sequential samples the third has a token that the input does not take.
