@@ -9,11 +9,13 @@
 #include "plan/PlanReader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/TokenFile.h"
+#include "runtime/generate/StopTokens.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/ProgressReport.h"
 #include "support/AtomicFile.h"
 #include "support/Format.h"
 #include "support/Print.h"
+#include "support/Printable.h"
 
 #include <cerrno>
 #include <cstring>
@@ -60,6 +62,31 @@ static MaybeError writeTokens(const std::string &path,
   return file->commit();
 }
 
+/// The options with the stop tokens of the model where the user has named none: those of the last
+/// folder of weights that says which they are.
+static Expected<GeneratorOptions> withStopTokens(const TrainOptions &run,
+                                                 const GenerateOptions &options,
+                                                 const Generator &generator, std::FILE *notes) {
+  GeneratorOptions result = options.generator;
+  if (!result.stopTokens.empty() || options.ignoresEos)
+    return result;
+  for (size_t i = run.initPaths.size(); i-- > 0 && result.stopTokens.empty();) {
+    Expected<ModelStopTokens> found = findStopTokens(run.initPaths[i]);
+    if (!found)
+      return found.error().inContext("--init");
+    // A token that no logit is of is never generated.
+    std::erase_if(found->tokens, [&](int32_t token) { return token >= generator.vocabulary(); });
+    if (found->tokens.empty())
+      continue;
+    result.stopTokens = std::move(found->tokens);
+    printTo(notes,
+            "note: a sequence ends after token {}, eos_token_id of {}; --stop-token names "
+            "others, --ignore-eos none\n",
+            fmt::join(result.stopTokens, " or "), printable(found->path));
+  }
+  return result;
+}
+
 MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
                     std::shared_ptr<const Backend> backend, std::FILE *out, std::FILE *notes,
                     const std::atomic<bool> &stop) {
@@ -96,7 +123,10 @@ MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
     return error;
   if (MaybeError error = (*session)->initializeOtherStates(run.seed))
     return error;
-  Expected<GeneratedText> text = generator->run(prompts, options.generator, stop);
+  Expected<GeneratorOptions> generated = withStopTokens(run, options, *generator, notes);
+  if (!generated)
+    return generated.error();
+  Expected<GeneratedText> text = generator->run(prompts, *generated, stop);
   if (!text)
     return text.error();
   for (size_t i = 0; i < text->tokens.size(); ++i)

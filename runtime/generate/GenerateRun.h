@@ -22,6 +22,9 @@ struct GenerateOptions {
   std::vector<std::string> promptPaths;
   /// A JSON object for each prompt: "prompt" and "tokens", lists of tokens. Empty: none.
   std::string tokensPath;
+  /// No sequence ends after the tokens that end a text of the model; see findStopTokens(). With
+  /// stop tokens of the generator, these alone end one.
+  bool ignoresEos = false;
   GeneratorOptions generator;
 };
 

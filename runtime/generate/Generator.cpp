@@ -38,11 +38,11 @@ static MaybeError checkEntry(const Session &session, const std::vector<int64_t> 
                                input.name, input.type.str())};
   }
   const plan::Output *logits = session.findOutput("logits");
-  bool fits = logits && toDType(logits->dtype()) == DType::F32 && logits->shape_size() == 3 &&
+  bool fits = logits && isFloat(toDType(logits->dtype())) && logits->shape_size() == 3 &&
               logits->shape(0) == samples && logits->shape(1) == 1 && logits->shape(2) > 0;
   if (!hasTokens || !fits)
-    return Error{fmt::format("needs an input \"tokens\" and an output \"logits\", f32 of [{}, 1, "
-                             "vocabulary]",
+    return Error{fmt::format("needs an input \"tokens\" and an output \"logits\", floats of [{}, "
+                             "1, vocabulary]",
                              samples)};
   return std::nullopt;
 }
@@ -82,17 +82,20 @@ MaybeError Generator::sample(Session &session, std::vector<Sequence> &sequences,
   Expected<HostTensor> logits = session.getOutput("logits");
   if (!logits)
     return logits.error();
-  auto width = static_cast<size_t>(logits->type.shape[2]);
+  int64_t width = logits->type.shape[2];
+  std::vector<double> values(static_cast<size_t>(width)); // of one sequence
   for (size_t i = 0; i < sequences.size(); ++i) {
     Sequence &sequence = sequences[i];
     if (sequence.isDone)
       continue;
     auto position = static_cast<int64_t>(sequence.tokens.size());
-    int32_t token = sampleToken({logits->as<float>() + i * width, width}, sequence.number, position,
-                                options.sampler);
+    for (int64_t at = 0; at < width; ++at)
+      values[static_cast<size_t>(at)] = elementAt(*logits, static_cast<int64_t>(i) * width + at);
+    int32_t token = sampleToken(values, sequence.number, position, options.sampler);
     sequence.tokens.push_back(token);
     auto added = static_cast<int64_t>(sequence.tokens.size() - sequence.promptLength);
-    sequence.isDone = added >= options.maxNewTokens || token == options.stopToken;
+    sequence.isDone =
+        added >= options.maxNewTokens || std::ranges::count(options.stopTokens, token) > 0;
   }
   return std::nullopt;
 }
@@ -147,10 +150,10 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
 Expected<GeneratedText> Generator::run(const std::vector<std::vector<int32_t>> &prompts,
                                        const GeneratorOptions &options,
                                        const std::atomic<bool> &stop) {
-  int64_t vocabulary = prefill.findOutput("logits")->shape(2);
-  if (options.stopToken && *options.stopToken >= vocabulary)
-    return Error{fmt::format("the stop token is {}; the vocabulary has tokens from 0 to {}",
-                             *options.stopToken, vocabulary - 1)};
+  for (int32_t token : options.stopTokens)
+    if (token >= vocabulary())
+      return Error{fmt::format("the stop token is {}; the vocabulary has tokens from 0 to {}",
+                               token, vocabulary() - 1)};
   int64_t limit = std::numeric_limits<int32_t>::max();
   for (const DataInput &input : dataInputsOf(prefill.plan()))
     if (input.name == "tokens" && input.indexLimit > 0)

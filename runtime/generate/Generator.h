@@ -11,7 +11,6 @@
 #include "runtime/generate/Sampler.h"
 
 #include <atomic>
-#include <optional>
 #include <vector>
 
 namespace dtc::runtime {
@@ -19,8 +18,8 @@ namespace dtc::runtime {
 struct GeneratorOptions {
   int64_t maxNewTokens = 64; // at least 1
   SamplerOptions sampler;
-  /// A sequence ends after this token.
-  std::optional<int32_t> stopToken;
+  /// A sequence ends after any of these tokens.
+  std::vector<int32_t> stopTokens;
 };
 
 struct GeneratedText {
@@ -37,6 +36,8 @@ public:
   static Expected<Generator> create(Session &session);
 
   int64_t batch() const { return samples; }
+  /// How many tokens there are to generate.
+  int64_t vocabulary() const { return prefill.findOutput("logits")->shape(2); }
   /// The most tokens of a prompt and what follows it, the last of which is in no cache.
   int64_t longest() const { return places + 1; }
 

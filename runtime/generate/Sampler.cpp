@@ -25,10 +25,10 @@ static double draw(uint64_t seed, int64_t sequence, int64_t position) {
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-int32_t sampleToken(std::span<const float> logits, int64_t sequence, int64_t position,
+int32_t sampleToken(std::span<const double> logits, int64_t sequence, int64_t position,
                     const SamplerOptions &options) {
   auto isMoreLikely = [&](int32_t a, int32_t b) {
-    float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+    double x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
     if (std::isnan(x) || std::isnan(y))
       return std::isnan(x) == std::isnan(y) ? a < b : std::isnan(y);
     return x != y ? x > y : a < b;

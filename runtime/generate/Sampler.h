@@ -24,7 +24,7 @@ struct SamplerOptions {
 /// token in it and the logits alone: not on which sequences are generated together. Among equal
 /// logits the lower token is the more likely one. `logits` is not empty; NaNs are never chosen
 /// unless there is nothing else.
-int32_t sampleToken(std::span<const float> logits, int64_t sequence, int64_t position,
+int32_t sampleToken(std::span<const double> logits, int64_t sequence, int64_t position,
                     const SamplerOptions &options);
 
 } // namespace dtc::runtime

@@ -17,8 +17,24 @@
 
 namespace dtc::runtime {
 
-Expected<std::unique_ptr<CheckpointedRun>>
-CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note note) {
+/// Takes the lock if the run has steps to save, as far as that is known.
+Expected<CheckpointFolder> CheckpointedRun::openFolder(const TrainOptions &options,
+                                                       std::optional<int64_t> steps) {
+  if (!options.resume || !steps)
+    return CheckpointFolder::open(options.checkpointPath);
+  Expected<std::vector<int64_t>> saved = checkpointSteps(options.checkpointPath);
+  if (!saved)
+    return saved.error();
+  // The newest one may be refused, and one before it taken.
+  bool isOver = !saved->empty() && saved->front() >= *steps;
+  return isOver ? CheckpointFolder::follow(options.checkpointPath)
+                : CheckpointFolder::open(options.checkpointPath);
+}
+
+Expected<std::unique_ptr<CheckpointedRun>> CheckpointedRun::open(const plan::Plan &plan,
+                                                                 const TrainOptions &options,
+                                                                 std::optional<int64_t> steps,
+                                                                 Note note) {
   if (options.checkpointPath.empty())
     return std::unique_ptr<CheckpointedRun>();
   if (!trains(plan))
@@ -27,7 +43,7 @@ CheckpointedRun::open(const plan::Plan &plan, const TrainOptions &options, Note 
   std::unique_ptr<CheckpointedRun> run;
   const Processes &processes = options.processes;
   MaybeError error = processes.inFirst([&]() -> MaybeError {
-    Expected<CheckpointFolder> folder = CheckpointFolder::open(options.checkpointPath);
+    Expected<CheckpointFolder> folder = openFolder(options, steps);
     if (!folder)
       return folder.error();
     run.reset(new CheckpointedRun(std::move(*folder), options, std::move(note)));
@@ -162,6 +178,8 @@ MaybeError CheckpointedRun::prepareToSave(Session &session) {
 }
 
 std::string CheckpointedRun::describe() const {
+  if (!saver)
+    return fmt::format("checkpoints: {}; the run has no steps, and saves none", folder.path());
   std::string kept = options.keepCheckpoints == 0 ? "all are kept"
                      : options.keepCheckpoints == 1
                          ? "the newest is kept"
@@ -202,6 +220,8 @@ void CheckpointedRun::write(int64_t step, const StepOutcomes &outcomes) {
 }
 
 Expected<std::string> CheckpointedRun::finish() {
+  if (!saver)
+    return std::string();
   if (MaybeError error = saver->finish())
     return *error;
   return saver->lastStep() == 0 ? "" : folder.pathOf(saver->lastStep());

@@ -30,9 +30,12 @@ public:
 
   /// Opens the folder and, with TrainOptions::resume, the newest checkpoint that is complete; notes
   /// say which were refused and why. Null where the options name no folder. Without resume, a
-  /// folder that has checkpoints is an error, and so is a plan that does not train.
+  /// folder that has checkpoints is an error, and so is a plan that does not train. `steps`: those
+  /// of the run, where they are known. If it resumes after all of them, the folder is only read: it
+  /// may be read-only, or belong to another run.
   static Expected<std::unique_ptr<CheckpointedRun>> open(const plan::Plan &plan,
-                                                         const TrainOptions &options, Note note);
+                                                         const TrainOptions &options,
+                                                         std::optional<int64_t> steps, Note note);
 
   /// Where the run begins, in batches of its plan: zeros for one that starts anew.
   const RunPosition &begin() const { return start; }
@@ -45,7 +48,8 @@ public:
   /// be the same.
   MaybeError load(Session &session, const RunIdentity &identity,
                   const LearningRateSchedule &schedule, bool hasSteps);
-  /// Takes the memory for the copy of the states.
+  /// Takes the memory for the copy of the states. Of a run that has steps; another one saves
+  /// nothing.
   MaybeError prepareToSave(Session &session);
 
   /// "checkpoints: ckpt, every 5 steps, the newest 2 are kept; 1.4 GiB each, ...".
@@ -76,6 +80,8 @@ private:
   CheckpointedRun(CheckpointFolder folder, const TrainOptions &options, Note note)
       : folder(std::move(folder)), options(options), note(std::move(note)),
         batches(options.batches) {}
+  static Expected<CheckpointFolder> openFolder(const TrainOptions &options,
+                                               std::optional<int64_t> steps);
   MaybeError checkMemory(const Session &session) const;
   MaybeError findNewest();
   MaybeError followFirst();

@@ -13,8 +13,25 @@
 
 namespace dtc::runtime {
 
-Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
-                                                       const TrainOptions &options) {
+static bool isLoss(const plan::Output &output) {
+  return output.shape_size() == 0 && isFloat(toDType(output.dtype()));
+}
+
+/// The output of the program that is a loss; null if there is none.
+static const plan::Output *findLoss(const Session &session) {
+  if (const plan::Output *loss = session.findOutput("loss"))
+    return isLoss(*loss) ? loss : nullptr;
+  std::vector<const plan::Output *> outputs = distinctOutputs(session.plan());
+  return outputs.size() == 1 && isLoss(*outputs.front()) ? outputs.front() : nullptr;
+}
+
+/// Of a data set that has not a whole batch, or not a number of whole ones.
+static constexpr const char *kIgnoreIndexRemedy =
+    "import the model with --ignore-index, such as -100, by which the rest of a batch is filled "
+    "with labels that do not count";
+
+Expected<std::unique_ptr<Evaluation>> Evaluation::open(Session &session,
+                                                       const TrainOptions &options, int64_t steps) {
   for (auto [given, flag] : {std::pair(options.evalEvery.has_value(), "--eval-every"),
                              std::pair(options.evalBatches.has_value(), "--eval-batches")})
     if (given && options.evalDataPaths.empty())
@@ -22,23 +39,26 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
           fmt::format("{}: there is no data to evaluate on; give a file with --eval-data", flag)};
   if (options.evalDataPaths.empty())
     return std::unique_ptr<Evaluation>();
-  Session *entry = session.findEntry("evaluate");
+  Session *entry = trains(session.plan()) ? session.findEntry("evaluate") : &session;
   if (!entry)
     return Error{"--eval-data: the plan has no entry point \"evaluate\"; plans that dtc-compile "
                  "writes with --mode train have one"};
-  const plan::Output *loss = entry->findOutput("loss");
-  if (!loss || loss->shape_size() != 0 || !isFloat(toDType(loss->dtype())))
-    return Error{"--eval-data: the entry point \"evaluate\" of the plan has no scalar output "
-                 "\"loss\""};
+  const plan::Output *loss = findLoss(*entry);
+  if (!loss)
+    return Error{
+        fmt::format("--eval-data: {} has no scalar output \"loss\"",
+                    entry == &session ? "the plan" : "the entry point \"evaluate\" of the plan")};
   std::vector<DataInput> inputs = dataInputsOf(entry->plan());
   auto data = openDataSource(options.evalDataPaths, inputs, {options.seed});
   if (!data)
     return data.error().inContext("--eval-data");
-  std::unique_ptr<Evaluation> evaluation(new Evaluation(*entry, std::move(*data)));
+  std::unique_ptr<Evaluation> evaluation(new Evaluation(*entry, loss->name(), std::move(*data)));
   int64_t all = evaluation->data->sequentialBatches();
   if (all == 0)
-    return Error{fmt::format("--eval-data: {} has fewer samples than a batch of the plan",
-                             evaluation->data->describe())};
+    return Error{fmt::format("--eval-data: {} has fewer samples than a batch of the plan, {}; {}, "
+                             "or with a smaller --batch",
+                             evaluation->data->describe(), evaluation->data->batchSize(),
+                             kIgnoreIndexRemedy)};
   evaluation->batches = std::min(options.evalBatches.value_or(all), all);
   auto loader = BatchLoader::start(
       [&source = *evaluation->data](int64_t index) { return source.sequentialBatch(index); },
@@ -46,8 +66,7 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(const Session &session,
   if (!loader)
     return loader.error();
   evaluation->loader = std::move(*loader);
-  evaluation->every = options.evalEvery.value_or(
-      std::max<int64_t>(options.steps.value_or(kDefaultTrainSteps) / 10, 1));
+  evaluation->every = options.evalEvery.value_or(std::max<int64_t>(steps / 10, 1));
   return evaluation;
 }
 
@@ -85,19 +104,32 @@ Evaluation::run(const std::function<Expected<bool>()> &stops) {
         return *error;
     if (MaybeError error = session.step())
       return *error;
-    Expected<HostTensor> loss = session.getOutput("loss");
-    if (!loss)
-      return loss.error();
-    sum += weight * elementAt(*loss, 0);
+    Expected<HostTensor> mean = session.getOutput(loss);
+    if (!mean)
+      return mean.error();
+    sum += weight * elementAt(*mean, 0);
     weights += weight;
   }
   return std::optional(weights > 0 ? EvaluationResult{sum / weights}
                                    : EvaluationResult{std::nullopt});
 }
 
-std::string Evaluation::describe() const {
-  return fmt::format("{}, {} batch{} to evaluate on every {} step{}", data->describe(), batches,
-                     batches == 1 ? "" : "es", every, every == 1 ? "" : "s");
+std::string Evaluation::describeLeftOut() const {
+  uint64_t left = data->samplesLeftOut();
+  if (left == 0 || batches < data->sequentialBatches())
+    return "";
+  return fmt::format(
+      "{} of {} samples fill{} no batch of {} and {} left out; {}, or with a --batch "
+      "that divides {}",
+      left, data->samplesPerEpoch(), left == 1 ? "s" : "", data->batchSize(),
+      left == 1 ? "is" : "are", kIgnoreIndexRemedy, data->samplesPerEpoch());
+}
+
+std::string Evaluation::describe(int64_t steps) const {
+  std::string when =
+      steps == 0 ? "" : fmt::format(" every {} step{}", every, every == 1 ? "" : "s");
+  return fmt::format("{}, {} batch{} to evaluate on{}", data->describe(), batches,
+                     batches == 1 ? "" : "es", when);
 }
 
 } // namespace dtc::runtime

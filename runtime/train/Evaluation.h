@@ -24,15 +24,20 @@ struct EvaluationResult {
   std::optional<double> loss; // the mean over the labels that count; absent where none does
 };
 
-/// Computes the loss on a held-out data set by the plan's entry point "evaluate": the forward pass
-/// alone, without dropout, with the parameters as they are.
+/// Computes the loss on a held-out data set with the parameters as they are: by the entry point
+/// "evaluate" of a plan that trains, the forward pass alone, without dropout; by any other plan
+/// itself.
 class Evaluation {
 public:
   /// Null where the options name no data for it. An error names what the plan or the file lacks.
-  static Expected<std::unique_ptr<Evaluation>> open(const Session &session,
-                                                    const TrainOptions &options);
+  static Expected<std::unique_ptr<Evaluation>> open(Session &session, const TrainOptions &options,
+                                                    int64_t steps);
 
   const DataSource &getData() const { return *data; }
+
+  /// What is not evaluated on for want of a whole batch: "1 of 5 samples fills no batch of 2 and is
+  /// left out; ..."; empty: nothing.
+  std::string describeLeftOut() const;
 
   /// Whether it is due after that step of a run of `steps`.
   bool isDue(int64_t step, int64_t steps) const { return step == steps || step % every == 0; }
@@ -40,14 +45,15 @@ public:
   /// Takes the same batches each time. nullopt if stops(), which is called before each, was true.
   Expected<std::optional<EvaluationResult>> run(const std::function<Expected<bool>()> &stops);
 
-  /// "val.txt: 1000 bytes of text, 7 batches every 10 steps".
-  std::string describe() const;
+  /// Of a run of `steps`: "val.txt: 1000 bytes of text, 7 batches to evaluate on every 10 steps".
+  std::string describe(int64_t steps) const;
 
 private:
-  Evaluation(Session &session, std::unique_ptr<DataSource> data)
-      : session(session), data(std::move(data)) {}
+  Evaluation(Session &session, std::string loss, std::unique_ptr<DataSource> data)
+      : session(session), loss(std::move(loss)), data(std::move(data)) {}
 
   Session &session; // of the entry point
+  std::string loss; // the output
   std::unique_ptr<DataSource> data;
   std::unique_ptr<BatchLoader> loader; // of the data
   int64_t batches = 0;

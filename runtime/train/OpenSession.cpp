@@ -62,7 +62,8 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
 MaybeError loadInitialWeights(Session &session, const TrainOptions &options, std::FILE *notes) {
   if (options.initPaths.empty())
     return std::nullopt;
-  Expected<std::vector<std::string>> loaded = loadWeights(session, options.initPaths);
+  Expected<std::vector<std::string>> loaded =
+      loadWeights(session, options.initPaths, options.allowUnusedAdapters);
   if (!loaded)
     return loaded.error();
   for (const std::string &text : *loaded)

@@ -20,17 +20,36 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <utility>
 
 namespace dtc::runtime {
 
+/// What is to be evaluated on only needs no step.
+int64_t TrainingRun::defaultSteps() const {
+  if (trains())
+    return kDefaultTrainSteps;
+  return options.dataPaths.empty() && !options.evalDataPaths.empty() ? 0 : 1;
+}
+
+/// The steps of the whole run that take as many samples as --epochs passes over the data have, or
+/// the least number above. Those that a run goes on after may have had another batch.
+int64_t TrainingRun::stepsOfEpochs() const {
+  double wanted = std::ceil(*options.epochs * static_cast<double>(data->samplesPerEpoch()));
+  int64_t seen = begin.nextBatch * data->batchSize();
+  int64_t left = std::max<int64_t>(static_cast<int64_t>(wanted) - seen, 0);
+  int64_t ofStep = std::max<int64_t>(options.batches * data->batchSize(), 1);
+  return begin.step + (left + ofStep - 1) / ofStep;
+}
+
 /// Finds where the run begins, and how many steps it has.
 MaybeError TrainingRun::openCheckpoints() {
-  steps = options.steps.value_or(trains() ? kDefaultTrainSteps : 1);
+  steps = options.steps.value_or(defaultSteps());
   auto opened =
-      CheckpointedRun::open(*plan, options, [this](const std::string &text) { note(text); });
+      CheckpointedRun::open(*plan, options, options.epochs ? std::nullopt : std::optional(steps),
+                            [this](const std::string &text) { note(text); });
   if (!opened)
     return opened.error();
   checkpoints = std::move(*opened);
@@ -43,13 +62,15 @@ MaybeError TrainingRun::openCheckpoints() {
 MaybeError TrainingRun::openData() {
   std::vector<DataInput> inputs = dataInputsOf(*plan);
   if (inputs.empty()) {
+    if (options.epochs)
+      return Error{"--epochs: the plan has no data inputs to pass over; give --steps"};
     unitsPerStep = 1;
     if (!options.dataPaths.empty())
       note("the plan has no data inputs; --data is not used");
     return std::nullopt;
   }
-  // What is there may only be exported.
-  if (options.dataPaths.empty() && begin.step > 0 && begin.step >= steps)
+  // What is there may only be exported or evaluated.
+  if (options.dataPaths.empty() && !options.epochs && begin.step >= steps)
     return std::nullopt;
   if (options.dataPaths.empty()) {
     std::vector<std::string> names;
@@ -67,6 +88,8 @@ MaybeError TrainingRun::openData() {
     return error;
   if (MaybeError error = noteFrom(*data, ""))
     return error;
+  if (options.epochs)
+    steps = stepsOfEpochs();
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
@@ -114,10 +137,12 @@ MaybeError TrainingRun::checkOptions() {
   if (!scaling)
     return scaling.error();
   lossScale = *scaling;
-  Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options);
+  Expected<std::unique_ptr<Evaluation>> opened = Evaluation::open(*session, options, steps);
   if (!opened)
     return opened.error();
   evaluation = std::move(*opened);
+  if (std::string left = evaluation ? evaluation->describeLeftOut() : ""; !left.empty())
+    note("--eval-data: " + left);
   return evaluation ? noteFrom(evaluation->getData(), "--eval-data: ") : std::nullopt;
 }
 
@@ -226,7 +251,7 @@ MaybeError TrainingRun::loadCheckpoint() {
   bool hasSteps = begin.step < steps;
   if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
-  return checkpoints->prepareToSave(*session);
+  return hasSteps ? checkpoints->prepareToSave(*session) : std::nullopt;
 }
 
 /// Reads the step state that the run begins with.
@@ -263,7 +288,7 @@ MaybeError TrainingRun::startLoader() {
 void TrainingRun::noteNoLabelCounts() {
   if (!std::exchange(saidNoLabelCounts, true))
     note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
-                     evaluation->describe()));
+                     evaluation->describe(steps)));
 }
 
 /// Looks at all of a data set, so that what is wrong with its end is not found after days. Returns
@@ -313,7 +338,7 @@ void TrainingRun::describe() const {
   if (data)
     printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)
-    printTo(out, "{}\n", printable(evaluation->describe()));
+    printTo(out, "{}\n", printable(evaluation->describe(steps)));
   if (checkpoints)
     printTo(out, "{}\n", printable(checkpoints->describe()));
   std::fflush(out);

@@ -38,6 +38,12 @@ std::string formatInterval(const CheckpointInterval &interval) {
 
 Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps) {
   int64_t warmup = options.warmupSteps.value_or(std::min<int64_t>(steps / 10, 100));
+  if (options.warmupRatio) {
+    if (!(*options.warmupRatio >= 0 && *options.warmupRatio <= 1))
+      return Error{fmt::format("--warmup-ratio is {}, expected 0 to 1, a part of the steps",
+                               *options.warmupRatio)};
+    warmup = static_cast<int64_t>(std::ceil(*options.warmupRatio * static_cast<double>(steps)));
+  }
   if (steps < 0)
     return Error{fmt::format("--steps is {}; expected 0 or more", steps)};
   if (warmup < 0 || warmup > steps)

@@ -46,6 +46,7 @@ struct TrainOptions {
   std::string planPath;
   std::vector<std::string> dataPaths;     // the files of one data set
   std::vector<std::string> initPaths;     // weights to start from; see loadWeights
+  bool allowUnusedAdapters = false;       // among those; see loadWeights
   std::vector<std::string> evalDataPaths; // held-out data
   std::string savePath;                   // where the weights go at the end
   std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
@@ -67,6 +68,8 @@ struct TrainOptions {
   int64_t batches = 1;
   /// Absent: defaultTrainSteps of training, one of a plan that only computes.
   std::optional<int64_t> steps;
+  /// Instead of steps: passes over the data, of which there are to be as many samples.
+  std::optional<double> epochs;
   /// Of evaluations on held-out data: the steps from one to the next (absent: a tenth of all), and
   /// how many batches each takes (absent: all that the data have).
   std::optional<int64_t> evalEvery;
@@ -76,6 +79,8 @@ struct TrainOptions {
   std::optional<double> minLearningRate;
   /// Absent: a tenth of the steps, at most 100.
   std::optional<int64_t> warmupSteps;
+  /// Instead of warmupSteps: the part of the steps, rounded up.
+  std::optional<double> warmupRatio;
   LearningRateDecay decay = LearningRateDecay::Cosine;
   uint64_t seed = 0;
   /// Of the batches to train on.

@@ -48,6 +48,8 @@ public:
 
 private:
   MaybeError prepare(std::shared_ptr<const Backend> backend);
+  int64_t defaultSteps() const;
+  int64_t stepsOfEpochs() const;
   MaybeError openCheckpoints();
   MaybeError openData();
   MaybeError loadCheckpoint();

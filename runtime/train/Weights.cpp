@@ -11,11 +11,13 @@
 #include "plan/PlanTypes.h"
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/WeightsFileShards.h"
+#include "runtime/train/AdapterConfig.h"
 #include "runtime/train/MergeAdapter.h"
 #include "support/NearestName.h"
 #include "support/Nonfinite.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
@@ -119,12 +121,31 @@ static Expected<HostTensor> readParameter(const WeightsFileShards &file, const s
   return value;
 }
 
-/// Reads a tensor of the file into a parameter and its master weights, which may be null.
+/// The same times a factor, rounded once.
+static Expected<HostTensor> readMultiplied(const WeightsFileShards &file, const std::string &tensor,
+                                           const plan::State &parameter, DType dtype,
+                                           double factor) {
+  if (factor == 1)
+    return readParameter(file, tensor, parameter, dtype);
+  Expected<HostTensor> wide = readParameter(file, tensor, parameter, DType::F64);
+  if (!wide)
+    return wide.error();
+  for (int64_t i = 0; i < wide->type.numElements(); ++i)
+    setElement(*wide, i, factor * elementAt(*wide, i));
+  HostTensor value(TensorType{dtype, wide->type.shape});
+  if (MaybeError error = convertElements("F64", wide->bytes, 0, dtype, value.bytes.data()))
+    return *error;
+  return value;
+}
+
+/// Reads a tensor of the file, times a factor, into a parameter and its master weights, which may
+/// be null.
 static MaybeError setParameter(Session &session, const plan::State &parameter,
                                const plan::State *master, const WeightsFileShards &file,
-                               const std::string &source) {
+                               const std::string &source, double factor) {
   const plan::State &first = master ? *master : parameter;
-  Expected<HostTensor> tensor = readParameter(file, source, parameter, toDType(first.dtype()));
+  Expected<HostTensor> tensor =
+      readMultiplied(file, source, parameter, toDType(first.dtype()), factor);
   if (!tensor)
     return tensor.error();
   if (MaybeError error = session.setState(first.name(), *tensor))
@@ -152,6 +173,8 @@ public:
   MaybeError open(const std::vector<std::string> &paths);
   /// Finds the tensor of each parameter, and checks its shape.
   MaybeError resolve();
+  /// Compares adapters with those that the files were made for.
+  MaybeError checkAdapters(bool allowUnused);
   MaybeError read();
   std::vector<std::string> notes() const;
 
@@ -159,14 +182,21 @@ private:
   struct Source {
     const WeightsFileShards *file = nullptr; // null: the parameter keeps its initial value
     std::string tensor;
+    double factor = 1; // of its values
   };
   MaybeError resolve(const plan::State &parameter);
+  MaybeError checkRank(const plan::State &parameter) const;
+  void findFactors();
+  std::vector<std::string> unusedOf(const WeightsFileShards &file) const;
+  const AdapterConfig *configOf(const WeightsFileShards *file) const;
   std::string paths() const;
 
   Session &session;
   std::vector<const plan::State *> parameters;
   std::map<std::string, FileTensor> tensors;
   std::vector<WeightsFileShards> files;
+  std::vector<std::optional<AdapterConfig>> configs;               // beside each file
+  std::vector<std::string> multiplied;                             // notes on adapters
   std::vector<NameResolver> resolvers;                             // of each file
   std::map<std::string, Source> sources;                           // by parameter
   std::map<const WeightsFileShards *, std::set<std::string>> used; // tensors that are parameters
@@ -181,6 +211,10 @@ MaybeError WeightsLoader::open(const std::vector<std::string> &paths) {
     if (!file)
       return file.error();
     files.push_back(std::move(*file));
+    Expected<std::optional<AdapterConfig>> config = AdapterConfig::read(path);
+    if (!config)
+      return config.error();
+    configs.push_back(std::move(*config));
   }
   for (const WeightsFileShards &file : files)
     resolvers.emplace_back(file, parameters);
@@ -218,6 +252,8 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter) {
     kept.push_back(parameter.name());
     return std::nullopt;
   }
+  if (MaybeError error = checkRank(parameter))
+    return error;
   const SafetensorsEntry &entry = source.file->tensors().at(source.tensor);
   if (entry.shape != expected.shape)
     return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}",
@@ -242,6 +278,97 @@ MaybeError WeightsLoader::resolve() {
                            adapters)};
 }
 
+const AdapterConfig *WeightsLoader::configOf(const WeightsFileShards *file) const {
+  for (size_t i = 0; i < files.size(); ++i)
+    if (&files[i] == file && configs[i])
+      return &*configs[i];
+  return nullptr;
+}
+
+/// Whether the adapter has the rank that its configuration says.
+MaybeError WeightsLoader::checkRank(const plan::State &parameter) const {
+  const Source &source = sources.at(parameter.name());
+  const AdapterConfig *config = configOf(source.file);
+  if (!config || !session.plan().has_lora() || !isAdapterName(parameter.name()))
+    return std::nullopt;
+  int64_t rank = config->rankOf(source.tensor), ours = session.plan().lora().rank();
+  if (rank == ours)
+    return std::nullopt;
+  std::string field = config->rankField(source.tensor);
+  return Error{fmt::format(
+      "{}: {} is {} for \"{}\", but the model has adapters of rank {}; {}", config->path(), field,
+      rank, source.tensor, ours,
+      field == "r" ? fmt::format("import it with --lora {}", config->loraFlag())
+                   : "dtc-import --lora gives all layers one rank: merge these adapters into the "
+                     "weights with PEFT (merge_and_unload)")};
+}
+
+/// Tensors that are no parameters.
+std::vector<std::string> WeightsLoader::unusedOf(const WeightsFileShards &file) const {
+  auto known = used.find(&file);
+  std::vector<std::string> unused;
+  for (const auto &[name, entry] : file.tensors())
+    if (known == used.end() || !known->second.count(name))
+      unused.push_back(name);
+  return unused;
+}
+
+/// By what the values of lora_B are multiplied: what PEFT multiplies the adapter by, divided by
+/// what the plan does.
+void WeightsLoader::findFactors() {
+  const plan::Lora &lora = session.plan().lora();
+  double ours = lora.alpha() / static_cast<double>(lora.rank());
+  for (size_t i = 0; i < files.size() && session.plan().has_lora(); ++i) {
+    std::string first;
+    int changed = 0;
+    std::set<double> factors;
+    for (const plan::State *parameter : parameters) {
+      Source &source = sources.at(parameter->name());
+      if (source.file != &files[i] || !configs[i] || !isAdapterName(parameter->name()) ||
+          !source.tensor.ends_with(".lora_B.weight"))
+        continue;
+      double scale = configs[i]->scaleOf(source.tensor);
+      if (std::abs(scale - ours) > 1e-12 * scale)
+        source.factor = scale / ours;
+      factors.insert(source.factor);
+      if (source.factor != 1 && ++changed == 1)
+        first = fmt::format("{}: by {} \"{}\" counts {:.6g} times, in the model {:.6g} times",
+                            configs[i]->path(), configs[i]->scaleField(source.tensor),
+                            source.tensor, scale, ours);
+    }
+    if (changed == 0)
+      continue;
+    std::string others =
+        changed == 1 ? "" : fmt::format(", and so do {} more with their ratios", changed - 1);
+    std::string remedy =
+        factors.size() == 1
+            ? fmt::format("; to train them as before, import the model with --lora {}",
+                          configs[i]->loraFlag())
+            : "";
+    multiplied.push_back(fmt::format("{}; its values take the ratio{}{}", first, others, remedy));
+  }
+}
+
+MaybeError WeightsLoader::checkAdapters(bool allowUnused) {
+  for (const WeightsFileShards &file : files) {
+    const AdapterConfig *config = configOf(&file);
+    // Weights that were saved with their adapters have the base in the same file.
+    bool areAdapters = config || std::ranges::all_of(file.tensors(), [](const auto &entry) {
+                         return isAdapterName(entry.first);
+                       });
+    if (std::vector<std::string> unused = unusedOf(file);
+        areAdapters && !unused.empty() && !allowUnused)
+      return Error{fmt::format("{}: has {} tensors that the adapters of the model lack: {}; import "
+                               "it with {}, or give --allow-unused-adapters to leave them "
+                               "out",
+                               file.path(), unused.size(), listSome(unused),
+                               config ? "--lora " + config->loraFlag()
+                                      : "the --lora of the run that saved them")};
+  }
+  findFactors();
+  return std::nullopt;
+}
+
 MaybeError WeightsLoader::read() {
   std::map<std::string, const plan::State *> masters = mastersOf(session.plan());
   for (const plan::State *parameter : parameters) {
@@ -251,7 +378,7 @@ MaybeError WeightsLoader::read() {
       continue;
     if (MaybeError error =
             setParameter(session, *parameter, master == masters.end() ? nullptr : master->second,
-                         *source.file, source.tensor))
+                         *source.file, source.tensor, source.factor))
       return error;
   }
   return std::nullopt;
@@ -260,16 +387,12 @@ MaybeError WeightsLoader::read() {
 std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
   for (const WeightsFileShards &file : files) {
-    std::vector<std::string> renamed, unused;
+    std::vector<std::string> renamed, unused = unusedOf(file);
     for (const plan::State *parameter : parameters)
       if (const Source &source = sources.at(parameter->name());
           source.file == &file && source.tensor != fileTensorOf(parameter->name()))
         renamed.push_back(fmt::format("{} from {}", parameter->name(), source.tensor));
     std::sort(renamed.begin(), renamed.end());
-    auto known = used.find(&file);
-    for (const auto &[name, entry] : file.tensors())
-      if (known == used.end() || !known->second.count(name))
-        unused.push_back(name);
     if (!renamed.empty())
       notes.push_back(fmt::format("{}: {} parameters have other names in the file: {}", file.path(),
                                   renamed.size(), listSome(renamed)));
@@ -278,6 +401,7 @@ std::vector<std::string> WeightsLoader::notes() const {
                                   "used: {}",
                                   file.path(), unused.size(), listSome(unused)));
   }
+  notes.insert(notes.end(), multiplied.begin(), multiplied.end());
   if (!kept.empty())
     notes.push_back(fmt::format("{}: without adapters; the {} of the model keep their initial "
                                 "values: {}",
@@ -285,13 +409,15 @@ std::vector<std::string> WeightsLoader::notes() const {
   return notes;
 }
 
-Expected<std::vector<std::string>> loadWeights(Session &session,
-                                               const std::vector<std::string> &paths) {
+Expected<std::vector<std::string>>
+loadWeights(Session &session, const std::vector<std::string> &paths, bool allowUnusedAdapters) {
   WeightsLoader loader(session);
   if (MaybeError error = loader.open(paths))
     return *error;
   // All names and shapes before the first byte: a file for another model changes nothing.
   if (MaybeError error = loader.resolve())
+    return *error;
+  if (MaybeError error = loader.checkAdapters(allowUnusedAdapters))
     return *error;
   if (MaybeError error = loader.read())
     return *error;

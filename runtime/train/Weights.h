@@ -26,10 +26,15 @@ namespace dtc::runtime {
 /// have is also looked for with a leading "transformer." or "model." added or taken away, if only
 /// one tensor of the file fits; an "lm_head.weight" that is in no file is the token embedding (tied
 /// weights). Adapters of which no file has one keep their values. Returns notes for the user:
-/// tensors that were not used, names that were not exact, adapters that were kept. The error names
-/// file and tensor.
+/// tensors that were not used, names that were not exact, adapters that were kept or multiplied.
+/// The error names file and tensor.
+///
+/// Where PEFT's adapter_config.json multiplies an adapter by another number than the plan does,
+/// what is read into its lora_B is multiplied by the ratio, so that it adds the same to its layer.
+/// A file of adapters with some that the model lacks is an error, unless `allowUnusedAdapters`.
 Expected<std::vector<std::string>> loadWeights(Session &session,
-                                               const std::vector<std::string> &paths);
+                                               const std::vector<std::string> &paths,
+                                               bool allowUnusedAdapters = false);
 inline Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
   return loadWeights(session, std::vector<std::string>{path});
 }

@@ -197,9 +197,9 @@ TEST(GenerationSettings, SamplesWithoutRegardToBatchesAndStrategies) {
 TEST(GenerationSettings, StopsBehindAToken) {
   Tokens prompts = promptsOf(kGpt2), expected = expectedOf(kGpt2);
   runtime::GeneratorOptions options = greedy();
-  options.stopToken = expected[1][7];
+  options.stopTokens = {expected[1][7]};
   for (std::vector<int32_t> &tokens : expected) {
-    auto stop = std::find(tokens.begin(), tokens.end(), *options.stopToken);
+    auto stop = std::find(tokens.begin(), tokens.end(), options.stopTokens.front());
     if (stop != tokens.end())
       tokens.erase(stop + 1, tokens.end());
   }

@@ -97,7 +97,7 @@ TEST_P(GenerationParity, Probabilities) {
   options.temperature = expected["temperature"];
   options.topK = expected["top_k"];
   for (const nlohmann::json &prompt : expected["prompts"]) {
-    auto logits = prompt["first_logits"].get<std::vector<float>>();
+    auto logits = prompt["first_logits"].get<std::vector<double>>();
     std::map<int32_t, int> counts;
     for (int draw = 0; draw < kDraws; ++draw)
       ++counts[runtime::sampleToken(logits, draw, 1, options)];

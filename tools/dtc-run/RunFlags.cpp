@@ -50,9 +50,10 @@ void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
       ->needs(prompt)
       ->capture_default_str();
   // What a user would take for something that generation does.
-  for (const char *flag : {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches",
-                           "--steps", "--accumulate", "--save", "--checkpoint", "--metrics",
-                           "--tensorboard", "--metrics-port", "--trace", "--lr", "--loss-scale"})
+  for (const char *flag :
+       {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
+        "--epochs", "--accumulate", "--save", "--checkpoint", "--metrics", "--tensorboard",
+        "--metrics-port", "--trace", "--lr", "--loss-scale"})
     prompt->excludes(app.get_option(flag));
   CLI::Option *temperature =
       app.add_option("--temperature", options.generator.sampler.temperature,
@@ -66,9 +67,19 @@ void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
       ->needs(prompt)
       ->needs(temperature)
       ->capture_default_str();
-  app.add_option("--stop-token", options.generator.stopToken, "End a sequence after this token")
-      ->check(wholeNumber<int32_t>())
-      ->needs(prompt);
+  CLI::Option *stop =
+      app.add_option(
+             "--stop-token", options.generator.stopTokens,
+             "End a sequence after this token; may be given again: after any of them "
+             "(default: eos_token_id of generation_config.json or config.json in the folder "
+             "of --init)")
+          ->check(wholeNumber<int32_t>())
+          ->allow_extra_args(false)
+          ->needs(prompt);
+  app.add_flag("--ignore-eos", options.ignoresEos,
+               "End no sequence after the eos_token_id of the model")
+      ->needs(prompt)
+      ->excludes(stop);
   app.add_option("--tokens", options.tokensPath,
                  "Write a JSON object for each prompt to this file: its tokens and the new ones")
       ->needs(prompt);
@@ -162,17 +173,31 @@ static void addDataFlags(CLI::App &app, TrainOptions &options) {
 }
 
 static void addStepFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option("--steps", options.steps,
-                 "Steps to run (default: 100; 1 for a plan that does not train)")
-      ->check(wholeNumber<int64_t>());
+  CLI::Option *steps =
+      app.add_option("--steps", options.steps,
+                     "Steps to run (default: 100; 1 for a plan that does not train, 0 if it only "
+                     "has --eval-data)")
+          ->check(wholeNumber<int64_t>());
+  app.add_option("--epochs", options.epochs,
+                 "Instead of --steps: passes over --data, such as 3 or 0.5; the run has the steps "
+                 "that take as many samples, rounded up")
+      ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
+      ->excludes(steps);
   app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
       ->capture_default_str();
   app.add_option("--min-lr", options.minLearningRate,
                  "The learning rate of the last step (default: 0)");
-  app.add_option("--warmup", options.warmupSteps,
-                 "Steps in which the learning rate rises (default: a tenth of the steps, at most "
-                 "100)")
-      ->check(wholeNumber<int64_t>());
+  CLI::Option *warmup =
+      app.add_option("--warmup", options.warmupSteps,
+                     "Steps in which the learning rate rises (default: a tenth of the steps, at "
+                     "most 100)")
+          ->check(wholeNumber<int64_t>());
+  app.add_option(
+         "--warmup-ratio", options.warmupRatio,
+         "Instead of --warmup: the part of the steps in which the learning rate rises, such "
+         "as 0.03; rounded up to a step")
+      ->check(numberBetween(0.0, 1.0, "a number from 0 to 1"))
+      ->excludes(warmup);
   app.add_option_function<std::string>(
          "--lr-schedule", [&](const std::string &name) { options.decay = kDecays.at(name); },
          "How the learning rate falls to its minimum")
@@ -196,6 +221,9 @@ static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
                  "model.safetensors.index.json, or of a folder with either; may be given again, as "
                  "for a base model and its adapters: the last one that has a tensor holds")
       ->allow_extra_args(false);
+  app.add_flag("--allow-unused-adapters", options.allowUnusedAdapters,
+               "Leave out adapters of --init for layers that have none in the model, instead of "
+               "ending with an error");
   app.add_option("--save", options.savePath,
                  "Write the parameters to a .safetensors file at the end");
   app.add_option(

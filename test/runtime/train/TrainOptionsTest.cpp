@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <tuple>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -26,6 +27,19 @@ TEST(TrainOptions, DefaultsOfTheLearningRate) {
   EXPECT_EQ(schedule->totalSteps, 100);
   EXPECT_EQ(learningRateSchedule(options, 5)->warmupSteps, 0);
   EXPECT_EQ(learningRateSchedule(options, 100000)->warmupSteps, 100);
+}
+
+TEST(TrainOptions, WarmupAsAPartOfTheSteps) {
+  TrainOptions options;
+  for (auto [ratio, steps, expected] : {std::tuple(0.03, 1000, 30), std::tuple(0.03, 10, 1),
+                                        std::tuple(0.0, 10, 0), std::tuple(1.0, 7, 7)}) {
+    options.warmupRatio = ratio;
+    EXPECT_EQ(learningRateSchedule(options, steps)->warmupSteps, expected) << ratio;
+  }
+  for (double ratio : {-0.1, 1.1, double(NAN)}) {
+    options.warmupRatio = ratio;
+    EXPECT_ERROR(learningRateSchedule(options, 10), "--warmup-ratio is ");
+  }
 }
 
 TEST(TrainOptions, LearningRatesThatContradictEachOther) {
