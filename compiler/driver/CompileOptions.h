@@ -28,7 +28,7 @@ namespace dtc {
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients
-  Forward,   ///< the function as it is
+  Forward,   ///< the function, without dropout unless `keepDropout`
   Generate,  ///< the next token, with an entry point "decode" for those after it
 };
 
@@ -71,6 +71,7 @@ using LinkSpeeds = std::map<std::string, std::pair<double, double>>;
 /// What the user gives; the defaults are those of dtc-compile.
 struct CompileOptions {
   CompileMode mode = CompileMode::Train;
+  bool keepDropout = false; ///< of mode Forward
 
   /// Empty: the module's own mesh, or one device.
   MeshSizes mesh;

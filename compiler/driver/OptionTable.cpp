@@ -175,8 +175,12 @@ static void addModelOptions(std::vector<Option> &options) {
   using O = CompileOptions;
   options.push_back({.name = "mode",
                      .member = &O::mode,
-                     .help = "train, gradients, forward: the function as it is, or generate: the "
-                             "next tokens of prompts, with a cache of keys and values"});
+                     .help = "train, gradients, forward: the function without dropout, or "
+                             "generate: the next tokens of prompts, with a cache of keys and "
+                             "values"});
+  options.push_back({.name = "keep_dropout",
+                     .member = &O::keepDropout,
+                     .help = "With --mode forward: keep dropout, with masks drawn as in training"});
   options.push_back(
       {.name = "optimizer", .member = &O::optimizer, .help = "adamw, adam, sgd or lion"});
   options.push_back({.name = "freeze",
@@ -303,6 +307,10 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
   if (options.mode != CompileMode::Train && options.accumulates)
     return Error{fmt::format("{}: only plans of --mode train accumulate gradients; leave it out",
                              given("accumulate"))};
+  if (options.mode != CompileMode::Forward && options.keepDropout)
+    return Error{fmt::format("{} is for {} \"forward\", and {} is \"{}\"; leave it out",
+                             given("keep_dropout"), given("mode"), given("mode"),
+                             wordOf(options.mode))};
   if (options.mode == CompileMode::Generate && options.microbatches > 1)
     return Error{
         fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",

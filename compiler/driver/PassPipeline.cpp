@@ -145,7 +145,10 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     BuildGenerationPassOptions generate;
     generate.phase = options.decodes ? "decode" : "prefill";
     manager.addPass(createBuildGenerationPass(generate));
-  } else if (options.mode != CompileMode::Forward) {
+  } else if (options.mode == CompileMode::Forward) {
+    if (!options.keepDropout)
+      manager.addPass(createRemoveDropoutPass());
+  } else {
     BuildTrainStepPassOptions train;
     train.optimizer = options.mode == CompileMode::Train ? wordOf(options.optimizer) : "none";
     train.clip = options.clip;

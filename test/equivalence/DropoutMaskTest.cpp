@@ -146,8 +146,10 @@ std::unique_ptr<runtime::Session> openModel(const Sizes &sizes, CompileOptions o
   EXPECT_TRUE(module) << compiler.diagnostics();
   if (!module)
     return nullptr;
-  if (!withLoss)
+  if (!withLoss) {
     options.mode = CompileMode::Forward;
+    options.keepDropout = true;
+  }
   // The momentum is then the gradient as it is.
   options.optimizer = Optimizer::SGD;
   options.momentum = options.weightDecay = options.clip = 0;

@@ -29,7 +29,8 @@ static void compare(const RandomGraph &graph, const std::string &plainText,
   Compiler compiler;
   CompileOptions options;
   options.mode = mode;
-  options.optimizer = Optimizer::SGD; // AdamW makes full steps of what is rounding
+  options.keepDropout = mode == CompileMode::Forward; // and so the masks on shards
+  options.optimizer = Optimizer::SGD;                 // AdamW makes full steps of what is rounding
   auto plain = compiler.parse(plainText);
   ASSERT_TRUE(plain) << compiler.diagnostics() << plainText;
   auto sharded = compiler.parse(mesh + shardedText);

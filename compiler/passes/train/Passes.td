@@ -154,6 +154,28 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect", "::mlir::func::FuncDialect"];
 }
 
+def RemoveDropoutPass : Pass<"dtc-remove-dropout", "::mlir::ModuleOp"> {
+  let summary = "Remove dropout from a program that does not train";
+  let description = [{
+    `dtc.dropout` gives its operand, and attention has no dropout. The random key, from which nothing draws any more, is
+    no argument.
+
+    ```mlir
+    // Before
+    func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}, %key: tensor<2xi32> {dtc.scalar = "random_key"})
+        -> tensor<4xf32> {
+      %0 = dtc.dropout %x, %key {number = 0, rate = 0.5} : (tensor<4xf32>, tensor<2xi32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    // After
+    func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
 def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
   let summary = "Make the key of random masks a state that the step advances";
   let description = [{

@@ -7,6 +7,12 @@
 #include "compiler/passes/train/RemoveDropout.h"
 
 #include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+
+namespace dtc {
+#define GEN_PASS_DEF_REMOVEDROPOUTPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
 
 using namespace mlir;
 using namespace dtc;
@@ -40,3 +46,28 @@ void dtc::eraseUnusedInputs(func::FuncOp function) {
   }
   eraseArguments(function, unused);
 }
+
+/// Erases the random key if nothing draws from it.
+static void eraseUnusedKey(func::FuncOp function) {
+  llvm::BitVector unused(function.getNumArguments());
+  for (BlockArgument arg : function.getArguments()) {
+    auto scalar = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.scalar");
+    unused[arg.getArgNumber()] = scalar && scalar.getValue() == "random_key" && arg.use_empty();
+  }
+  eraseArguments(function, unused);
+}
+
+namespace {
+struct RemoveDropoutPass : dtc::impl::RemoveDropoutPassBase<RemoveDropoutPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      removeDropout(function);
+      eraseUnusedKey(function);
+    }
+  }
+};
+} // namespace
