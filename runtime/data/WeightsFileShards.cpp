@@ -33,6 +33,16 @@ static Expected<std::string> findWeights(const std::string &path) {
   for (const char *name : kWeightsNames)
     if (fs::path file = fs::path(path) / name; fs::exists(file, code))
       return file.string();
+  // Weights of another format say best what to do.
+  std::set<std::string> others;
+  for (fs::directory_iterator it(path, code), end; !code && it != end; it.increment(code))
+    if (std::string suffix = it->path().extension();
+        suffix == ".bin" || suffix == ".pt" || suffix == ".pth" || suffix == ".gguf")
+      others.insert(it->path());
+  for (const std::string &other : others)
+    if (Expected<InputFile> file = InputFile::open(other))
+      if (MaybeError error = refuseForeignFormat(*file))
+        return *error;
   return Error{fmt::format("{}: the folder has no weights; expected one of {}", path,
                            fmt::join(kWeightsNames, ", "))};
 }

@@ -109,6 +109,18 @@ TEST_F(WeightsFileShardsTest, WhatIsMissingIsNamed) {
   EXPECT_EQ(errorOf(dir.path("")),
             ": the folder has no weights; expected one of model.safetensors, "
             "model.safetensors.index.json, adapter_model.safetensors");
+  dir.write("training_args.txt", "PK\3\4 archive/data.pkl");
+  EXPECT_EQ(errorOf(dir.path("")).find("PyTorch"), std::string::npos);
+  dir.write("pytorch_model.bin", "PK\3\4 archive/data.pkl");
+  EXPECT_TRUE(contains(errorOf(dir.path("")), "pytorch_model.bin: is a file of PyTorch; convert"));
+  EXPECT_TRUE(contains(errorOf(dir.path("pytorch_model.bin")), "is a file of PyTorch; convert"));
+  std::string pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+  dir.write(kIndexName, pointer);
+  EXPECT_TRUE(
+      contains(errorOf(dir.path("")), std::string(kIndexName) + ": is a pointer of Git LFS"));
+  dir.write("model.safetensors", pointer);
+  EXPECT_TRUE(contains(errorOf(dir.path("")), "model.safetensors: is a pointer of Git LFS"));
+  std::filesystem::remove(dir.path("model.safetensors"));
   writeModel();
   std::filesystem::remove(dir.path(kFirstShard));
   EXPECT_EQ(errorOf(dir.path("")),
