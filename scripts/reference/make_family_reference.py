@@ -107,7 +107,9 @@ def make(name, folder, seed):
     unused = initial.keys() - gradients.keys()
     save(os.path.join(folder, "weights.safetensors"), models.named_as_saved(model, initial))
     save(os.path.join(folder, "samples.safetensors"), samples)
-    save(os.path.join(folder, "gradients.safetensors"), models.named_as_saved(model, gradients))
+    computed = models.named_as_saved(model, gradients)
+    unused_saved = sorted(models.named_as_saved(model, initial).keys() - computed.keys())
+    save(os.path.join(folder, "gradients.safetensors"), computed)
     if name not in ODD:
         parameters = {key: value for key, value in parameters.items() if key not in unused}
         save(os.path.join(folder, "parameters.safetensors"), models.named_as_saved(model, parameters), torch.float32)
@@ -124,6 +126,8 @@ def make(name, folder, seed):
         "grad_norm": norms,
         "rounding": ROUNDING,
         "f32_noise": noise,
+        # Saved by transformers, which computes with none of them.
+        **({"unused_tensor": unused_saved[0]} if unused_saved else {}),
     })
     print(f"{name}: seed {seed}, loss {losses}, gradient norm {norms}")
     return True

@@ -56,23 +56,23 @@ TEST(PlanReader, SaysWhatIsWrongWithAFile) {
 
 TEST(PlanReader, RefusesOtherVersions) {
   auto plan = trainingPlan();
-  plan->set_version(9);
+  plan->set_version(kPlanVersion + 1);
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 9 is newer than this runtime reads (8); update the runtime");
+               "plan version 10 is newer than this runtime reads (9); update the runtime");
   plan->set_version(3);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 3 is older than this runtime reads (8); compile the model again");
+               "plan version 3 is older than this runtime reads (9); compile the model again");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");
 }
 
 TEST(PlanReader, NamesANewerVersionThatItCannotParse) {
-  // Version 9, then field 100 with a length beyond the end.
-  std::string bytes("\x08\x09\xa2\x06\x7f", 5);
-  EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "plan version 9 is newer");
+  // Version 10, then field 100 with a length beyond the end.
+  std::string bytes("\x08\x0a\xa2\x06\x7f", 5);
+  EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "plan version 10 is newer");
 }
 
 TEST(PlanReader, RefusesHugeFilesBeforeParsing) {

@@ -89,7 +89,7 @@ TEST(TimelineSvg, NamesFromFiles) {
   plan->mutable_axes(0)->set_name("p&p");
   std::string svg = timelineToSvg(timelineOf(plan));
   EXPECT_EQ(xmlProblem(svg), "");
-  EXPECT_TRUE(contains(svg, "&lt;a &amp; b&gt; &quot;\xef\xbf\xbd &quot;, &lt;/svg&gt;"));
+  EXPECT_TRUE(contains(svg, "&lt;a &amp; b&gt; &quot;\\xFF\\x01&quot;, &lt;/svg&gt;"));
   EXPECT_TRUE(contains(svg, ">p&amp;p=1<"));
 }
 
