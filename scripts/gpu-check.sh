@@ -85,6 +85,21 @@ graphs() { # MODEL DATA
           exit !(steps == 20 && different == 0) }'
 }
 
+# Trains a layout of several devices that share the GPU over NCCL, twice with and once without graphs. The losses are those
+# of one device, and those of both runs with graphs are the same.
+share_gpu() { # LAYOUT TOLERANCE
+  local run use
+  "$here/bin/dtc-run" "$here/models/gpt2-tiny.plan" --data "$here/models/gpt2-tiny.data.txt" --steps 20 --seed 5 \
+    --device cuda --metrics "$log-one.jsonl"
+  for run in on again off; do
+    use="${run/again/on}"
+    "$here/bin/dtc-run" "$here/models/gpt2-tiny-$1.plan" --data "$here/models/gpt2-tiny.data.txt" --steps 20 --seed 5 \
+      --device cuda --fabric nccl --share-gpu --cuda-graphs "$use" --stall-timeout 20 --metrics "$log-$run.jsonl"
+    compare_losses "$log-one.jsonl" "$log-$run.jsonl" "$2"
+  done
+  compare_losses "$log-on.jsonl" "$log-again.jsonl" 0
+}
+
 # Trains a model with and without what a flag of the values on and off uses, which rounds elsewhere: --kernel-fusion, with
 # which calls are computed together, or --cudnn.
 with_and_without() { # FLAG MODEL DATA TOLERANCE
@@ -355,6 +370,22 @@ correctness_parts() {
   fi
 }
 
+# Layouts over NCCL, of which DTC_NCCL_LIBRARIES names the folder where it is not that of the other libraries. NCCL connects
+# devices that share a GPU from 2.30 on.
+nccl_parts() {
+  local layout tolerance
+  for layout in dp zero3 tp dp-tp dp-tp-bf16 pp pp-tp dp-tp-pp; do
+    tolerance=1e-4
+    [[ "$layout" != *bf16 ]] || tolerance=0.02
+    if [[ -n "$listing" ]] || grep -qE '^NCCL 2\.(3[0-9]|[4-9][0-9])' "$results/devices.log"; then
+      part_with "models/gpt2-tiny-$layout.plan" models/gpt2-tiny.plan models/gpt2-tiny.data.txt -- "nccl-$layout" 90 \
+        share_gpu "$layout" "$tolerance"
+    else
+      leave_out "nccl-$layout" "dtc-run finds no NCCL 2.30 or newer; DTC_NCCL_LIBRARIES names its folder"
+    fi
+  done
+}
+
 # What a Llama of the shape of Llama 3.2 1B does with batches of 8 and of 16: the fastest need not be the largest.
 speed_parts() {
   part_speed speed-124m 60 gpt2-124m 60 12 768 1024
@@ -416,6 +447,7 @@ sanitizer_parts() {
 
 all_parts() {
   correctness_parts
+  nccl_parts
   speed_parts
   torch_parts
   part_with bin/dtc-cuda-kernel-test -- kernels 120 kernels "$tests"
@@ -441,6 +473,10 @@ for name in "${only[@]}"; do
 done
 
 rm -f "$results/libraries.txt"
+if [[ -n "${DTC_NCCL_LIBRARIES:-}" ]]; then
+  export DTC_CUDA_LIBRARIES="$DTC_NCCL_LIBRARIES${DTC_CUDA_LIBRARIES:+:$DTC_CUDA_LIBRARIES}"
+  export LD_LIBRARY_PATH="$DTC_NCCL_LIBRARIES${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+fi
 part devices 60 devices
 sed 's/^/    /' "$results/devices.log"
 if ! grep -qE '^cuda [0-9]+:' "$results/devices.log"; then

@@ -141,7 +141,26 @@ make_models() {
     "$compiler/dtc-compile" "$scratch/$model.mlir" --dtype bf16 -o "$models/$model-bf16.plan"
     "$compiler/dtc-compile" "$scratch/$model.mlir" --mesh dp=2,tp=2 -o "$models/$model-devices.plan"
   done
+  make_layouts "$models" "$scratch/gpt2-tiny.mlir"
   make_speed_models "$models"
+}
+
+# A model in layouts of 2 to 8 devices, which share a GPU over NCCL.
+make_layouts() { # FOLDER MODEL
+  local layout flags
+  while read -r layout flags; do
+    # shellcheck disable=SC2086 # several flags
+    "$compiler/dtc-compile" "$2" $flags -o "$1/gpt2-tiny-$layout.plan"
+  done <<'LAYOUTS'
+dp --mesh dp=2
+zero3 --mesh dp=2 --zero 3
+tp --mesh tp=2
+dp-tp --mesh dp=2,tp=2
+dp-tp-bf16 --mesh dp=2,tp=2 --dtype bf16
+pp --mesh pp=2 --microbatches 4
+pp-tp --mesh pp=2,tp=2 --microbatches 4
+dp-tp-pp --mesh dp=2,tp=2,pp=2 --microbatches 4
+LAYOUTS
 }
 
 # Models whose speed is measured. Every byte of a text is a token of their vocabularies.

@@ -92,6 +92,26 @@ class GpuCheckTest(unittest.TestCase):
         _, output, parts = self.run_check()
         self.assertEqual(parts["cudnn"][0], "ok", output)
 
+    def test_layouts_over_nccl(self):
+        self.write("models/gpt2-tiny-tp.plan", "")
+        self.assertEqual(self.run_check()[2]["nccl-tp"][0], "left-out")
+        trainer = TRAINER.replace("FACTOR", "1").replace("NORM", "1")
+        nccl = trainer.replace("a GPU, 1 MiB\\n", "a GPU, 1 MiB\\nNCCL 2.30.7\\n")
+        self.assertNotEqual(nccl, trainer)
+        self.program("dtc-run", nccl)
+        _, output, parts = self.run_check("nccl-tp", "nccl-pp")
+        self.assertEqual(parts["nccl-tp"][0], "ok", output)
+        self.assertIn("allowed 0", parts["nccl-tp"][1])
+        self.assertEqual(parts["nccl-pp"], ("left-out", "the package has no models/gpt2-tiny-pp.plan"))
+        self.program("dtc-run", nccl.replace("2.30.7", "2.28.9"))
+        self.assertIn("no NCCL 2.30 or newer", self.run_check("nccl-tp")[2]["nccl-tp"][1])
+        # Other losses than one device's.
+        self.program("dtc-run", nccl.replace("--device) device=$2 ;;",
+                                             "--device) device=$2 ;; --share-gpu) metrics=$metrics share=1.01 ;;").replace(
+            "factor=1 || factor=1", "factor=${share:-1} || factor=1"))
+        _, output, parts = self.run_check("nccl-tp")
+        self.assertEqual(parts["nccl-tp"][0], "failed", output)
+
     def test_other_losses_fail(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1.01").replace("NORM", "1"))
         status, output, parts = self.run_check()
