@@ -18,6 +18,11 @@
 // or has no meaning, and every later call that concerns the queue or an event of it (enqueue,
 // record, wait, finish) returns the first error of the queue. A failed queue stays failed.
 //
+// Waits of the device: to load the code of a kernel, to make a handle of a library, to allocate or
+// free memory, to make or destroy a graph may wait for all that a device does. While one of its
+// queues waits for another device, as in a collective, that may be for ever. So all of it is done
+// before the first collective of a run (Queue::prepare), or when the device is at rest.
+//
 // All functions of a device may be called from any thread. Those of one queue or one event are for
 // one thread at a time, except where they say something else. A queue outlives the events that were
 // recorded on it last.
@@ -95,6 +100,12 @@ public:
   /// Enqueues a prepared kernel of this device's backend. The pointers in the arguments are those
   /// of device memory; the spans are not used after the call.
   virtual MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) = 0;
+  /// Does what the first such call of enqueue() would do beside its work and might wait for the
+  /// device: loads code, makes handles, chooses algorithms. It may write to the outputs and the
+  /// workspace, whatever they hold. The queue holds nothing, and does so again after finish().
+  virtual MaybeError prepare(const Kernel &kernel, const KernelArguments &arguments) {
+    return std::nullopt;
+  }
   /// Enqueues a copy of bytes between memory of this device, its staging memory, or both. The two
   /// ranges do not overlap.
   virtual MaybeError copy(std::byte *to, const std::byte *from, size_t bytes) = 0;
@@ -110,11 +121,12 @@ public:
   /// Blocks the calling thread until all that was enqueued is done.
   virtual MaybeError finish() = 0;
 
-  /// Where Device::capturesGraphs(): what the queue gets from now on is not run but becomes a
-  /// graph, together with what other queues get after they have waited for an event of the capture.
-  /// Until endCapture(), which the same thread calls, there are no calls of the host, no waits for
-  /// events of before, and no allocations; in the end the queue has to wait for the others. An
-  /// event that was recorded in a capture has to be recorded again before it can be used outside.
+  /// Where Device::capturesGraphs(), after prepare() of each kernel: what the queue gets from now
+  /// on is not run but becomes a graph, together with what other queues get after they have waited
+  /// for an event of the capture. Until endCapture(), which the same thread calls, there are no
+  /// calls of the host, no waits for events of before, and no allocations; in the end the queue has
+  /// to wait for the others. An event that was recorded in a capture has to be recorded again
+  /// before it can be used outside.
   virtual MaybeError beginCapture() { return Error{"the device has no graphs"}; }
   /// Also after an error, which it may return again.
   virtual Expected<std::unique_ptr<Graph>> endCapture() {

@@ -41,9 +41,8 @@ public:
   /// The median seconds of a collective, of the member that takes the longest.
   Expected<double> secondsOf(const CollectiveSpec &spec, double seconds) {
     specs.push_back(std::make_unique<CollectiveSpec>(spec));
-    if (MaybeError error = threads.run([&](size_t device) {
-          return members[device].allocate(spec.input.numBytes(), spec.output().numBytes());
-        }))
+    if (MaybeError error =
+            threads.run([&](size_t device) { return members[device].prepare(*specs.back()); }))
       return *error;
     // The first ones connect the members.
     for (int i = 0; i < 2; ++i)
@@ -75,7 +74,7 @@ private:
     std::unique_ptr<DeviceMemory> input, output;
 
     MaybeError open(const Backend &backend, Fabric &fabric, int64_t index);
-    MaybeError allocate(size_t inputBytes, size_t outputBytes);
+    MaybeError prepare(const CollectiveSpec &spec);
     Expected<double> secondsBetween(const CollectiveSpec &spec, int64_t calls);
   };
 
@@ -121,11 +120,14 @@ MaybeError ConnectedDevices::Member::open(const Backend &backend, Fabric &fabric
     error = keep(fabric.openCommunicator(index, 0, *device), communicator);
   if (!error)
     error = keep(communicator->openGroup({"device"}), group);
+  if (!error)
+    error = communicator->prepare(*queue, group, {});
   return error;
 }
 
-MaybeError ConnectedDevices::Member::allocate(size_t inputBytes, size_t outputBytes) {
-  for (auto [memory, bytes] : {std::pair(&input, inputBytes), std::pair(&output, outputBytes)}) {
+MaybeError ConnectedDevices::Member::prepare(const CollectiveSpec &spec) {
+  for (auto [memory, bytes] :
+       {std::pair(&input, spec.input.numBytes()), std::pair(&output, spec.output().numBytes())}) {
     if (*memory && (*memory)->bytes() >= bytes)
       continue;
     if (MaybeError error = keep(device->allocate(bytes), *memory))
@@ -133,7 +135,9 @@ MaybeError ConnectedDevices::Member::allocate(size_t inputBytes, size_t outputBy
     if (MaybeError error = queue->clear((*memory)->data(), bytes))
       return error;
   }
-  return queue->finish();
+  if (MaybeError error = queue->finish())
+    return error;
+  return communicator->prepare(*queue, group, {&spec, 1});
 }
 
 Expected<double> ConnectedDevices::Member::secondsBetween(const CollectiveSpec &spec,

@@ -12,7 +12,9 @@
 #include <cassert>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -47,7 +49,7 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                        const DeviceOptions &options) {
   std::unique_ptr<DeviceExecutor> device(
       new DeviceExecutor(std::move(plan), index, resources, options));
-  if (MaybeError error = device->openNetwork(fabric))
+  if (MaybeError error = device->openNetwork(fabric, options.graphs))
     return *error;
   if (MaybeError error = device->createSteps(options.stepsInFlight))
     return *error;
@@ -55,34 +57,54 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
     return *error;
   if (MaybeError error = device->stageInjections())
     return *error;
-  if (options.graphs)
-    if (MaybeError error = device->openGraphs())
-      return *error;
   if (MaybeError error = device->clearZero())
     return *error;
   return device;
 }
 
-MaybeError DeviceExecutor::openNetwork(Fabric &fabric) {
+MaybeError DeviceExecutor::openNetwork(Fabric &fabric, bool wantsGraphs) {
   auto opened = fabric.openCommunicator(deviceIndex, /*lane=*/0, resources.getDevice());
   if (!opened)
     return opened.error();
   communicator = std::move(*opened);
-  for (const std::vector<std::string> &names : plan->groups) {
-    Expected<Communicator::Group> group = communicator->openGroup(names);
-    if (!group)
-      return group.error();
-    groups.push_back(*group);
-  }
-  for (const PreparedInstruction &instruction : program.instructions)
-    if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
-      if (MaybeError error = communicator->prepare(groups[collective->group], collective->specs))
-        return error;
+  branchesGraphs = !fabric.sharesGpus();
+  if (wantsGraphs)
+    graphs = std::make_unique<StepGraphs>(
+        program, [this](size_t group) { return canCapture(group); }, batches);
+  if (MaybeError error = openGroups())
+    return error;
   auto network = fabric.openTransfers(deviceIndex, resources.getDevice());
   if (!network)
     return network.error();
   transfers = std::make_unique<DeviceTransfers>(*plan, deviceIndex, arena, std::move(*network));
   return transfers->prepare();
+}
+
+/// Where waits are measured, collectives are seen only between stretches.
+bool DeviceExecutor::canCapture(size_t group) const {
+  if (!communicator->canBeCaptured() || stepTimes.measuresWaits())
+    return false;
+  const Mesh &mesh = plan->mesh;
+  std::vector<int64_t> members = mesh.group(deviceIndex, plan->groups[group]);
+  return std::all_of(members.begin(), members.end(), [&](int64_t member) {
+    return mesh.programOf(member) == mesh.programOf(deviceIndex);
+  });
+}
+
+MaybeError DeviceExecutor::openGroups() {
+  for (const std::vector<std::string> &axes : plan->groups)
+    for (bool isInGraphs : {false, true}) {
+      Expected<Communicator::Group> group =
+          isInGraphs ? communicator->openGroupInGraphs(axes) : communicator->openGroup(axes);
+      if (!group)
+        return group.error();
+      (isInGraphs ? groupsInGraphs : groups).push_back(*group);
+    }
+  for (size_t i = 0; i < program.instructions.size(); ++i)
+    if (const auto *collective = std::get_if<PreparedCollective>(&program.instructions[i]))
+      if (MaybeError error = communicator->prepare(*compute, groupOf(i), collective->specs))
+        return error;
+  return std::nullopt;
 }
 
 MaybeError DeviceExecutor::createSteps(size_t count) {
@@ -105,17 +127,6 @@ MaybeError DeviceExecutor::createEvents() {
     else
       computeDone = std::move(*event);
   }
-  return std::nullopt;
-}
-
-/// Where waits are measured, collectives are seen only between stretches.
-MaybeError DeviceExecutor::openGraphs() {
-  auto opened =
-      StepGraphs::create(program, communicator->canBeCaptured() && !stepTimes.measuresWaits(),
-                         resources.getDevice(), resources.lane() != nullptr);
-  if (!opened)
-    return opened.error();
-  graphs = std::move(*opened);
   return std::nullopt;
 }
 
@@ -144,6 +155,94 @@ MaybeError DeviceExecutor::clearZero() {
   if (MaybeError error = compute->clear(zero->data(), 1))
     return error;
   return compute->finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Preparation
+//===----------------------------------------------------------------------===//
+
+MaybeError DeviceExecutor::prepareKernels() {
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const auto *call = std::get_if<PreparedKernel>(&program.instructions[i]);
+    if (!call || !call->kernel)
+      continue;
+    progress.at(/*entry=*/0, i);
+    placeKernel(*call);
+    // What a kernel does may be another for the first microbatch: a sum begins.
+    for (bool isLast : {false, true}) {
+      if (isLast && (!temporal || call->microbatchUse == MicrobatchUse::None))
+        break;
+      if (temporal) {
+        temporal->coordinate = isLast ? temporal->size - 1 : 0;
+        temporal->repetition = isLast ? batches - 1 : 0;
+      }
+      if (MaybeError error = compute->prepare(*call->kernel, arguments()))
+        return error;
+    }
+  }
+  MaybeError error = compute->finish();
+  progress.finish();
+  return error;
+}
+
+MaybeError DeviceExecutor::rehearseCollectives(size_t group) {
+  if (!communicator->canBeCaptured())
+    return std::nullopt;
+  std::set<uint64_t> known;
+  for (size_t i = 0; i < program.instructions.size(); ++i) {
+    const auto *collective = std::get_if<PreparedCollective>(&program.instructions[i]);
+    if (!collective || collective->group != group || collective->specs.empty() ||
+        (graphs && graphs->holds(i)) || !known.insert(fingerprintOf(collective->specs)).second)
+      continue;
+    Queue &queue = collective->asyncIndex ? *lane : *compute;
+    progress.at(/*entry=*/0, i);
+    flight.begin(/*step=*/0, /*entry=*/0, i);
+    if (MaybeError error = enqueueCollective(queue, i))
+      return error;
+    if (MaybeError error = queue.finish())
+      return error;
+    flight.end();
+  }
+  communicator->forgetSent();
+  progress.finish();
+  return std::nullopt;
+}
+
+MaybeError DeviceExecutor::captureGraphs() {
+  if (!graphs)
+    return std::nullopt;
+  for (StepGraphs::Run &run : graphs->allRuns()) {
+    microbatch = run.microbatch;
+    if (temporal) {
+      temporal->coordinate = run.microbatch;
+      temporal->repetition = run.repetition;
+    }
+    progress.at(run.entry, run.stretch->begin);
+    if (MaybeError error = capture(run))
+      return error;
+  }
+  communicator->forgetSent();
+  progress.finish();
+  return compute->finish();
+}
+
+MaybeError DeviceExecutor::capture(StepGraphs::Run &run) {
+  lastOnLane = nullptr;
+  if (MaybeError error = compute->beginCapture())
+    return error;
+  Queue *const ownLane = std::exchange(lane, branchesGraphs ? lane : compute);
+  MaybeError error;
+  for (size_t i = run.stretch->begin; i < run.stretch->end && !error; ++i) {
+    const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[i]);
+    error = kernel ? runKernel(i, *kernel) : communicate(i);
+  }
+  Expected<std::unique_ptr<Graph>> graph = compute->endCapture();
+  lane = ownLane;
+  lastOnLane = nullptr;
+  if (error || !graph)
+    return error ? *error : graph.error();
+  run.graph = std::move(*graph);
+  return std::nullopt;
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,19 +295,21 @@ MaybeError DeviceExecutor::measure(bool wanted, Queue &queue, StepMarks::What wh
   return std::nullopt;
 }
 
-MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
-  if (!call.kernel) // another one of its group does it, or there is nothing to do
-    return injections.empty() ? std::nullopt : injectAfter(index);
+void DeviceExecutor::placeKernel(const PreparedKernel &call) {
   inputs.clear();
   outputs.clear();
   for (const ArenaRange &range : call.inputs)
     inputs.push_back(arena + range.offsetFor(microbatch));
   for (const ArenaRange &range : call.outputs)
     outputs.push_back(arena + range.offsetFor(microbatch));
-  if (MaybeError error =
-          measure(stepTimes.measures(), *compute, StepMarks::What::Kernel, index, [&] {
-            return compute->enqueue(*call.kernel, {inputs, outputs, axes, resources.workspace()});
-          }))
+}
+
+MaybeError DeviceExecutor::runKernel(size_t index, const PreparedKernel &call) {
+  if (!call.kernel) // another one of its group does it, or there is nothing to do
+    return injections.empty() ? std::nullopt : injectAfter(index);
+  placeKernel(call);
+  if (MaybeError error = measure(stepTimes.measures(), *compute, StepMarks::What::Kernel, index,
+                                 [&] { return compute->enqueue(*call.kernel, arguments()); }))
     return error;
   return injections.empty() ? std::nullopt : injectAfter(index);
 }
@@ -235,11 +336,16 @@ void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
   }
 }
 
+Communicator::Group DeviceExecutor::groupOf(size_t index) const {
+  size_t group = std::get<PreparedCollective>(program.instructions[index]).group;
+  return (graphs && graphs->holds(index) ? groupsInGraphs : groups)[group];
+}
+
 MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
   const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
   return measure(stepTimes.measures(), queue, StepMarks::What::Collective, index, [&] {
     return communicator->enqueue(
-        queue, groups[collective.group], collective.specs,
+        queue, groupOf(index), collective.specs,
         std::span(operands).subspan(collective.firstOperand, collective.specs.size()));
   });
 }
@@ -320,43 +426,19 @@ MaybeError DeviceExecutor::runInstructions(size_t begin, size_t end) {
 MaybeError DeviceExecutor::runStretch(const Stretch &stretch) {
   // What the lane holds was waited for, and is again at the end.
   lastOnLane = nullptr;
-  StepGraphs::Run &run = graphs->find(stretch, microbatch, temporal ? temporal->repetition : 0);
-  MaybeError error;
-  if (run.graph) {
-    progress.at(currentEntry, stretch.begin);
-    error = repeatCollectives(stretch);
-  } else if (graphs->shouldCapture(stretch, run)) {
-    error = capture(stretch, run);
-  } else {
-    run.wasEnqueued = true;
-    error = runInstructions(stretch.begin, stretch.end);
-  }
-  lastOnLane = nullptr;
-  if (error || !run.graph)
+  const StepGraphs::Run &run =
+      graphs->find(stretch, microbatch, temporal ? temporal->repetition : 0);
+  progress.at(currentEntry, stretch.begin);
+  if (MaybeError error = repeatCollectives(stretch))
     return error;
   return compute->enqueue(*run.graph);
-}
-
-MaybeError DeviceExecutor::capture(const Stretch &stretch, StepGraphs::Run &run) {
-  if (MaybeError error = graphs->compute().beginCapture())
-    return error;
-  compute = &graphs->compute();
-  lane = graphs->lane();
-  MaybeError error = runInstructions(stretch.begin, stretch.end);
-  Expected<std::unique_ptr<Graph>> graph = compute->endCapture();
-  compute = &resources.compute();
-  lane = resources.lane();
-  if (error || !graph)
-    return error ? *error : graph.error();
-  graphs->keep(stretch, run, std::move(*graph));
-  return std::nullopt;
 }
 
 MaybeError DeviceExecutor::repeatCollectives(const Stretch &stretch) {
   for (size_t index : stretch.collectives) {
     const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
     flight.begin(begun, currentEntry, index);
-    if (MaybeError error = communicator->repeat(groups[collective.group], collective.specs))
+    if (MaybeError error = communicator->repeat(groupOf(index), collective.specs))
       return error;
     flight.end();
   }

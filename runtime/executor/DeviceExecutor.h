@@ -53,6 +53,18 @@ public:
   create(std::shared_ptr<const PreparedPlan> plan, int64_t index, const DeviceResources &resources,
          Fabric &fabric, const DeviceOptions &options);
 
+  // The preparation: all that may wait for the device (Device.h), in three parts. Each is for the
+  // device's thread, after Fabric::connect(), before the states have values, and begins when all
+  // devices of the mesh have ended the part before. A device that is the host's needs none.
+
+  /// Prepares every kernel.
+  MaybeError prepareKernels();
+  /// Runs once, one after the other, each collective of a group of the plan that no graph holds:
+  /// what the network sets up for it is there then. One group comes after the other.
+  MaybeError rehearseCollectives(size_t group);
+  /// Captures all graphs.
+  MaybeError captureGraphs();
+
   /// Begins another step, while fewer than DeviceOptions::stepsInFlight are in flight. On the
   /// thread that watches, while nothing else uses this.
   void beginStep();
@@ -135,11 +147,12 @@ public:
 private:
   DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                  const DeviceResources &resources, const DeviceOptions &options);
-  MaybeError openNetwork(Fabric &fabric);
+  MaybeError openNetwork(Fabric &fabric, bool wantsGraphs);
+  MaybeError openGroups();
+  bool canCapture(size_t group) const;
   MaybeError createSteps(size_t count);
   MaybeError createEvents();
   MaybeError stageInjections();
-  MaybeError openGraphs();
   MaybeError clearZero();
   MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
   MaybeError await(DeviceStep &step);
@@ -147,7 +160,7 @@ private:
   MaybeError runEntry(const PreparedProgram::ScheduleEntry &entry);
   MaybeError runTask(size_t begin, size_t end);
   MaybeError runStretch(const Stretch &stretch);
-  MaybeError capture(const Stretch &stretch, StepGraphs::Run &run);
+  MaybeError capture(StepGraphs::Run &run);
   MaybeError repeatCollectives(const Stretch &stretch);
   MaybeError runInstructions(size_t begin, size_t end);
   MaybeError runInstruction(size_t index);
@@ -158,6 +171,9 @@ private:
   MaybeError startCollective(size_t index, const PreparedCollective &collective);
   MaybeError runCollective(size_t index, const PreparedCollective &collective);
   MaybeError enqueueCollective(Queue &queue, size_t index);
+  Communicator::Group groupOf(size_t index) const;
+  void placeKernel(const PreparedKernel &call);
+  KernelArguments arguments() const { return {inputs, outputs, axes, resources.workspace()}; }
   MaybeError finishTransfer(size_t index, size_t transfer);
   template <typename Work>
   MaybeError measure(bool wanted, Queue &queue, StepMarks::What what, size_t index,
@@ -170,17 +186,17 @@ private:
   const PreparedProgram &program;
   int64_t deviceIndex;
   const DeviceResources &resources;
-  Queue *compute, *lane; // of `resources`, or those that capture; no lane: null
+  Queue *compute, *lane; // of `resources`; no lane: null
   std::byte *arena;
   int64_t batches;
   double delay; // seconds
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisCoordinate> axes;
-  AxisCoordinate *temporal = nullptr;       // in `axes`
-  std::vector<Communicator::Group> groups;  // for each of the plan's
-  std::vector<CollectiveOperands> operands; // for each of the program's
-  std::vector<void *> inputs, outputs;      // scratch of runKernel()
+  AxisCoordinate *temporal = nullptr;                      // in `axes`
+  std::vector<Communicator::Group> groups, groupsInGraphs; // for each of the plan's
+  std::vector<CollectiveOperands> operands;                // for each of the program's
+  std::vector<void *> inputs, outputs;                     // scratch of runKernel()
   std::vector<PreparedInjection> injections;
   std::unique_ptr<DeviceMemory> injected; // the bytes of each injection
   std::unique_ptr<DeviceMemory> zero;     // a byte on the device
@@ -203,6 +219,9 @@ private:
   std::vector<std::unique_ptr<Event>> asyncDone; // for each async collective of the running task
   const Event *lastOnLane = nullptr;             // of the step that is being enqueued
   std::unique_ptr<StepGraphs> graphs;            // null: all is enqueued one by one
+  /// Collectives of the lane are branches of them. A GPU that devices share may not begin a branch
+  /// of one graph before another graph has ended.
+  bool branchesGraphs = true;
 };
 
 } // namespace dtc::runtime

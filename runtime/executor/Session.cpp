@@ -36,10 +36,24 @@ Session::Session(std::shared_ptr<const Backend> backend,
 
 /// The memory of steps must not be freed before their work is done.
 Session::~Session() {
+  if (shared->failure)
+    end = expectRest();
   if (watch)
     watch->remove(this);
   while (stepsInFlight() > 0)
     (void)finishStep();
+}
+
+/// Tells onHang if what follows, which ends when nothing runs any more, does not end in time.
+std::unique_ptr<Deadline> Session::expectRest() const {
+  if (!shared->onHang)
+    return nullptr;
+  try {
+    return std::make_unique<Deadline>(
+        kTimeToRest, [onHang = shared->onHang, reason = *shared->failure] { onHang(reason); });
+  } catch (const ThreadStartError &) {
+    return nullptr;
+  }
 }
 
 static Expected<std::shared_ptr<Fabric>> openFabric(const SessionOptions &options,
@@ -89,12 +103,15 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Prepare
     backend = std::move(threaded);
   auto shared = std::make_shared<Shared>();
   shared->fabric = std::move(fabric);
+  shared->onHang = options.onHang;
   std::unique_ptr<Session> session(
       new Session(std::move(backend), std::move(prepared), std::move(shared)));
   try {
     if (MaybeError error = session->openResources(options))
       return *error;
     if (MaybeError error = session->open(options))
+      return *error;
+    if (MaybeError error = session->prepare())
       return *error;
     if (MaybeError error = session->clearStates())
       return *error;
@@ -306,6 +323,59 @@ MaybeError Session::open(const SessionOptions &options) {
   return std::nullopt;
 }
 
+/// Does on all devices what may wait for one (Device.h), for all entry points: after this, nothing
+/// of a step does.
+MaybeError Session::prepare() {
+  if (std::all_of(shared->resources.begin(), shared->resources.end(),
+                  [](const auto &each) { return each->getDevice().isHostMemory(); }))
+    return std::nullopt;
+  std::vector<Session *> all = {this};
+  for (const std::unique_ptr<Session> &entryPoint : entryPoints)
+    all.push_back(entryPoint.get());
+  // Until the devices of all processes have come to the end of a part.
+  auto runPart = [&](Session &session, const std::function<MaybeError(DeviceExecutor &)> &part) {
+    StallDetector *detector = session.stallDetector.get();
+    MaybeError error = session.runOnDevices(part, detector ? &detector->begin() : nullptr);
+    Expected<bool> met = error ? Expected<bool>(*error) : fabric().any(false);
+    return met ? std::nullopt : MaybeError(met.error());
+  };
+  for (Session *session : all)
+    if (MaybeError error =
+            runPart(*session, [](DeviceExecutor &device) { return device.prepareKernels(); }))
+      return error;
+  for (Session *session : all)
+    for (size_t group = 0; group < session->prepared->groups.size(); ++group)
+      for (const std::vector<int64_t> &members : session->rehearsedTogether(group)) {
+        auto rehearse = [&](DeviceExecutor &device) {
+          return std::binary_search(members.begin(), members.end(), device.index())
+                     ? device.rehearseCollectives(group)
+                     : std::nullopt;
+        };
+        if (MaybeError error = runPart(*session, rehearse))
+          return error;
+      }
+  for (Session *session : all)
+    if (MaybeError error =
+            runPart(*session, [](DeviceExecutor &device) { return device.captureGraphs(); }))
+      return error;
+  return std::nullopt;
+}
+
+/// The devices that rehearse the collectives of a group of the plan at the same time, in rising
+/// order: all, or where devices wait for each other on one GPU, which they must not while another
+/// one sets up something there, those that have the collectives together.
+std::vector<std::vector<int64_t>> Session::rehearsedTogether(size_t group) const {
+  const Mesh &mesh = prepared->mesh;
+  std::map<int64_t, std::vector<int64_t>> together; // by the first
+  for (int64_t device = 0; device < mesh.numDevices(); ++device)
+    together[fabric().sharesGpus() ? mesh.group(device, prepared->groups[group]).front() : 0]
+        .push_back(device);
+  std::vector<std::vector<int64_t>> all;
+  for (auto &[first, devices] : together)
+    all.push_back(std::move(devices));
+  return all;
+}
+
 /// Memory of the system is zero already.
 MaybeError Session::clearStates() {
   return runOnDevices([](DeviceExecutor &device) -> MaybeError {
@@ -353,6 +423,7 @@ MaybeError Session::runOnDevices(const std::function<MaybeError(DeviceExecutor &
   // The failing device has aborted the fabric, so this ends. Until then one device's communication
   // may still use the memory of the others.
   if (failure) {
+    std::unique_ptr<Deadline> rest = expectRest();
     for (const std::unique_ptr<DeviceExecutor> &device : devices)
       device->drain();
     shared->statesAreWhole &= !updatesStates(plan());

@@ -9,6 +9,7 @@
 
 #include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
+#include "runtime/executor/Deadline.h"
 #include "runtime/executor/DeviceExecutor.h"
 #include "runtime/executor/DeviceThreads.h"
 #include "runtime/executor/Injection.h"
@@ -44,9 +45,12 @@ struct SessionOptions {
   /// an error that says what each device was at; 0: wait for ever.
   double stallTimeout = 60;
   /// After a failure, devices that wait for others are woken, but a kernel that does not return
-  /// cannot be stopped, and step() waits for it. This is called once, on the thread of step() (or
-  /// startStep(), finishStep()), with the error that step() cannot return. A program should print
-  /// it and end the process without destroying the session (std::_Exit). Only with a stallTimeout.
+  /// cannot be stopped, and step() waits for it; nor can a library whose end does not return. This
+  /// is called once, with the error that step() cannot return: on the thread of step() (or
+  /// startStep(), finishStep()) where that waits, with a stallTimeout alone; on another thread
+  /// where a failed step's work, or the end of the session after it, lasts for more than
+  /// kTimeToRest. A program should print it and end the process without destroying the session
+  /// (std::_Exit).
   std::function<void(const Error &)> onHang = nullptr;
   /// The object through which any thread can ask for the current instruction of each device; may
   /// be null.
@@ -241,6 +245,9 @@ public:
   /// A device of this process; with its trace, if there is one.
   const DeviceExecutor &device(int64_t index) const { return *devices[positionOf(index)]; }
 
+  /// See SessionOptions::onHang.
+  static constexpr std::chrono::seconds kTimeToRest{10};
+
 private:
   struct Shared;
   struct MemoryUse;
@@ -258,7 +265,10 @@ private:
   Expected<std::vector<std::vector<PreparedInjection>>>
   prepareInjections(const SessionOptions &options) const;
   MaybeError open(const SessionOptions &options);
+  MaybeError prepare();
+  std::vector<std::vector<int64_t>> rehearsedTogether(size_t group) const;
   MaybeError clearStates();
+  std::unique_ptr<Deadline> expectRest() const;
   MaybeError runOnDevices(const std::function<MaybeError(DeviceExecutor &)> &work,
                           const DeviceThreads::Watch *watch = nullptr);
   size_t positionOf(int64_t device) const;
@@ -285,6 +295,7 @@ private:
   Expected<bool> choosesGraphs(const SessionOptions &options) const;
   Expected<double> delayOf(int64_t device, const SessionOptions &options) const;
 
+  std::unique_ptr<Deadline> end;          // of a failed session; lasts until all else is gone
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;
   /// What all entry points share.
@@ -293,7 +304,8 @@ private:
     std::vector<std::unique_ptr<DeviceResources>> resources; // of each device of this process
     std::unique_ptr<DeviceThreads> threads;                  // they end before what they use
     MaybeError failure;
-    std::set<std::string> setStates;   // those that a caller has given values
+    std::function<void(const Error &)> onHang; // null: nobody is told
+    std::set<std::string> setStates;           // those that a caller has given values
     bool statesAreWhole = true;        // also after a failure: no step that changes them has failed
     const Session *lastRun = nullptr;  // the one that made the last step
     const Session *stepping = nullptr; // the one with steps in flight

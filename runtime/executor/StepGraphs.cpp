@@ -14,15 +14,13 @@ namespace {
 
 /// Fewer instructions are enqueued as fast as a graph of them is launched.
 constexpr size_t kFewestInstructions = 3;
-/// In all graphs of a device: what they take of its memory, some KiB for each, is in no plan.
-constexpr size_t kMostInstructions = size_t{1} << 16;
 
 /// Finds the stretches of one task.
 class StretchFinder {
 public:
-  StretchFinder(const PreparedProgram &program, bool withCollectives,
+  StretchFinder(const PreparedProgram &program, const CapturesGroup &captures,
                 std::vector<Stretch> &stretches)
-      : program(program), withCollectives(withCollectives), stretches(stretches) {}
+      : program(program), captures(captures), stretches(stretches) {}
 
   void run(size_t begin, size_t end) {
     size_t unfinished = 0; // async collectives that were started outside of stretches
@@ -41,8 +39,10 @@ private:
     const PreparedInstruction &instruction = program.instructions[index];
     if (std::holds_alternative<PreparedKernel>(instruction))
       return true;
-    return withCollectives && (std::holds_alternative<PreparedCollective>(instruction) ||
-                               std::holds_alternative<PreparedWait>(instruction));
+    if (const auto *wait = std::get_if<PreparedWait>(&instruction))
+      return canBeCaptured(wait->collective);
+    const auto *collective = std::get_if<PreparedCollective>(&instruction);
+    return collective && captures(collective->group);
   }
 
   /// 1 for the start of an async collective, -1 for a wait, as numbers that wrap around.
@@ -76,23 +76,28 @@ private:
   }
 
   const PreparedProgram &program;
-  const bool withCollectives;
+  const CapturesGroup &captures;
   std::vector<Stretch> &stretches;
 };
 
 } // namespace
 
-std::vector<Stretch> findStretches(const PreparedProgram &program, bool withCollectives) {
+std::vector<Stretch> findStretches(const PreparedProgram &program, const CapturesGroup &captures) {
   std::vector<Stretch> stretches;
-  StretchFinder finder(program, withCollectives, stretches);
+  StretchFinder finder(program, captures, stretches);
   for (size_t task = 0; task + 1 < program.taskBegin.size(); ++task)
     finder.run(program.taskBegin[task], program.taskBegin[task + 1]);
   return stretches;
 }
 
-StepGraphs::StepGraphs(const PreparedProgram &program, bool withCollectives)
-    : program(program), stretches(findStretches(program, withCollectives)),
-      begins(program.instructions.size()) {
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
+
+StepGraphs::StepGraphs(const PreparedProgram &program, const CapturesGroup &captures,
+                       int64_t batches, size_t most)
+    : program(program), stretches(findStretches(program, captures)),
+      begins(program.instructions.size()), held(program.instructions.size()) {
   for (const Stretch &stretch : stretches)
     begins[stretch.begin] = &stretch;
   std::map<std::pair<const Stretch *, std::vector<uint64_t>>, uint32_t> first;
@@ -102,23 +107,46 @@ StepGraphs::StepGraphs(const PreparedProgram &program, bool withCollectives)
         samePlaces[{stretch, entry.microbatch}] =
             first.try_emplace({stretch, placesOf(*stretch, entry.microbatch)}, entry.microbatch)
                 .first->second;
+  size_t begin = 0, end = program.program->loop_end();
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    addRuns(begin, end, batch);
+    begin = program.program->loop_begin();
+  }
+  addRuns(end, program.schedule.size(), batches - 1);
+  dropBeyond(most);
 }
 
-Expected<std::unique_ptr<StepGraphs>> StepGraphs::create(const PreparedProgram &program,
-                                                         bool withCollectives, Device &device,
-                                                         bool hasLane) {
-  std::unique_ptr<StepGraphs> graphs(new StepGraphs(program, withCollectives));
-  Expected<std::unique_ptr<Queue>> compute = device.openQueue(QueueKind::Compute);
-  if (!compute)
-    return compute.error();
-  graphs->computeQueue = std::move(*compute);
-  if (!hasLane)
-    return graphs;
-  Expected<std::unique_ptr<Queue>> lane = device.openQueue(QueueKind::Communication);
-  if (!lane)
-    return lane.error();
-  graphs->laneQueue = std::move(*lane);
-  return graphs;
+void StepGraphs::addRuns(size_t begin, size_t end, int64_t repetition) {
+  for (size_t at = begin; at < end; ++at) {
+    const PreparedProgram::ScheduleEntry &entry = program.schedule[at];
+    for (size_t i = program.taskBegin[entry.task]; i < program.taskBegin[entry.task + 1]; ++i)
+      if (const Stretch *stretch = begins[i])
+        if (runOf.try_emplace(keyOf(*stretch, entry.microbatch, repetition), runs.size()).second)
+          runs.push_back({stretch, at, entry.microbatch, repetition});
+  }
+}
+
+/// Only whole stretches: all runs of a collective are in graphs, or none.
+void StepGraphs::dropBeyond(size_t most) {
+  std::map<const Stretch *, size_t> instructionsOf;
+  for (const Run &run : runs)
+    instructionsOf[run.stretch] += run.stretch->end - run.stretch->begin;
+  size_t sum = 0;
+  for (const Stretch &stretch : stretches) {
+    size_t own = instructionsOf[&stretch];
+    if (own > most - sum)
+      begins[stretch.begin] = nullptr;
+    else
+      sum += own;
+  }
+  for (const Stretch *stretch : begins)
+    if (stretch)
+      std::fill(held.begin() + static_cast<std::ptrdiff_t>(stretch->begin),
+                held.begin() + static_cast<std::ptrdiff_t>(stretch->end), true);
+  std::erase_if(runs, [&](const Run &run) { return !begins[run.stretch->begin]; });
+  runOf.clear();
+  for (size_t i = 0; i < runs.size(); ++i)
+    runOf.emplace(keyOf(*runs[i].stretch, runs[i].microbatch, runs[i].repetition), i);
 }
 
 /// Of all operands that have slots.
@@ -143,15 +171,11 @@ std::vector<uint64_t> StepGraphs::placesOf(const Stretch &stretch, uint32_t micr
 }
 
 size_t StepGraphs::instructions() const {
-  size_t count = 0;
-  for (const Stretch &stretch : stretches)
-    count += stretch.end - stretch.begin;
-  return count;
+  return static_cast<size_t>(std::count(held.begin(), held.end(), true));
 }
 
-const Stretch *StepGraphs::at(size_t instruction) const { return begins[instruction]; }
-
-StepGraphs::Run &StepGraphs::find(const Stretch &stretch, uint32_t microbatch, int64_t repetition) {
+StepGraphs::Key StepGraphs::keyOf(const Stretch &stretch, uint32_t microbatch,
+                                  int64_t repetition) const {
   uint32_t number = 0;
   int64_t loop = 0;
   if (stretch.microbatchUse == MicrobatchUse::Each) {
@@ -160,16 +184,12 @@ StepGraphs::Run &StepGraphs::find(const Stretch &stretch, uint32_t microbatch, i
   } else if (stretch.microbatchUse == MicrobatchUse::First) {
     number = microbatch == 0 && repetition == 0 ? 0 : 1;
   }
-  return runs[{&stretch, samePlaces.at({&stretch, microbatch}), number, loop}];
+  return {&stretch, samePlaces.at({&stretch, microbatch}), number, loop};
 }
 
-bool StepGraphs::shouldCapture(const Stretch &stretch, const Run &run) const {
-  return run.wasEnqueued && captured + (stretch.end - stretch.begin) <= kMostInstructions;
-}
-
-void StepGraphs::keep(const Stretch &stretch, Run &run, std::unique_ptr<Graph> graph) {
-  run.graph = std::move(graph);
-  captured += stretch.end - stretch.begin;
+const StepGraphs::Run &StepGraphs::find(const Stretch &stretch, uint32_t microbatch,
+                                        int64_t repetition) const {
+  return runs[runOf.at(keyOf(stretch, microbatch, repetition))];
 }
 
 } // namespace dtc::runtime

@@ -12,9 +12,11 @@
 //
 // A graph has the addresses of its operands. So a stretch has one for each of the places that the
 // slots of its buffers have in the microbatches, and where a kernel depends on the number of the
-// microbatch, one for each of these. Each is enqueued eagerly once, so that all that is made on
-// first use is there (the memory of a network, the algorithms of products), then captured, then
-// launched.
+// microbatch, one for each of these. All are captured before the first step, as to make a graph may
+// wait for the device (Device.h).
+//
+// A collective is in graphs in all steps or in none, and for all members of its group: so it is in
+// none where the members have different programs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +26,8 @@
 #include "runtime/backends/Device.h"
 #include "runtime/executor/PreparedProgram.h"
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -38,47 +42,58 @@ struct Stretch {
   MicrobatchUse microbatchUse = MicrobatchUse::None;
 };
 
-/// The stretches of a program, in order. `withCollectives`: collectives can be captured.
-std::vector<Stretch> findStretches(const PreparedProgram &program, bool withCollectives);
+/// Whether collectives of a group of the plan can be in graphs.
+using CapturesGroup = std::function<bool(size_t group)>;
+
+/// The stretches of a program, in order.
+std::vector<Stretch> findStretches(const PreparedProgram &program, const CapturesGroup &captures);
 
 class StepGraphs {
 public:
-  /// The work of a stretch for some microbatches.
+  /// In all graphs of a device: what they take of its memory, some KiB for each, is in no plan.
+  static constexpr size_t kMostInstructions = size_t{1} << 16;
+
+  /// The work of a stretch for some microbatches: that of the first one is captured.
   struct Run {
-    bool wasEnqueued = false; // eagerly
-    std::unique_ptr<Graph> graph;
+    const Stretch *stretch;
+    size_t entry; // of the schedule
+    uint32_t microbatch;
+    int64_t repetition; // how often the loop over microbatches has run before
+    std::unique_ptr<Graph> graph = nullptr;
   };
 
-  /// `hasLane`: collectives overlap with kernels.
-  static Expected<std::unique_ptr<StepGraphs>>
-  create(const PreparedProgram &program, bool withCollectives, Device &device, bool hasLane);
+  /// A step runs the loop over microbatches once for each batch. Stretches whose graphs would have
+  /// more than `most` instructions together with those before are none.
+  StepGraphs(const PreparedProgram &program, const CapturesGroup &captures, int64_t batches,
+             size_t most = kMostInstructions);
 
   /// In all stretches.
   size_t instructions() const;
   /// The stretch that begins at an instruction; null if none does.
-  const Stretch *at(size_t instruction) const;
-  /// `repetition`: how often the loop over microbatches has run before.
-  Run &find(const Stretch &stretch, uint32_t microbatch, int64_t repetition);
-  /// Whether the run is to be captured when it comes the next time.
-  bool shouldCapture(const Stretch &stretch, const Run &run) const;
-  void keep(const Stretch &stretch, Run &run, std::unique_ptr<Graph> graph);
-
-  /// The queues that capture, in the place of the device's own.
-  Queue &compute() const { return *computeQueue; }
-  Queue *lane() const { return laneQueue.get(); }
+  const Stretch *at(size_t instruction) const { return begins[instruction]; }
+  /// Whether an instruction is in a stretch.
+  bool holds(size_t instruction) const { return held[instruction]; }
+  /// All runs, in the order of their first microbatches; each needs a graph.
+  std::vector<Run> &allRuns() { return runs; }
+  /// The run of a stretch in a step.
+  const Run &find(const Stretch &stretch, uint32_t microbatch, int64_t repetition) const;
 
 private:
-  StepGraphs(const PreparedProgram &program, bool withCollectives);
+  using Key = std::tuple<const Stretch *, uint32_t, uint32_t, int64_t>;
+
+  void addRuns(size_t begin, size_t end, int64_t repetition);
+  void dropBeyond(size_t most);
+  Key keyOf(const Stretch &stretch, uint32_t microbatch, int64_t repetition) const;
   std::vector<uint64_t> placesOf(const Stretch &stretch, uint32_t microbatch) const;
 
   const PreparedProgram &program;
   std::vector<Stretch> stretches;
   std::vector<const Stretch *> begins; // by instruction
+  std::vector<bool> held;              // by instruction
   /// The first microbatch that has the same places, by stretch and microbatch.
   std::map<std::pair<const Stretch *, uint32_t>, uint32_t> samePlaces;
-  std::map<std::tuple<const Stretch *, uint32_t, uint32_t, int64_t>, Run> runs;
-  size_t captured = 0; // instructions, in all graphs
-  std::unique_ptr<Queue> computeQueue, laneQueue;
+  std::vector<Run> runs;
+  std::map<Key, size_t> runOf; // its index
 };
 
 } // namespace dtc::runtime

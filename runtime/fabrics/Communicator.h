@@ -41,10 +41,16 @@ public:
   /// mesh); ranks are row-major over `axes` in the order given. All devices open the same groups in
   /// the same order.
   virtual Expected<Group> openGroup(const std::vector<std::string> &axes) = 0;
+  /// The same for collectives that are captured, by all members; those of other groups are not.
+  virtual Expected<Group> openGroupInGraphs(const std::vector<std::string> &axes) {
+    return openGroup(axes);
+  }
 
   /// Says that enqueue() will get this bucket for the group, so that it need not allocate memory
-  /// for it, for which it might wait for other devices. Before the first of all collectives.
-  virtual MaybeError prepare(Group group, std::span<const CollectiveSpec> specs) {
+  /// or load code for it, for which it might wait for the device (Device.h). Before
+  /// Fabric::connect(), at least once for each group that is used, with a queue that holds nothing;
+  /// for further buckets also later, while no collective runs.
+  virtual MaybeError prepare(Queue &queue, Group group, std::span<const CollectiveSpec> specs) {
     return std::nullopt;
   }
 
@@ -65,8 +71,9 @@ public:
   /// A queue is about to get a graph that holds this collective.
   MaybeError repeat(Group group, std::span<const CollectiveSpec> specs);
 
-  /// What this device has been given to send since it was made.
+  /// What this device has been given to send since it was made, or since forgetSent().
   const CommunicatorBytes &sent() const { return bytesSent; }
+  void forgetSent() { bytesSent = {}; }
 
 protected:
   /// Neither span is empty, and both have the same size.

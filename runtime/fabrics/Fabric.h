@@ -53,6 +53,9 @@ public:
   /// The end of a device of this process for messages to and from single devices.
   virtual Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) = 0;
 
+  /// Whether devices that wait for each other on the device share a GPU.
+  virtual bool sharesGpus() const { return false; }
+
   /// Connects the groups that communicators of this process have opened and the pairs that messages
   /// were prepared for since the last call, before the first collective or message of these. Waits
   /// for all processes, which call it as often and have opened and prepared the same.

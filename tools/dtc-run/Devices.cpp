@@ -125,16 +125,20 @@ static MaybeError checkSameDevices(const Backend &backend, const Processes &proc
                   *first, *others)};
 }
 
-Expected<OpenFabric> chooseFabric(const std::string &fabric, const Backend &backend,
+Expected<OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, const Backend &backend,
                                   const Processes &processes, std::FILE *notes) {
+  if (sharesGpu && fabric != "nccl")
+    return Error{"--share-gpu is for --fabric nccl; add that, or leave it out: with --fabric local "
+                 "devices share GPUs anyway"};
   if (fabric == "nccl" && backend.name() != "cuda")
     return Error{"--fabric nccl is for GPUs; add --device cuda, or leave it out"};
   if (MaybeError error = checkSameDevices(backend, processes))
     return *error;
 #ifdef DTC_HAS_NCCL
   if (fabric == "nccl")
-    return OpenFabric([processes](const Mesh &mesh) {
-      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network());
+    return OpenFabric([processes, sharesGpu](const Mesh &mesh) {
+      Expected<std::shared_ptr<Fabric>> opened =
+          openNcclFabric(mesh, processes.network(), {.sharesGpus = sharesGpu});
       return opened ? opened : opened.error().inContext("--fabric nccl");
     });
   if (fabric == "auto" && backend.name() == "cuda")

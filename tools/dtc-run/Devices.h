@@ -40,8 +40,9 @@ Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string 
 
 /// The network of --fabric: "local", which is the memory of the hosts, "nccl", or "auto", which is
 /// NCCL where every device of the plan has a GPU of its own; `notes` is told where that cannot be.
-/// All processes call it. An error says why there is no NCCL, or which of them have other devices.
-Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric,
+/// `sharesGpu`: with "nccl", devices may share a GPU. All processes call it. An error says why
+/// there is no NCCL, or which of them have other devices.
+Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu,
                                            const runtime::Backend &backend,
                                            const runtime::Processes &processes, std::FILE *notes);
 

@@ -61,6 +61,9 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
          "where each device has one of its own (nccl), or nccl where that is so (auto)")
       ->check(CLI::IsMember({"local", "nccl", "auto"}))
       ->capture_default_str();
+  app.add_flag("--share-gpu", sharesGpu,
+               "Let devices share a GPU with --fabric nccl too, which takes NCCL 2.30: to test a "
+               "plan on fewer GPUs than it has devices; its times say nothing of as many GPUs");
   app.add_option_function<std::string>(
          "--cuda-graphs",
          [this](const std::string &use) {
@@ -202,7 +205,8 @@ int RunCommand::calibrate() {
     calibration = gpuCalibrationOptions();
     calibration.devices = devices;
     if (devices > 1) {
-      Expected<OpenFabric> nccl = chooseFabric("nccl", **backend, train.processes, stderr);
+      Expected<OpenFabric> nccl =
+          chooseFabric("nccl", sharesGpu, **backend, train.processes, stderr);
       if (!nccl)
         return fail(nccl.error().message);
       calibration.openFabric = std::move(*nccl);
@@ -229,7 +233,7 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
   if (!backend)
     return backend.error();
-  Expected<OpenFabric> network = chooseFabric(fabric, **backend, train.processes, notes);
+  Expected<OpenFabric> network = chooseFabric(fabric, sharesGpu, **backend, train.processes, notes);
   if (!network)
     return network.error();
   train.openFabric = std::move(*network);

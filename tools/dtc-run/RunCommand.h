@@ -68,6 +68,7 @@ private:
   std::string calibrationPath;
   std::string device = "cpu";
   std::string fabric = "auto";
+  bool sharesGpu = false;
   GpuOptions gpus;
   bool listsDevices = false;
   int64_t numProcesses = 0;      // to start

@@ -117,11 +117,6 @@ public:
         CudaDevice::open(static_cast<int>(index % *count), algorithms, usesTf32);
     if (!device)
       return device.error();
-#ifdef DTC_HAS_CUDNN
-    if (attention)
-      (*device)->prepareCapturesBy(
-          [kept = attention](CudaDevice &opened) { return kept->prepareCapture(opened); });
-#endif
     return deferWaitingWork(std::move(*device));
   }
 

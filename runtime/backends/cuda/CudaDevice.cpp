@@ -177,6 +177,21 @@ MaybeError CudaQueue::enqueue(const Kernel &kernel, const KernelArguments &argum
   return std::nullopt;
 }
 
+MaybeError CudaQueue::prepare(const Kernel &kernel, const KernelArguments &arguments) {
+  if (MaybeError error = begin())
+    return error;
+  const auto &ours = static_cast<const CudaKernel &>(kernel);
+  prepares = true;
+  MaybeError error = ours.enqueue(*this, arguments);
+  if (!error)
+    error = held.enqueue(*this);
+  prepares = false;
+  if (!error)
+    return std::nullopt;
+  return failure->set(error->inContext(
+      fmt::format("preparing kernel '{}' on cuda {}", ours.name(), device.ordinal())));
+}
+
 MaybeError CudaQueue::copy(std::byte *to, const std::byte *from, size_t bytes) {
   if (MaybeError error = begin())
     return error;
@@ -256,8 +271,6 @@ CudaGraph::~CudaGraph() {
 MaybeError CudaQueue::beginCapture() {
   if (MaybeError error = begin())
     return error;
-  if (MaybeError error = device.prepareCapture())
-    return error;
   MaybeError error = check(cudaStreamBeginCapture(handle, cudaStreamCaptureModeThreadLocal),
                            "cannot begin to capture a graph");
   captures = !error;
@@ -289,6 +302,11 @@ Expected<cudaGraphExec_t> CudaQueue::instantiate(cudaGraph_t graph) const {
           check(cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority),
                 "cannot instantiate a graph"))
     return *error;
+  // Else the first launch would do it, for which it may have to allocate memory.
+  if (MaybeError error = check(cudaGraphUpload(executable, handle), "cannot upload a graph")) {
+    (void)cudaGraphExecDestroy(executable);
+    return *error;
+  }
   return executable;
 }
 
@@ -446,14 +464,6 @@ Expected<std::unique_ptr<Event>> CudaDevice::createEvent(bool timed) {
           checkCuda(cudaEventCreateWithFlags(&event, flags), place() + ": cannot create an event"))
     return *error;
   return std::unique_ptr<Event>(std::make_unique<CudaEvent>(*this, event, timed));
-}
-
-MaybeError CudaDevice::prepareCapture() {
-  // Where the library is missing, no call needs it: it would not have been prepared.
-  if (loadCublasLt())
-    if (Expected<cublasLtHandle_t> opened = cublasLt(); !opened)
-      return opened.error();
-  return preparation ? preparation(*this) : std::nullopt;
 }
 
 Expected<cublasLtHandle_t> CudaDevice::cublasLt() {

@@ -22,7 +22,6 @@
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -77,6 +76,9 @@ public:
   ~CudaQueue() override;
 
   MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override;
+  /// Loads dtc's own kernels, which it does not launch, and runs products of cuBLASLt and attention
+  /// of cuDNN, which have no other way to load theirs.
+  MaybeError prepare(const Kernel &kernel, const KernelArguments &arguments) override;
   MaybeError copy(std::byte *to, const std::byte *from, size_t bytes) override;
   MaybeError clear(std::byte *at, size_t bytes) override;
   MaybeError call(HostWork &work) override;
@@ -96,6 +98,8 @@ public:
   cudaStream_t stream() const { return handle; }
   /// Between beginCapture() and endCapture().
   bool isCapturing() const { return captures; }
+  /// Whether prepare() calls: kernels are loaded, not launched.
+  bool isPreparing() const { return prepares; }
   /// The error of the queue, which others may set from any thread.
   const std::shared_ptr<QueueFailure> &failureState() const { return failure; }
 
@@ -109,13 +113,13 @@ private:
 
   class CudaDevice &device;
   cudaStream_t handle;
-  bool captures = false;
+  bool captures = false, prepares = false;
   std::shared_ptr<QueueFailure> failure;
   HeldLaunches held;
 };
 
 /// cuDNN's handle for a GPU; null until a kernel needs one (CudnnAttention.h). The queues of a
-/// device share it. None can be made while a queue captures. Who uses it holds the mutex.
+/// device share it. Who uses it holds the mutex.
 struct CudnnHandle {
   std::mutex mutex;
   std::shared_ptr<cudnnContext> context;
@@ -154,12 +158,6 @@ public:
   /// The handle of cuBLASLt for this GPU, which lives as long as the device.
   Expected<cublasLtHandle_t> cublasLt();
   CudnnHandle &cudnn() { return cudnnHandle; }
-  /// Does what kernels of this device need and could not do while a queue captures, beside opening
-  /// cuBLASLt. That calls were enqueued before is not enough: what waits for the host is enqueued
-  /// later, by another thread.
-  using Preparation = std::function<MaybeError(CudaDevice &)>;
-  void prepareCapturesBy(Preparation prepare) { preparation = std::move(prepare); }
-  MaybeError prepareCapture();
   /// When an event came that was created with timing and is done.
   Expected<Event::TimePoint> timeOf(cudaEvent_t event);
 
@@ -175,7 +173,6 @@ private:
   int numMultiprocessors = 1, capability = 0;
   std::shared_ptr<AlgorithmCache> algorithms;
   const bool usesTf32;
-  Preparation preparation;
   std::string driverName, name;
   std::mutex mutex; // of what follows
   cublasLtHandle_t handle = nullptr;

@@ -128,17 +128,6 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
   return entry->second;
 }
 
-MaybeError CudnnAttention::prepareCapture(CudaDevice &device) {
-  std::lock_guard lock(mutex);
-  bool isUsed = std::ranges::any_of(
-      compiled, [](const auto &entry) { return entry.second.graph != nullptr; });
-  if (!isUsed)
-    return std::nullopt;
-  CudnnHandle &cudnn = device.cudnn();
-  std::lock_guard handleLock(cudnn.mutex);
-  return openHandle(cudnn);
-}
-
 PrepareResult CudnnAttention::prepare(const KernelSignature &signature,
                                       std::unique_ptr<CudaKernel> own) {
   bool isGradient = signature.kernel == "attention_grad";

@@ -30,8 +30,6 @@ public:
   /// every call of another kernel. What it cannot do with operands is done by `own`: a GPU of
   /// another model, operands that are not aligned, and results in the place of operands.
   PrepareResult prepare(const KernelSignature &signature, std::unique_ptr<CudaKernel> own);
-  /// Makes the handle of a device whose queue is about to capture, if any call has a graph.
-  MaybeError prepareCapture(CudaDevice &device);
 
 private:
   struct Compiled {

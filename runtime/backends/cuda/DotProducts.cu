@@ -123,6 +123,9 @@ template <typename F, typename R>
 MaybeError launchDotProducts(CudaQueue &queue, const void *shared,
                              std::span<const TensorGroup> groups) {
   void *workspace = *static_cast<void *const *>(shared);
+  if (queue.isPreparing()) // more calls may share a launch than are prepared together
+    if (MaybeError error = launchDots<F, R, HeldLaunches::kMaxGroups>(queue, workspace, groups))
+      return error;
   if (groups.size() <= 8)
     return launchDots<F, R, 8>(queue, workspace, groups);
   return launchDots<F, R, HeldLaunches::kMaxGroups>(queue, workspace, groups);

@@ -43,12 +43,23 @@ inline LaunchShape blockPerRow(int64_t rows, int64_t units) {
   return {static_cast<unsigned>(std::min<int64_t>(rows, 65535)), 1, static_cast<unsigned>(threads)};
 }
 
-/// Enqueues `kernel` with these arguments; nothing if there are no blocks.
+/// Loads the code of a kernel, as its first launch would: by default CUDA loads it then, which may
+/// wait for all that the GPU does (CUDA C++ Programming Guide, "Lazy Loading").
+template <typename... Parameters> MaybeError loadKernel(void (*kernel)(Parameters...)) {
+  cudaFuncAttributes attributes;
+  return checkCuda(cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(kernel)),
+                   "cannot load");
+}
+
+/// Enqueues `kernel` with these arguments; nothing if there are no blocks. A queue that prepares
+/// loads it.
 template <typename... Parameters, typename... Arguments>
 MaybeError launch(CudaQueue &queue, const LaunchShape &shape, void (*kernel)(Parameters...),
                   Arguments &&...arguments) {
   if (shape.blocksX == 0 || shape.blocksY == 0)
     return std::nullopt;
+  if (queue.isPreparing())
+    return loadKernel(kernel);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(shape.blocksX, shape.blocksY, 1);
   config.blockDim = dim3(shape.threads, 1, 1);

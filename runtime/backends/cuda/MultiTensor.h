@@ -94,6 +94,10 @@ MaybeError launchGroups(CudaQueue &queue, std::span<const TensorGroup> groups,
                         void (*few)(GroupTable<Arrays, 8>, Parameters...),
                         void (*many)(GroupTable<Arrays, HeldLaunches::kMaxGroups>, Parameters...),
                         const Arguments &...arguments) {
+  if (queue.isPreparing()) { // more calls may share a launch than are prepared together
+    MaybeError error = loadKernel(few);
+    return error ? error : loadKernel(many);
+  }
   if (groups.size() <= 8)
     return launchTable(queue, groups, few, arguments...);
   return launchTable(queue, groups, many, arguments...);

@@ -49,6 +49,8 @@ MaybeError launchWithShared(CudaQueue &queue, const LaunchShape &shape, size_t b
           cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout, 100),
           "cannot have shared memory"))
     return error;
+  if (queue.isPreparing())
+    return loadKernel(kernel);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(shape.blocksX, shape.blocksY, 1);
   config.blockDim = dim3(shape.threads, 1, 1);

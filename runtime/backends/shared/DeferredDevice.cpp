@@ -110,6 +110,11 @@ public:
   ~DeferredQueue() override;
 
   MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override;
+  // A queue that prepares holds nothing back.
+  MaybeError prepare(const Kernel &kernel, const KernelArguments &arguments) override {
+    MaybeError error = failure->get();
+    return error ? error : keep(queue->prepare(kernel, arguments));
+  }
   MaybeError copy(std::byte *to, const std::byte *from, size_t bytes) override {
     return submit([=, this] { return queue->copy(to, from, bytes); });
   }

@@ -22,13 +22,10 @@ MaybeError checkGpu(const NcclWorld &world, const cuda::CudaQueue &queue, int64_
                   device, queue.owner().describe(), world.gpuOf(device))};
 }
 
-Expected<Communicator::Group> NcclCommunicator::openGroup(const std::vector<std::string> &axes) {
-  Membership membership;
-  membership.size = static_cast<size_t>(world->getMesh().groupSize(axes));
-  membership.rank = static_cast<size_t>(world->getMesh().blockIndex(device, axes));
-  if (membership.size > 1)
-    membership.group = world->openGroup(device, axes, lane);
-  groups.push_back(std::move(membership));
+Communicator::Group NcclCommunicator::open(const std::vector<std::string> &axes, bool isInGraphs) {
+  groups.push_back({axes, isInGraphs,
+                    static_cast<size_t>(world->getMesh().blockIndex(device, axes)),
+                    static_cast<size_t>(world->getMesh().groupSize(axes))});
   return groups.size() - 1;
 }
 
@@ -60,16 +57,31 @@ static size_t bufferBytes(const std::vector<CollectiveLayout> &layouts) {
   return bytes;
 }
 
-MaybeError NcclCommunicator::prepare(Group group, std::span<const CollectiveSpec> specs) {
-  if (groups[group].size == 1)
+MaybeError NcclCommunicator::prepare(Queue &queue, Group index,
+                                     std::span<const CollectiveSpec> specs) {
+  Membership &membership = groups[index];
+  if (membership.size == 1)
+    return std::nullopt;
+  if (!membership.group)
+    membership.group = world->openGroup(device, membership.axes, lane, membership.isInGraphs);
+  if (specs.empty())
     return std::nullopt;
   Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
   if (!of)
     return of.error();
   size_t bytes = bufferBytes(**of);
   if (!buffers.empty() && buffers.back()->bytes() < bytes)
-    buffers.clear(); // nothing uses them yet
-  return reserve(bytes);
+    buffers.clear(); // nothing uses them
+  if (MaybeError error = reserve(bytes))
+    return error;
+  Call call(*this);
+  call.membership = membership;
+  std::vector<CollectiveOperands> nowhere(specs.size());
+  if (MaybeError error = placeTensors(call, specs, **of, nowhere))
+    return error;
+  if (MaybeError error = queue.prepare(call, {}))
+    return error;
+  return queue.finish();
 }
 
 MaybeError NcclCommunicator::reserve(size_t bytes) {
@@ -139,6 +151,8 @@ MaybeError NcclCommunicator::doEnqueue(Queue &queue, Group index,
     return Error{"the collective is for a group of another size"};
   if (membership.size == 1)
     return enqueueCopies(queue, specs, operands);
+  if (!membership.group)
+    return Error{fmt::format("{}: the group was not prepared", what)};
   Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
   if (!of)
     return of.error();
@@ -169,7 +183,7 @@ MaybeError NcclCommunicator::Call::enqueue(cuda::CudaQueue &queue, const KernelA
   MaybeError error = checkGpu(*owner.world, queue, owner.device);
   if (!error)
     error = pack(queue);
-  if (!error)
+  if (!error && !queue.isPreparing())
     error = exchange(queue);
   if (!error)
     error = unpack(queue);

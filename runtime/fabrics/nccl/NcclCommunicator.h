@@ -23,17 +23,23 @@ namespace dtc::runtime::nccl {
 /// An error if the queue is not of the GPU with the number of the device.
 MaybeError checkGpu(const NcclWorld &world, const cuda::CudaQueue &queue, int64_t device);
 
-/// One GPU's end of the groups, which Fabric::connect() connects. A collective is work of the queue
-/// that it is enqueued on, and the host waits for nothing but, at the first one of a group, what
-/// NCCL sets up for it.
+/// One GPU's end of the groups. Those that were prepared have communicators of NCCL, which
+/// Fabric::connect() connects. A collective is work of the queue that it is enqueued on, and the
+/// host waits for nothing but, at the first one of a group and of a size, what NCCL sets up for
+/// it.
 class NcclCommunicator final : public Communicator {
 public:
   NcclCommunicator(std::shared_ptr<NcclWorld> world, int64_t device, int64_t lane, Device &memory)
       : world(std::move(world)), device(device), lane(lane), memory(memory) {}
 
-  Expected<Group> openGroup(const std::vector<std::string> &axes) override;
+  Expected<Group> openGroup(const std::vector<std::string> &axes) override {
+    return open(axes, /*isInGraphs=*/false);
+  }
+  Expected<Group> openGroupInGraphs(const std::vector<std::string> &axes) override {
+    return open(axes, /*isInGraphs=*/true);
+  }
 
-  MaybeError prepare(Group group, std::span<const CollectiveSpec> specs) override;
+  MaybeError prepare(Queue &queue, Group group, std::span<const CollectiveSpec> specs) override;
 
   bool canBeCaptured() const override { return true; }
 
@@ -44,8 +50,10 @@ protected:
 
 private:
   struct Membership {
-    std::shared_ptr<NcclGroup> group; // null: of one member
+    std::vector<std::string> axes;
+    bool isInGraphs = false;
     size_t rank = 0, size = 1;
+    std::shared_ptr<NcclGroup> group = nullptr; // from prepare() on; of one member: null
   };
   /// One tensor of a call: the operands, and what NCCL reads and writes.
   struct Tensor {
@@ -76,6 +84,7 @@ private:
                                 cudaStream_t stream) const;
   };
 
+  Group open(const std::vector<std::string> &axes, bool isInGraphs);
   Expected<const std::vector<CollectiveLayout> *> layoutsOf(std::span<const CollectiveSpec> specs);
   MaybeError reserve(size_t bytes);
   MaybeError placeTensors(Call &call, std::span<const CollectiveSpec> specs,

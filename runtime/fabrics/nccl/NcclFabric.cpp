@@ -17,6 +17,7 @@
 #include "support/StartThread.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fmt/format.h>
 #include <map>
 #include <sstream>
@@ -29,9 +30,10 @@ namespace {
 
 class NcclFabric final : public FabricOfProcesses {
 public:
-  NcclFabric(const Nccl &api, const Mesh &mesh, int gpus, const std::shared_ptr<Messages> &messages)
+  NcclFabric(const Nccl &api, const Mesh &mesh, int gpus, const std::shared_ptr<Messages> &messages,
+             const NcclOptions &options)
       : FabricOfProcesses(mesh, messages),
-        world(std::make_shared<NcclWorld>(api, mesh, gpus, messages)) {}
+        world(std::make_shared<NcclWorld>(api, mesh, gpus, messages)), options(options) {}
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
@@ -42,7 +44,15 @@ public:
     return std::unique_ptr<Transfers>(
         std::make_unique<NcclTransfers>(world, sizes, device, memory));
   }
-  MaybeError connect() override { return world->connect(); }
+  MaybeError connect() override {
+    if (MaybeError error = world->connect())
+      return error;
+    // Until all processes have.
+    if (Expected<bool> met = any(false); !met)
+      return met.error();
+    return world->connectPairs();
+  }
+  bool sharesGpus() const override { return options.sharesGpus; }
 
   void abort(const Error &reason) override { world->abort(reason); }
 
@@ -51,6 +61,7 @@ protected:
 
 private:
   std::shared_ptr<NcclWorld> world;
+  const NcclOptions options;
   std::shared_ptr<NcclMessages> sizes = std::make_shared<NcclMessages>();
 };
 
@@ -81,17 +92,27 @@ struct Equipment {
   }
 };
 
-Equipment findEquipment(const Mesh &mesh, const Processes &processes) {
+/// The first version that connects several ranks on one GPU; those before refuse ("Duplicate GPU
+/// detected").
+constexpr int kFirstThatShares = 23000;
+
+/// Lets NCCL, which reads them at its first communicator, connect several ranks on one GPU.
+void shareGpus() {
+  (void)setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", /*overwrite=*/1);
+  (void)setenv("NCCL_NVLS_ENABLE", "0", /*overwrite=*/1);
+}
+
+Equipment findEquipment(const Mesh &mesh, const Processes &processes, const NcclOptions &options) {
   Equipment own{hostName(), "", "", {}};
   std::vector<int64_t> devices =
       devicesOfProcess(mesh.numDevices(), processes.count(), processes.process());
   Expected<int> gpus = countGpus();
   if (!gpus)
     own.lack = gpus.error().message;
-  else if (std::ssize(devices) > *gpus)
+  else if (std::ssize(devices) > *gpus && !options.sharesGpus)
     own.lack = fmt::format("{} device{} of the plan {} in this process, which sees {} GPU{}; "
                            "expected one for each with NCCL; with --fabric local devices share a "
-                           "GPU",
+                           "GPU, and for tests with --share-gpu",
                            devices.size(), devices.size() == 1 ? "" : "s",
                            devices.size() == 1 ? "is" : "are", *gpus, *gpus == 1 ? "" : "s");
   Expected<const Nccl *> api = loadNccl();
@@ -100,6 +121,12 @@ Equipment findEquipment(const Mesh &mesh, const Processes &processes) {
   if (!own.lack.empty())
     return own;
   own.version = describeNccl();
+  int version = 0;
+  (void)(*api)->getVersion(&version);
+  if (options.sharesGpus && version < kFirstThatShares)
+    own.lack = fmt::format("{} connects no devices that share a GPU, which --share-gpu asks for; "
+                           "expected NCCL 2.30 or newer",
+                           own.version);
   for (int64_t device : devices) {
     Expected<std::string> identity = identityOfGpu(static_cast<int>(device % *gpus));
     if (identity)
@@ -111,7 +138,7 @@ Equipment findEquipment(const Mesh &mesh, const Processes &processes) {
 }
 
 /// What keeps the processes from using NCCL together; each finds the same.
-MaybeError checkEquipment(const std::vector<Equipment> &all) {
+MaybeError checkEquipment(const std::vector<Equipment> &all, const NcclOptions &options) {
   auto nameOf = [&](size_t process) {
     return fmt::format("process {} on {}", process, all[process].host);
   };
@@ -124,11 +151,11 @@ MaybeError checkEquipment(const std::vector<Equipment> &all) {
       return Error{fmt::format("{} has {}, but {} has {}; give all the same", nameOf(process),
                                one.version, nameOf(0), all.front().version)};
     for (const std::string &gpu : one.gpus)
-      if (auto [owner, isNew] = owners.emplace(gpu, process); !isNew)
+      if (auto [owner, isNew] = owners.emplace(gpu, process); !isNew && !options.sharesGpus)
         return Error{fmt::format("{} and {} have the same GPU, {}; expected one for each device "
                                  "with NCCL: start fewer processes on the host, or let "
                                  "CUDA_VISIBLE_DEVICES give each its own; with --fabric local "
-                                 "devices share a GPU",
+                                 "devices share a GPU, and for tests with --share-gpu",
                                  nameOf(owner->second), nameOf(process), gpu)};
   }
   return std::nullopt;
@@ -139,22 +166,25 @@ MaybeError checkEquipment(const std::vector<Equipment> &all) {
 } // namespace nccl
 
 Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
-                                                 const std::shared_ptr<Messages> &messages) {
+                                                 const std::shared_ptr<Messages> &messages,
+                                                 const NcclOptions &options) {
   Processes processes = messages ? Processes(messages) : Processes();
   if (MaybeError error = checkProcesses(mesh, processes.count()))
     return *error;
   Expected<std::vector<std::string>> texts =
-      processes.all(nccl::findEquipment(mesh, processes).encode());
+      processes.all(nccl::findEquipment(mesh, processes, options).encode());
   if (!texts)
     return texts.error();
   std::vector<nccl::Equipment> all;
   for (const std::string &text : *texts)
     all.push_back(nccl::Equipment::decode(text));
-  if (MaybeError error = nccl::checkEquipment(all))
+  if (MaybeError error = nccl::checkEquipment(all, options))
     return *error;
+  if (options.sharesGpus)
+    nccl::shareGpus();
   try {
-    return std::shared_ptr<Fabric>(
-        std::make_shared<nccl::NcclFabric>(**nccl::loadNccl(), mesh, *countGpus(), messages));
+    return std::shared_ptr<Fabric>(std::make_shared<nccl::NcclFabric>(
+        **nccl::loadNccl(), mesh, *countGpus(), messages, options));
   } catch (const ThreadStartError &error) {
     return Error{error.what()};
   }

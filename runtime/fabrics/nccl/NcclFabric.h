@@ -14,6 +14,12 @@
 
 namespace dtc::runtime {
 
+struct NcclOptions {
+  /// Devices may share a GPU, where NCCL is 2.30 or newer: for tests of plans on few GPUs. They
+  /// take turns, and what they exchange stays on the GPU, so times say nothing.
+  bool sharesGpus = false;
+};
+
 /// A fabric whose devices each have a GPU of its own and exchange tensors from the memory of one
 /// GPU to that of the other. Of G GPUs that a process sees, device i of the mesh has number i
 /// modulo G: processes of a host that see all its GPUs share them out, and each of those that see
@@ -23,7 +29,8 @@ namespace dtc::runtime {
 /// call it, and get the same error: that a process has too few GPUs, the same GPU as another one,
 /// no NCCL, or another version of it.
 Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
-                                                 const std::shared_ptr<Messages> &messages);
+                                                 const std::shared_ptr<Messages> &messages,
+                                                 const NcclOptions &options = {});
 
 /// For people: the version of NCCL, or what was looked for and where.
 std::string describeNccl();

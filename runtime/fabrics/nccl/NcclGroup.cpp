@@ -27,8 +27,8 @@ static constexpr auto kBusy = std::chrono::microseconds(200);
 /// Between two looks after that.
 static constexpr auto kPause = std::chrono::microseconds(20);
 
-NcclGroup::NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices)
-    : world(world), name(std::move(name)), devices(std::move(devices)),
+NcclGroup::NcclGroup(NcclWorld &world, Use use, std::string name, std::vector<int64_t> devices)
+    : world(world), use(use), name(std::move(name)), devices(std::move(devices)),
       members(this->devices.size()), comes(this->devices.size()) {
   for (size_t rank = 0; rank < size(); ++rank)
     if (world.isHere(this->devices[rank])) {
@@ -41,9 +41,14 @@ NcclGroup::~NcclGroup() {
   for (Member &member : members)
     if (member.communicator)
       (void)world.api().commDestroy(member.communicator);
-  for (size_t rank = 0; rank < bytes.size(); ++rank)
-    if (bytes[rank] && cudaSetDevice(members[rank].gpu) == cudaSuccess)
+  for (size_t rank = 0; rank < bytes.size(); ++rank) {
+    if (!isHere(rank) || cudaSetDevice(members[rank].gpu) != cudaSuccess)
+      continue;
+    if (streams[rank])
+      (void)cudaStreamDestroy(streams[rank]);
+    if (bytes[rank])
       (void)cudaFree(bytes[rank]);
+  }
 }
 
 Error NcclGroup::describe(size_t rank, ncclResult_t result, const std::string &what) const {
@@ -63,6 +68,8 @@ MaybeError NcclGroup::useGpuOf(size_t rank) const {
 
 MaybeError NcclGroup::connect(const ncclUniqueId &id) {
   MaybeError error = initialize(id);
+  if (!error && use == Use::Messages)
+    error = allocatePair();
   if (error)
     abort();
   else
@@ -80,6 +87,9 @@ MaybeError NcclGroup::initialize(const ncclUniqueId &id) {
     return error;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+#if NCCL_VERSION_CODE >= 22900
+  config.graphUsageMode = use == Use::InGraphs ? 1 : 0;
+#endif
   ncclResult_t result = api.groupStart();
   MaybeError error;
   for (size_t rank = 0; rank < size() && result == ncclSuccess && !error; ++rank) {
@@ -167,51 +177,55 @@ MaybeError NcclGroup::agree(size_t rank, uint64_t fingerprint, const char *what)
   return world.failure();
 }
 
-MaybeError NcclGroup::connectPair() {
+MaybeError NcclGroup::allocatePair() {
   MaybeError error;
   auto check = [&](cudaError_t status) {
     if (!error)
       error = cuda::checkCuda(status, "cannot connect two GPUs (" + name + ")");
     return !error;
   };
-  cudaStream_t streams[2] = {};
   bytes.resize(2);
+  streams.resize(2);
   for (size_t rank = 0; rank < 2; ++rank)
     if (isHere(rank))
       (void)(check(cudaSetDevice(members[rank].gpu)) &&
              check(cudaStreamCreateWithFlags(&streams[rank], cudaStreamNonBlocking)) &&
              check(cudaMalloc(&bytes[rank], 1)));
+  return error;
+}
+
+MaybeError NcclGroup::connectPair() {
   const Nccl &api = world.api();
-  if (!error) {
+  {
     std::scoped_lock lock(members[0].mutex, members[1].mutex);
-    error = world.failure(); // after an abort there are no communicators
-    if (!error) {
-      ncclResult_t result = api.groupStart();
-      auto take = [&](ncclResult_t given) {
-        if (result == ncclSuccess && given != ncclInProgress)
-          result = given;
-      };
-      if (isHere(0))
-        take(api.send(bytes[0], 1, ncclUint8, 1, members[0].communicator, streams[0]));
-      if (isHere(1))
-        take(api.recv(bytes[1], 1, ncclUint8, 0, members[1].communicator, streams[1]));
-      ncclResult_t ended = api.groupEnd();
-      result = result == ncclSuccess ? ended : result;
-      for (size_t rank = 0; rank < 2 && !error; ++rank)
-        if (isHere(rank))
-          error = settle(rank, result, "connect two GPUs");
-    }
+    if (MaybeError error = world.failure()) // after an abort there are no communicators
+      return error;
+    ncclResult_t result = api.groupStart();
+    auto take = [&](ncclResult_t given) {
+      if (result == ncclSuccess && given != ncclInProgress)
+        result = given;
+    };
+    if (isHere(0))
+      take(api.send(bytes[0], 1, ncclUint8, 1, members[0].communicator, streams[0]));
+    if (isHere(1))
+      take(api.recv(bytes[1], 1, ncclUint8, 0, members[1].communicator, streams[1]));
+    ncclResult_t ended = api.groupEnd();
+    result = result == ncclSuccess ? ended : result;
+    for (size_t rank = 0; rank < 2; ++rank)
+      if (isHere(rank))
+        if (MaybeError error = settle(rank, result, "connect two GPUs"))
+          return error;
   }
   for (size_t rank = 0; rank < 2; ++rank) {
     if (!isHere(rank))
       continue;
-    (void)cudaSetDevice(members[rank].gpu);
-    if (!error)
-      (void)check(cudaStreamSynchronize(streams[rank]));
-    if (streams[rank])
-      (void)cudaStreamDestroy(streams[rank]);
+    if (MaybeError error = useGpuOf(rank))
+      return error;
+    if (MaybeError error = cuda::checkCuda(cudaStreamSynchronize(streams[rank]),
+                                           "cannot connect two GPUs (" + name + ")"))
+      return error;
   }
-  return error;
+  return std::nullopt;
 }
 
 MaybeError NcclGroup::findAsyncError() {

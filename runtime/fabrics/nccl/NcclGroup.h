@@ -9,6 +9,8 @@
 
 #include "runtime/fabrics/nccl/Nccl.h"
 
+#include <cuda_runtime_api.h>
+
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -28,18 +30,24 @@ class NcclWorld;
 /// abort() from any other.
 class NcclGroup {
 public:
-  NcclGroup(NcclWorld &world, std::string name, std::vector<int64_t> devices);
+  /// A communicator of NCCL has one: calls in graphs and others do not mix, for which NCCL would
+  /// put events of its own into graphs ("Using NCCL with CUDA Graphs" in its user guide).
+  enum class Use { Collectives, InGraphs, Messages };
+
+  NcclGroup(NcclWorld &world, Use use, std::string name, std::vector<int64_t> devices);
   ~NcclGroup();
 
   size_t size() const { return devices.size(); }
   const std::vector<int64_t> &getDevices() const { return devices; }
   const std::string &getName() const { return name; }
+  Use getUse() const { return use; }
 
   /// Makes the communicators and waits until they are there, which is when all processes that have
   /// members have been given the same id.
   MaybeError connect(const ncclUniqueId &id);
   bool isConnected() const { return connected; }
-  /// After connect(): sends a byte from rank 0 to rank 1, so that messages find their connection.
+  /// Of messages, after connect() of all groups of all processes: sends a byte from rank 0 to rank
+  /// 1, so that messages find their connection.
   MaybeError connectPair();
 
   /// Lets rank call functions of NCCL. `what` is for messages, "all_reduce". The error is NCCL's,
@@ -66,6 +74,7 @@ private:
   };
 
   MaybeError initialize(const ncclUniqueId &id);
+  MaybeError allocatePair();
   bool isHere(size_t rank) const { return members[rank].gpu >= 0; }
   MaybeError useGpuOf(size_t rank) const;
   /// Waits until a call of a rank, which gave `result`, has been taken. Its mutex is held.
@@ -73,14 +82,16 @@ private:
   Error describe(size_t rank, ncclResult_t result, const std::string &what) const;
 
   NcclWorld &world;
+  const Use use;
   std::string name; // "axes [dp], devices [0, 1]"
   std::vector<int64_t> devices;
   std::deque<Member> members;
   size_t membersHere = 0;
   std::atomic<bool> connected = false;
-  /// Of connectPair(). To free memory would wait for all that the GPU does, which may wait for
-  /// others.
+  /// Of connectPair(), which allocates and frees nothing: that would wait for all that the GPU
+  /// does, which may wait for others.
   std::vector<void *> bytes;
+  std::vector<cudaStream_t> streams;
 
   std::mutex agreement;
   struct Said {

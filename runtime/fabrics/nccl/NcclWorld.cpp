@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <set>
+#include <utility>
 
 namespace dtc::runtime::nccl {
 
@@ -50,18 +51,20 @@ bool NcclWorld::isHere(int64_t device) const {
 // Groups
 //===----------------------------------------------------------------------===//
 
-std::shared_ptr<NcclGroup>
-NcclWorld::openGroup(int64_t device, const std::vector<std::string> &axes, int64_t lane) {
+std::shared_ptr<NcclGroup> NcclWorld::openGroup(int64_t device,
+                                                const std::vector<std::string> &axes, int64_t lane,
+                                                bool isInGraphs) {
   std::vector<int64_t> devices = mesh.group(device, axes);
-  std::string name =
-      fmt::format("axes [{}], devices [{}]", fmt::join(axes, ", "), fmt::join(devices, ", "));
-  Key key{false, axes, devices.front(), lane};
+  std::string name = fmt::format("axes [{}], devices [{}]{}", fmt::join(axes, ", "),
+                                 fmt::join(devices, ", "), isInGraphs ? ", in graphs" : "");
+  Key key{isInGraphs ? NcclGroup::Use::InGraphs : NcclGroup::Use::Collectives, axes,
+          devices.front(), lane};
   return open(key, name, std::move(devices));
 }
 
 std::shared_ptr<NcclGroup> NcclWorld::openPair(int64_t from, int64_t to) {
   std::string name = fmt::format("messages of device {} to device {}", from, to);
-  return open({true, {}, from, to}, name, {from, to});
+  return open({NcclGroup::Use::Messages, {}, from, to}, name, {from, to});
 }
 
 std::shared_ptr<NcclGroup> NcclWorld::open(const Key &key, const std::string &name,
@@ -69,23 +72,21 @@ std::shared_ptr<NcclGroup> NcclWorld::open(const Key &key, const std::string &na
   std::lock_guard lock(mutex);
   std::shared_ptr<NcclGroup> &group = groups[key];
   if (!group)
-    group = std::make_shared<NcclGroup>(*this, name, std::move(devices));
+    group =
+        std::make_shared<NcclGroup>(*this, std::get<NcclGroup::Use>(key), name, std::move(devices));
   return group;
 }
 
 MaybeError NcclWorld::connect() {
   std::lock_guard one(connecting);
   std::vector<std::shared_ptr<NcclGroup>> added;
-  std::vector<bool> arePairs;
   {
     std::lock_guard lock(mutex);
     if (aborted)
       return *aborted;
     for (const auto &[key, group] : groups)
-      if (!group->isConnected()) {
+      if (!group->isConnected())
         added.push_back(group);
-        arePairs.push_back(std::get<bool>(key));
-      }
   }
   Expected<std::vector<ncclUniqueId>> ids = shareIds(added);
   if (!ids)
@@ -93,13 +94,19 @@ MaybeError NcclWorld::connect() {
   for (size_t i = 0; i < added.size(); ++i) {
     if (MaybeError error = added[i]->connect((*ids)[i]))
       return error;
-    if (!arePairs[i])
-      continue;
-    if (MaybeError error = added[i]->connectPair()) {
-      added[i]->abort();
+    if (added[i]->getUse() == NcclGroup::Use::Messages)
+      newPairs.push_back(added[i]);
+  }
+  return std::nullopt;
+}
+
+MaybeError NcclWorld::connectPairs() {
+  std::lock_guard one(connecting);
+  for (const std::shared_ptr<NcclGroup> &pair : std::exchange(newPairs, {}))
+    if (MaybeError error = pair->connectPair()) {
+      pair->abort();
       return error;
     }
-  }
   return std::nullopt;
 }
 

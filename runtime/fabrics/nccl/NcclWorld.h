@@ -44,14 +44,17 @@ public:
   /// a host are as many as their devices, which are consecutive, or each process sees its own.
   int gpuOf(int64_t device) const { return static_cast<int>(device % gpus); }
 
-  /// The group of `device` over `axes` on a lane; the same object for all its members.
+  /// The group of `device` over `axes` on a lane, for collectives that are in graphs or for those
+  /// that are not; the same object for all its members.
   std::shared_ptr<NcclGroup> openGroup(int64_t device, const std::vector<std::string> &axes,
-                                       int64_t lane);
+                                       int64_t lane, bool isInGraphs);
   /// For messages from one device to another: rank 0 sends.
   std::shared_ptr<NcclGroup> openPair(int64_t from, int64_t to);
   /// Connects what was opened since the last call. Each process makes its connections in one order
   /// of all of them, so that no two wait for each other.
   MaybeError connect();
+  /// The same for messages, once all processes have connected.
+  MaybeError connectPairs();
 
   /// A queue that fails when the run does, from now on.
   void watch(const std::shared_ptr<QueueFailure> &queue);
@@ -62,8 +65,8 @@ public:
   MaybeError failure() const;
 
 private:
-  /// The kind, the axes, the first of the devices, and the lane or the receiver.
-  using Key = std::tuple<bool, std::vector<std::string>, int64_t, int64_t>;
+  /// The use, the axes, the first of the devices, and the lane or the receiver.
+  using Key = std::tuple<NcclGroup::Use, std::vector<std::string>, int64_t, int64_t>;
 
   std::shared_ptr<NcclGroup> open(const Key &key, const std::string &name,
                                   std::vector<int64_t> devices);
@@ -80,7 +83,8 @@ private:
   const int gpus;
   const std::shared_ptr<Messages> messages;
   const std::vector<int64_t> processOfDevice;
-  std::mutex connecting; // one group after the other
+  std::mutex connecting;                            // one group after the other
+  std::vector<std::shared_ptr<NcclGroup>> newPairs; // connected, without a message; with it
   mutable std::mutex mutex;
   std::condition_variable ends;
   std::map<Key, std::shared_ptr<NcclGroup>> groups;

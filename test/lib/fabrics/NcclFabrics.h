@@ -13,11 +13,15 @@
 namespace dtc::runtime::testing {
 
 /// NCCL between the GPUs of so many processes, at most one for each device.
-inline OpenFabric ncclFabric(int64_t processes = 1, ThreadMessagesOptions options = {}) {
+inline OpenFabric ncclFabric(int64_t processes = 1, ThreadMessagesOptions options = {},
+                             NcclOptions nccl = {}) {
   if (processes == 1)
-    return [](const Mesh &mesh) { return openNcclFabric(mesh, nullptr); };
+    return [=](const Mesh &mesh) { return openNcclFabric(mesh, nullptr, nccl); };
   return processesFabric(
-      processes, [=](int64_t count) { return openThreadMessages(count, options); }, openNcclFabric);
+      processes, [=](int64_t count) { return openThreadMessages(count, options); },
+      [=](const Mesh &mesh, const std::shared_ptr<Messages> &messages) {
+        return openNcclFabric(mesh, messages, nccl);
+      });
 }
 
 } // namespace dtc::runtime::testing

@@ -216,6 +216,7 @@ public:
     return holderOf(device).openTransfers(device, memory);
   }
 
+  bool sharesGpus() const override { return fabrics.front()->sharesGpus(); }
   MaybeError connect() override {
     Expected<int64_t> done = together<int64_t>([&](size_t process) -> Expected<int64_t> {
       MaybeError error = fabrics[process]->connect();

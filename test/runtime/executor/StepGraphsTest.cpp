@@ -23,9 +23,6 @@ namespace {
 
 using Ends = std::vector<std::pair<size_t, size_t>>;
 
-/// A graph that never runs.
-class NoGraph final : public Graph {};
-
 class StepGraphsTest : public ::testing::Test {
 protected:
   StepGraphsTest() {
@@ -50,18 +47,23 @@ protected:
     auto created = PreparedPlan::create(made, *createFakeBackend(), 1);
     EXPECT_TRUE(created) << created.error().message;
     prepared = *created;
-    return prepared->programs[0];
+    program = &prepared->programs[0];
+    return *program;
   }
   Ends stretches(bool withCollectives) {
     Ends ends;
-    for (const Stretch &stretch : findStretches(prepare(), withCollectives))
+    for (const Stretch &stretch : find(withCollectives))
       ends.emplace_back(stretch.begin, stretch.end);
     return ends;
+  }
+  std::vector<Stretch> find(bool withCollectives) {
+    return findStretches(prepare(), [=](size_t) { return withCollectives; });
   }
 
   PlanBuilder builder;
   uint32_t x;
   std::shared_ptr<const PreparedPlan> prepared;
+  const PreparedProgram *program = nullptr; // of `prepared`
 };
 
 TEST_F(StepGraphsTest, ATaskWithoutCommunicationIsOneStretch) {
@@ -81,7 +83,7 @@ TEST_F(StepGraphsTest, CollectivesAreAmongThemOrBetweenThem) {
   builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, x, x);
   kernels(4);
   EXPECT_EQ(stretches(true), (Ends{{0, 8}}));
-  EXPECT_EQ(findStretches(prepare(), true)[0].collectives, (std::vector<size_t>{3}));
+  EXPECT_EQ(find(true)[0].collectives, (std::vector<size_t>{3}));
   EXPECT_EQ(stretches(false), (Ends{{0, 3}, {4, 8}}));
 }
 
@@ -123,8 +125,9 @@ protected:
   void open() {
     for (uint32_t microbatch = 0; microbatch < 4; ++microbatch)
       builder.schedule(0, microbatch);
-    device = take(createFakeBackend()->openDevice(0));
-    graphs = take(StepGraphs::create(prepare(), true, *device, /*hasLane=*/false));
+    builder.plan.mutable_programs(0)->set_loop_end(4);
+    graphs = std::make_unique<StepGraphs>(
+        prepare(), [](size_t) { return true; }, /*batches=*/2);
     ASSERT_TRUE(graphs->at(0));
   }
   /// Which of the eight have the same graph, as the number of the first that has it.
@@ -140,7 +143,6 @@ protected:
     return first;
   }
 
-  std::unique_ptr<Device> device;
   std::unique_ptr<StepGraphs> graphs;
 };
 
@@ -174,16 +176,45 @@ TEST_F(StepGraphRuns, EachMicrobatchHasItsOwnWhereAKernelAsksForIt) {
   EXPECT_EQ(same(), (std::vector<size_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST_F(StepGraphRuns, ARunIsEnqueuedBeforeItIsCaptured) {
+TEST_F(StepGraphRuns, EachRunIsThereBeforeTheFirstStep) {
   kernels(3);
+  auto &call = builder.kernel("shard_slice", {x}, {builder.buffer(DType::F32, {2})});
+  (*call.mutable_attributes())["axes"] = stringsAttribute({"micro"});
   open();
-  const Stretch &stretch = *graphs->at(0);
-  StepGraphs::Run &run = graphs->find(stretch, 0, 0);
-  EXPECT_FALSE(graphs->shouldCapture(stretch, run));
-  run.wasEnqueued = true;
-  EXPECT_TRUE(graphs->shouldCapture(stretch, run));
-  graphs->keep(stretch, run, std::make_unique<NoGraph>());
-  EXPECT_TRUE(run.graph);
+  std::vector<std::pair<uint32_t, int64_t>> runs;
+  for (const StepGraphs::Run &run : graphs->allRuns()) {
+    EXPECT_EQ(run.stretch, graphs->at(0));
+    EXPECT_EQ(run.entry, run.microbatch);
+    runs.emplace_back(run.microbatch, run.repetition);
+  }
+  EXPECT_EQ(runs, (std::vector<std::pair<uint32_t, int64_t>>{
+                      {0, 0}, {1, 0}, {2, 0}, {3, 0}, {0, 1}, {1, 1}, {2, 1}, {3, 1}}));
+  EXPECT_EQ(graphs->instructions(), 4u);
+  EXPECT_TRUE(graphs->holds(3));
+}
+
+TEST_F(StepGraphRuns, TooManyInstructionsAreNotInGraphs) {
+  kernels(3);
+  builder.task("update");
+  kernels(5);
+  builder.schedule(0, 0);
+  builder.schedule(1, 0);
+  auto all = [](size_t) { return true; };
+  StepGraphs both(prepare(), all, /*batches=*/1, /*most=*/8);
+  EXPECT_TRUE(both.at(0) && both.at(3));
+  StepGraphs first(*program, all, 1, 7);
+  EXPECT_TRUE(first.at(0) && !first.at(3) && !first.holds(4));
+  EXPECT_EQ(first.allRuns().size(), 1u);
+  StepGraphs second(*program, all, 1, 2);
+  EXPECT_EQ(second.instructions(), 0u);
+}
+
+/// A collective that is in graphs for some members of its group and not for others makes NCCL hang.
+TEST_F(StepGraphsTest, OnlySomeGroupsMayBeCaptured) {
+  kernels(3);
+  builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, x, x);
+  kernels(4);
+  EXPECT_EQ(findStretches(prepare(), [](size_t group) { return group != 0; }).size(), 2u);
 }
 
 TEST(StepGraphOptions, DevicesWithoutGraphsRefuseThem) {

@@ -222,8 +222,10 @@ struct Network {
   /// The same group of all devices.
   Communicator::Group open(const Axes &axes) {
     Communicator::Group group = 0;
-    for (auto &end : ends)
-      group = *end->openGroup(axes);
+    for (size_t device = 0; device < ends.size(); ++device) {
+      group = *ends[device]->openGroup(axes);
+      EXPECT_OK(ends[device]->prepare(*queues[device], group, {}));
+    }
     EXPECT_OK(fabric->connect());
     return group;
   }
@@ -241,6 +243,8 @@ struct Network {
       if (MaybeError error = tensors[device].give(operands[i].input, inputBytes))
         return error;
     }
+    if (MaybeError error = ends[device]->prepare(*queues[device], group, kept))
+      return error;
     if (MaybeError error = ends[device]->enqueue(*queues[device], group, kept, placed))
       return error;
     for (size_t i = 0; i < kept.size(); ++i)

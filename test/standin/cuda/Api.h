@@ -40,6 +40,16 @@ cudaError_t findEvent(Engine &engine, cudaEvent_t handle, const char *function,
 cudaError_t violation(Engine &engine, const std::string &message,
                       cudaError_t error = cudaErrorInvalidValue);
 
+/// A call that may wait for all that a device does: a violation while a kernel of NCCL runs there,
+/// which ends when other members have come, who may wait for this thread.
+/// Calls of `group` do not count.
+cudaError_t mayWaitForDevice(Engine &engine, const std::string &what, int device,
+                             const void *group = nullptr);
+/// The same for the first use of code on a device, which loads it.
+cudaError_t loadAtFirstUse(Engine &engine, const std::string &what, int device, uint64_t code);
+/// Waits, as a launch does, while the stream has as many operations as the device takes.
+void waitForPlace(Engine &engine, Lock &lock, const std::shared_ptr<Stream> &stream);
+
 /// The positions at which all that the streams of the device have got is done.
 std::vector<Position> allWork(Engine &engine, int device);
 

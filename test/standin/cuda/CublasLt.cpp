@@ -127,6 +127,14 @@ bool areEpilogues(Epilogues state) {
   return engine.settings.epilogues == state;
 }
 
+/// The same for products that one kernel computes.
+uint64_t numberOf(const Product &product) {
+  return std::hash<std::string>()(fmt::format("{} {} {} {} {} {} {}", product.m(), product.n(),
+                                              product.k(), static_cast<int>(product.desc.compute),
+                                              product.desc.transA, product.desc.transB,
+                                              static_cast<int>(product.desc.epilogue)));
+}
+
 cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream,
                            const Product &product, void *workspace, size_t workspaceBytes) {
   auto describe = [m = product.m(), n = product.n(), k = product.k(), number = stream->number] {
@@ -134,6 +142,9 @@ cudaError_t enqueueProduct(Engine &engine, const std::shared_ptr<Stream> &stream
   };
   if (cudaError_t error =
           checkOperands(engine, describe(), product, workspace, workspaceBytes, stream->device))
+    return error;
+  if (cudaError_t error =
+          loadAtFirstUse(engine, "the first " + describe(), stream->device, numberOf(product)))
     return error;
   engine.enqueue(stream, {Operation::Kind::Work, describe,
                           [=, counts = engine.settings.countsAlone]() -> std::optional<Failure> {
@@ -187,14 +198,19 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
   return statusOf(call("cublasLtCreate", [&](Engine &engine, Lock &) {
     if (cudaError_t error = checkNotCapturing(engine))
       return error;
+    if (cudaError_t error = mayWaitForDevice(engine, "cublasLtCreate", currentDevice()))
+      return error;
     *handle = new cublasLtContext{currentDevice()};
     return cudaSuccess;
   }));
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  delete handle;
-  return CUBLAS_STATUS_SUCCESS;
+  return statusOf(call("cublasLtDestroy", [&](Engine &engine, Lock &) {
+    cudaError_t error = mayWaitForDevice(engine, "cublasLtDestroy", handle->device);
+    delete handle;
+    return error;
+  }));
 }
 
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc, cublasComputeType_t compute,
@@ -348,7 +364,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   Product product{
       *desc,         matrix(a, aLayout), matrix(b, bLayout), matrix(c, cLayout), matrix(d, dLayout),
       scalar(alpha), scalar(beta)};
-  return statusOf(call("cublasLtMatmul", [&](Engine &engine, Lock &) {
+  return statusOf(call("cublasLtMatmul", [&](Engine &engine, Lock &lock) {
     std::shared_ptr<Stream> stream;
     if (cudaError_t error = findStream(engine, streamHandle, "cublasLtMatmul", stream))
       return error;
@@ -357,7 +373,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
                        fmt::format("cublasLtMatmul with a handle of device {} on a stream of "
                                    "device {}",
                                    handle->device, stream->device));
-    return enqueueProduct(engine, stream, product, workspace, workspaceBytes);
+    cudaError_t error = enqueueProduct(engine, stream, product, workspace, workspaceBytes);
+    waitForPlace(engine, lock, stream);
+    return error;
   }));
 }
 

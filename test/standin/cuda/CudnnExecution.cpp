@@ -165,6 +165,10 @@ cudaError_t enqueue(Engine &engine, const cudnnContext &handle, CudnnWork work) 
     return error;
   if (cudaError_t error = checkMemory(engine, work, handle.device))
     return error;
+  if (cudaError_t error =
+          loadAtFirstUse(engine, "the first cudnnBackendExecute of a plan", stream->device,
+                         reinterpret_cast<uint64_t>(work.graph.get())))
+    return error;
   auto describe = [operations = work.graph->operations.size(), number = stream->number] {
     return fmt::format("cudnnBackendExecute of {} operations on stream {}", operations, number);
   };

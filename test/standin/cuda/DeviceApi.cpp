@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <string_view>
 #include <utility>
 
@@ -66,6 +67,33 @@ cudaError_t violation(Engine &engine, const std::string &message, cudaError_t er
   return error;
 }
 
+static std::string nameOfThread() {
+  char name[16] = {};
+  return pthread_getname_np(pthread_self(), name, sizeof(name)) == 0 ? name : "";
+}
+
+cudaError_t mayWaitForDevice(Engine &engine, const std::string &what, int of, const void *group) {
+  std::optional<std::string> pending = engine.waitsForOthers(of, group);
+  if (!pending)
+    return cudaSuccess;
+  return violation(engine,
+                   fmt::format("{}, by thread \"{}\", may wait for all that device {} does, where "
+                               "{} waits for other members",
+                               what, nameOfThread(), of, *pending));
+}
+
+cudaError_t loadAtFirstUse(Engine &engine, const std::string &what, int of, uint64_t code) {
+  return engine.loaded.emplace(of, code).second
+             ? mayWaitForDevice(engine, what + ", which loads its code", of)
+             : cudaSuccess;
+}
+
+void waitForPlace(Engine &engine, Lock &lock, const std::shared_ptr<Stream> &stream) {
+  if (stream->captured.capture || stream->operations.size() <= engine.settings.queueLength)
+    return;
+  engine.waitFor(lock, {{stream, stream->given - engine.settings.queueLength}});
+}
+
 std::vector<Position> allWork(Engine &engine, int of) {
   std::vector<Position> positions;
   for (const auto &stream : engine.activeStreams())
@@ -85,6 +113,8 @@ cudaError_t allocate(const char *function, void **pointer, size_t bytes, bool pi
       return cudaSuccess;
     if (cudaError_t error = checkNotCapturing(engine))
       return error;
+    if (cudaError_t error = mayWaitForDevice(engine, function, device))
+      return error;
     size_t used = pinned ? 0 : engine.memory.bytesOf(device);
     if (!pinned &&
         (bytes > engine.settings.memoryBytes || used > engine.settings.memoryBytes - bytes))
@@ -101,6 +131,8 @@ cudaError_t release(const char *function, void *pointer, bool pinned) {
     if (!pointer)
       return cudaSuccess;
     if (cudaError_t error = checkNotCapturing(engine))
+      return error;
+    if (cudaError_t error = mayWaitForDevice(engine, function, device))
       return error;
     const Allocation *found = engine.memory.find(pointer);
     if (!found || found->freed || found->data != pointer || (found->device == kPinned) != pinned)
@@ -262,6 +294,8 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int num
 cudaError_t cudaDeviceSynchronize() {
   return call("cudaDeviceSynchronize", [](Engine &engine, Lock &lock) {
     if (cudaError_t error = checkNotCapturing(engine))
+      return error;
+    if (cudaError_t error = mayWaitForDevice(engine, "cudaDeviceSynchronize", device))
       return error;
     engine.waitFor(lock, allWork(engine, device));
     return engine.errorOf(device);

@@ -61,6 +61,8 @@ void Engine::reset(Lock &lock, const Settings &given) {
   random.seed(settings.seed);
   counts = {};
   launches.clear();
+  loaded.clear();
+  pendingCalls.clear();
   active.clear();
   streams.clear();
   events.clear();
@@ -91,6 +93,19 @@ std::optional<cudaError_t> Engine::takeFault(std::vector<Fault> &faults,
     return true;
   });
   return taken;
+}
+
+std::optional<std::string> Engine::waitsForOthers(int device, const void *group) {
+  std::erase_if(pendingCalls, [&](const PendingCall &call) {
+    std::shared_ptr<const std::atomic<bool>> aborted = call.aborted.lock();
+    return call.stream->done >= call.position || !aborted || *aborted;
+  });
+  if (errorOf(device))
+    return std::nullopt;
+  for (const PendingCall &call : pendingCalls)
+    if (call.stream->device == device && (!group || call.group != group))
+      return call.name;
+  return std::nullopt;
 }
 
 void Engine::violate(const std::string &message) {

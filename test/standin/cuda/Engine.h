@@ -15,6 +15,7 @@
 #include "test/standin/cuda/Memory.h"
 #include "test/standin/cuda/Standin.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -25,6 +26,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,15 @@ struct Event {
   CapturedMoment captured = {};   // of a record in a capture
 };
 
+/// A call of NCCL that was enqueued: its kernel holds the device until the other members have come.
+struct PendingCall {
+  std::shared_ptr<Stream> stream;
+  uint64_t position; // of its end in the stream
+  std::string name;
+  const void *group;                              // of its communicator and those of other members
+  std::weak_ptr<const std::atomic<bool>> aborted; // of its communicator
+};
+
 /// A place in a stream: the number of operations that are done there.
 struct Position {
   std::shared_ptr<Stream> stream;
@@ -123,6 +134,13 @@ public:
     ++counts.launches;
     ++launches[kernel];
   }
+  /// What CUDA loads at the first use on a device: kernels, by their address, and those of
+  /// libraries, by a number of the calls that use them.
+  std::set<std::pair<int, uint64_t>> loaded;
+  std::vector<PendingCall> pendingCalls;
+  /// The device waits in a call of NCCL for other members, beside calls of `group`; the name of the
+  /// call.
+  std::optional<std::string> waitsForOthers(int device, const void *group = nullptr);
   Memory memory;
   std::map<cudaStream_t, std::shared_ptr<Stream>> streams;
   std::map<cudaEvent_t, std::shared_ptr<Event>> events;

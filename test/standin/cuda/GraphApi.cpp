@@ -130,14 +130,28 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *executable, cudaGraph_t graph,
     auto found = engine.graphs.find(graph);
     if (found == engine.graphs.end())
       return violation(engine, "cudaGraphInstantiate of a graph that does not exist");
+    if (cudaError_t error = mayWaitForDevice(engine, "cudaGraphInstantiate", currentDevice()))
+      return error;
     *executable = makeHandle<cudaGraphExec_t>();
     engine.executables[*executable] = found->second;
     return cudaSuccess;
   });
 }
 
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t handle) {
+  return call("cudaGraphUpload", [&](Engine &engine, Lock &) {
+    std::shared_ptr<Stream> stream;
+    if (cudaError_t error = findStream(engine, handle, "cudaGraphUpload", stream))
+      return error;
+    if (!engine.executables.contains(executable))
+      return violation(engine, "cudaGraphUpload of a graph that does not exist");
+    return loadAtFirstUse(engine, "cudaGraphUpload", stream->device,
+                          reinterpret_cast<uint64_t>(executable));
+  });
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
-  return call("cudaGraphLaunch", [&](Engine &engine, Lock &) {
+  return call("cudaGraphLaunch", [&](Engine &engine, Lock &lock) {
     std::shared_ptr<Stream> stream;
     if (cudaError_t error = findStream(engine, handle, "cudaGraphLaunch", stream))
       return error;
@@ -147,8 +161,13 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
     if (stream->captured.capture)
       return violation(engine, "cudaGraphLaunch on a stream that is captured, which the stand-in "
                                "does not have");
+    if (cudaError_t error =
+            loadAtFirstUse(engine, "the first launch of a graph that was not uploaded",
+                           stream->device, reinterpret_cast<uint64_t>(executable)))
+      return error;
     ++engine.counts.graphLaunches;
     launchGraph(engine, stream, *found->second);
+    waitForPlace(engine, lock, stream);
     return cudaSuccess;
   });
 }
@@ -164,6 +183,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 // Its launches go on without it.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   return call("cudaGraphExecDestroy", [&](Engine &engine, Lock &) {
+    if (cudaError_t error = mayWaitForDevice(engine, "cudaGraphExecDestroy", currentDevice()))
+      return error;
     return engine.executables.erase(executable)
                ? cudaSuccess
                : violation(engine, "cudaGraphExecDestroy of a graph that does not exist");

@@ -174,7 +174,9 @@ using namespace dtc::standin;
 extern "C" {
 
 ncclResult_t ncclGetVersion(int *version) {
-  *version = 22800;
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  *version = engine.settings.ncclVersion;
   return ncclSuccess;
 }
 
@@ -219,6 +221,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks, ncclUni
       return violation(engine, "ncclCommInitRankConfig with ranks that do not fit");
     if (config && config->blocking && group.depth == 0 && ranks > 1)
       return violation(engine, "ncclCommInitRankConfig would wait for the other ranks");
+    if (cudaError_t failed = mayWaitForDevice(engine, "ncclCommInitRankConfig", currentDevice()))
+      return failed;
     auto member = std::make_shared<Member>();
     member->device = currentDevice();
     member->rank = rank;

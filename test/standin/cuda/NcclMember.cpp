@@ -6,6 +6,7 @@
 
 #include "test/standin/cuda/NcclMember.h"
 
+#include "test/standin/cuda/Api.h"
 #include "test/standin/cuda/Capture.h"
 
 #include <algorithm>
@@ -252,9 +253,22 @@ static void captureCalls(const std::shared_ptr<Member> &member,
   addToCapture(*calls.front().stream, std::move(node));
 }
 
+/// What NCCL does at the first collective of a communicator and at the first message with a peer:
+/// it allocates memory and waits for the device. All members do it together, before the kernel of
+/// any.
+static void connectAtFirstUse(Engine &engine, Member &member, const NcclCall &call) {
+  bool isNew = call.isMessage() ? member.connectedPeers.insert(call.peer).second
+                                : !std::exchange(member.isConnected, true);
+  if (isNew)
+    (void)mayWaitForDevice(engine, "the first " + call.describe() + " of a communicator",
+                           member.device, member.clique.get());
+}
+
 void enqueueCalls(Engine &engine, const std::shared_ptr<Member> &member,
                   const std::vector<NcclCall> &calls) {
   std::vector<NcclCall> messages;
+  for (const NcclCall &call : calls)
+    connectAtFirstUse(engine, *member, call);
   for (const NcclCall &call : calls) {
     if (call.stream != calls.front().stream)
       engine.violate("a group of calls of NCCL uses several streams of one communicator");
@@ -268,6 +282,8 @@ void enqueueCalls(Engine &engine, const std::shared_ptr<Member> &member,
   if (!messages.empty())
     enqueueMessages(engine, member, messages);
   const std::shared_ptr<Stream> &stream = calls.front().stream;
+  engine.pendingCalls.push_back(
+      {stream, stream->given, calls.front().describe(), member->clique.get(), member->abortFlag});
   std::erase_if(member->ends, [](const auto &end) { return end.first->done >= end.second; });
   member->ends[stream] = stream->given;
 }

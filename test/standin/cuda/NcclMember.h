@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,9 +96,13 @@ struct Member {
   std::map<std::shared_ptr<Stream>, uint64_t> ends;
   /// Graphs that have calls of it, if they still exist.
   std::vector<std::weak_ptr<const Capture>> captures;
-  std::atomic<bool> aborted = false;
+  std::shared_ptr<std::atomic<bool>> abortFlag = std::make_shared<std::atomic<bool>>(false);
+  std::atomic<bool> &aborted = *abortFlag;
   std::atomic<int> asyncError = ncclSuccess;
   std::string lastError;
+  /// Whether collectives have connected it, and which peers messages have.
+  bool isConnected = false;
+  std::set<int> connectedPeers;
 
   bool isReady() const { return polls == 0 && clique->joined == clique->ranks; }
 };

@@ -206,6 +206,21 @@ TEST_F(NcclTest, AnAbortWaitsForKernelsOfOthers) {
     connect(2, std::chrono::milliseconds(isGrouped ? 20000 : 50));
     std::vector<ncclComm_t> others = connectMore(2);
     float *value = give(0, {1});
+    float *other = give(1, {1});
+    // The first collective of a communicator may wait for the device, and so has none before it.
+    for (const std::vector<ncclComm_t> *all : {&others, &communicators}) {
+      for (size_t rank : {0, 1}) {
+        EXPECT_CUDA(cudaSetDevice(int(rank)));
+        float *own = rank == 0 ? value : other;
+        (void)ncclAllReduce(own, own, 1, ncclFloat32, ncclSum, (*all)[rank], streams[rank]);
+        EXPECT_EQ(settle((*all)[rank]), ncclSuccess);
+      }
+      for (size_t rank : {0, 1}) {
+        EXPECT_CUDA(cudaSetDevice(int(rank)));
+        EXPECT_CUDA(cudaStreamSynchronize(streams[rank]));
+      }
+    }
+    EXPECT_CUDA(cudaSetDevice(0));
     // Rank 1 comes to none of the two.
     for (ncclComm_t communicator : {others[0], communicators[0]}) {
       (void)ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, communicator, streams[0]);

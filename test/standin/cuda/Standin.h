@@ -17,6 +17,9 @@
 //     stream. So is a call, where there are several devices, by a thread that has not chosen one,
 //     for which CUDA would make a context on device 0. It is printed with the seed, and ends the
 //     process unless a test collects it.
+//   - A call that may wait for all that a device does, while a kernel of NCCL runs there that waits
+//     for other members, is a violation: to allocate and free memory, to load the code of a kernel
+//     at its first launch, to make and destroy graphs and the handles of libraries.
 //
 // The variables DTC_CUDA_STANDIN_SEED (a number) and DTC_CUDA_STANDIN_TRACE (set: all that is
 // executed is printed to stderr) are read by Settings().
@@ -59,6 +62,9 @@ struct Settings {
   bool countsAlone = false;
   /// Work is executed even if nobody waits for it, after so much time without a call.
   std::chrono::milliseconds idle{20};
+  /// The operations that a stream holds before a launch waits for one of them to end.
+  size_t queueLength = 1024;
+  int ncclVersion = 23007;
   /// A communicator of NCCL whose end waits longer than this, for kernels or graphs, is a
   /// violation.
   std::chrono::milliseconds patience{20000};

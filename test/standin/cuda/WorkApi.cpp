@@ -137,14 +137,21 @@ cudaError_t checkLaunch(Engine &engine, const cudaLaunchConfig_t &config, const 
   return cudaSuccess;
 }
 
+cudaError_t loadKernel(Engine &engine, const char *what, const void *kernel, int device) {
+  return loadAtFirstUse(engine, fmt::format("{} of kernel {}", what, functionName(kernel)), device,
+                        reinterpret_cast<uint64_t>(kernel));
+}
+
 } // namespace
 
 cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
-  return call("cudaLaunchKernelEx", [&](Engine &engine, Lock &) {
+  return call("cudaLaunchKernelEx", [&](Engine &engine, Lock &lock) {
     std::shared_ptr<Stream> stream;
     if (cudaError_t error = findStream(engine, config->stream, "cudaLaunchKernelEx", stream))
       return error;
     if (cudaError_t error = checkLaunch(engine, *config, *stream, launch))
+      return error;
+    if (cudaError_t error = loadKernel(engine, "the first launch", launch.kernel, stream->device))
       return error;
     launch.grid = config->gridDim;
     launch.block = config->blockDim;
@@ -165,6 +172,7 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
       return std::nullopt;
     };
     engine.enqueue(stream, {Operation::Kind::Work, describe, std::move(run), nullptr});
+    waitForPlace(engine, lock, stream);
     return cudaSuccess;
   });
 }
@@ -176,7 +184,9 @@ using namespace dtc::standin;
 extern "C" {
 
 cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribute, int value) {
-  return call("cudaFuncSetAttribute", [&](Engine &, Lock &) {
+  return call("cudaFuncSetAttribute", [&](Engine &engine, Lock &) {
+    if (cudaError_t error = loadKernel(engine, "cudaFuncSetAttribute", function, currentDevice()))
+      return error;
     if (attribute == cudaFuncAttributeMaxDynamicSharedMemorySize) {
       if (value < 0 || value > kMaxSharedBytes)
         return cudaErrorInvalidValue;
@@ -186,13 +196,25 @@ cudaError_t cudaFuncSetAttribute(const void *function, cudaFuncAttribute attribu
   });
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *function) {
+  return call("cudaFuncGetAttributes", [&](Engine &engine, Lock &) {
+    *attributes = {};
+    attributes->maxThreadsPerBlock = 1024;
+    return loadKernel(engine, "cudaFuncGetAttributes", function, currentDevice());
+  });
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t handle) {
   return call("cudaMemcpyAsync", [&](Engine &engine, Lock &lock) {
     std::shared_ptr<Stream> stream;
     if (cudaError_t error = findStream(engine, handle, "cudaMemcpyAsync", stream))
       return error;
-    return bytes ? enqueueCopy(engine, lock, stream, to, from, bytes, kind) : cudaSuccess;
+    if (!bytes)
+      return cudaSuccess;
+    cudaError_t error = enqueueCopy(engine, lock, stream, to, from, bytes, kind);
+    waitForPlace(engine, lock, stream);
+    return error;
   });
 }
 

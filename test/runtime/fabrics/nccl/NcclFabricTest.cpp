@@ -53,6 +53,34 @@ TEST_F(NcclFabricTest, EachDeviceNeedsAGpu) {
                "3 devices of the plan are in this process, which sees 2 GPUs");
 }
 
+TEST_F(NcclFabricTest, DevicesShareAGpuWhereNcclCanAndTheyMay) {
+  restart(1);
+  Mesh mesh({{"a", 3, false}});
+  EXPECT_ERROR(ncclFabric()(mesh), "for tests with --share-gpu");
+  auto shared = ncclFabric(1, {}, {.sharesGpus = true})(mesh);
+  ASSERT_TRUE(shared);
+  EXPECT_TRUE((*shared)->sharesGpus());
+  EXPECT_OK(ncclFabric(3, {}, {.sharesGpus = true})(mesh));
+  standin::Settings settings;
+  settings.ncclVersion = 22803;
+  standin::reset(settings);
+  EXPECT_ERROR(ncclFabric(1, {}, {.sharesGpus = true})(mesh),
+               "NCCL 2.28.3 connects no devices that share a GPU, which --share-gpu asks for; "
+               "expected NCCL 2.30 or newer");
+}
+
+TEST_F(NcclFabricTest, AGroupThatWasNotPreparedIsAnError) {
+  restart(2);
+  Network network(Mesh({{"a", 2, false}}), tested());
+  auto group = *network.ends[0]->openGroup({"a"});
+  EXPECT_OK(network.fabric->connect());
+  CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
+  spec.members = 2;
+  CollectiveOperands operands;
+  EXPECT_ERROR(network.ends[0]->enqueue(*network.queues[0], group, {&spec, 1}, {&operands, 1}),
+               "all_reduce: the group was not prepared");
+}
+
 TEST_F(NcclFabricTest, EachProcessNeedsGpusOfItsOwn) {
   Mesh mesh({{"a", 4, false}});
   restart(4);
@@ -81,11 +109,13 @@ TEST_F(NcclFabricTest, ProcessesThatOpenDifferentGroupsAreTold) {
   auto run = [&](size_t process, const Axes &axes) {
     auto fabric = std::move(*openNcclFabric(mesh, messages[process]));
     std::vector<std::unique_ptr<Device>> devices;
+    std::vector<std::unique_ptr<Queue>> queues;
     std::vector<std::unique_ptr<Communicator>> ends;
     for (int64_t device : fabric->devices()) {
       devices.push_back(std::move(*backend->openDevice(device)));
+      queues.push_back(std::move(*devices.back()->openQueue(QueueKind::Compute)));
       ends.push_back(std::move(*fabric->openCommunicator(device, /*lane=*/0, *devices.back())));
-      (void)ends.back()->openGroup(axes);
+      EXPECT_OK(ends.back()->prepare(*queues.back(), *ends.back()->openGroup(axes), {}));
     }
     MaybeError error = fabric->connect();
     if (error)
@@ -108,9 +138,10 @@ TEST_F(NcclFabricTest, ProcessesConnectInOneOrder) {
     options.seed = seed;
     Network network(Mesh({{"a", 2, false}, {"b", 2, false}}),
                     {ncclFabric(3, options), tested().openDevice});
-    for (auto &end : network.ends)
+    for (size_t device = 0; device < network.ends.size(); ++device)
       for (const Axes &axes : {Axes{"b"}, Axes{"a"}, Axes{"b", "a"}, Axes{"a", "b"}})
-        (void)end->openGroup(axes);
+        EXPECT_OK(network.ends[device]->prepare(*network.queues[device],
+                                                *network.ends[device]->openGroup(axes), {}));
     EXPECT_OK(network.fabric->connect());
   }
 }
@@ -224,7 +255,6 @@ TEST_F(NcclFabricTest, AnAbortDoesNotWaitForGraphs) {
     std::vector<CollectiveOperands> operands = {{memory[device]->data(), memory[device]->data()}};
     Communicator &end = *network.ends[device];
     Queue &queue = *network.queues[device];
-    EXPECT_OK(end.enqueue(queue, 0, specs, operands));
     EXPECT_OK(queue.beginCapture());
     EXPECT_OK(end.enqueue(queue, 0, specs, operands));
     graphs[device] = std::move(*queue.endCapture());
@@ -254,6 +284,9 @@ TEST_F(NcclFabricTest, AnAbortEndsCollectivesOfSeveralGroups) {
   CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, {4}});
   spec.members = 2;
   std::vector<CollectiveSpec> specs = {spec};
+  // The first collective of a group may wait for the device.
+  for (const Axes &axes : {Axes{"a"}, Axes{"b"}})
+    (void)network.run(spec, axes, randomInputs<float>(network.mesh, spec.input, 1));
   std::vector<std::unique_ptr<DeviceMemory>> memory;
   // Whichever communicator is ended first, one of the devices has its kernel behind the other's.
   for (size_t device : {0, 3}) {
@@ -266,6 +299,7 @@ TEST_F(NcclFabricTest, AnAbortEndsCollectivesOfSeveralGroups) {
   network.fabric->abort(Error{"a kernel failed"});
   for (size_t device : {0, 3})
     EXPECT_ERROR(network.queues[device]->finish(), "another device failed: a kernel failed");
+  network.queues.clear(); // each waits for its stream before the memory is freed
 }
 
 TEST_F(NcclFabricTest, WhatIsPreparedForNeedsNoMoreMemory) {
@@ -279,7 +313,7 @@ TEST_F(NcclFabricTest, WhatIsPreparedForNeedsNoMoreMemory) {
   std::vector<HostTensor> inputs = randomInputs<uint16_t>(network.mesh, type, 1), outputs = inputs;
   for (size_t device : {0, 1}) {
     for (const std::vector<CollectiveSpec> &specs : {small, large})
-      ASSERT_OK(network.ends[device]->prepare(group, specs));
+      ASSERT_OK(network.ends[device]->prepare(*network.queues[device], group, specs));
     for (HostTensor *tensor : {&inputs[device], &outputs[device]})
       network.tensors[device].place(tensor->bytes.data(), type.numBytes());
   }
