@@ -266,6 +266,7 @@ size_t AttentionGraph::workspaceBytes() const { return static_cast<size_t>(graph
 
 MaybeError AttentionGraph::enqueue(cudnnContext *handle, std::span<void *const> tensors,
                                    void *workspace) const {
+  std::lock_guard lock(mutex);
   return guarded("enqueue the call", [&] {
     std::unordered_map<int64_t, void *> byNumber;
     for (size_t i = 0; i < tensors.size(); ++i)

@@ -16,6 +16,7 @@
 #include "support/Error.h"
 
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 
@@ -70,6 +71,9 @@ private:
   explicit AttentionGraph(std::unique_ptr<Graph> graph);
 
   std::unique_ptr<Graph> graph;
+  /// Of enqueue(): the first execution of a plan loads its kernels into the plan, whichever handle
+  /// it has.
+  mutable std::mutex mutex;
 };
 
 } // namespace dtc::runtime::cuda

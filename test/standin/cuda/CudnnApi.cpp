@@ -17,6 +17,8 @@
 #include <cstdio>
 #include <fmt/format.h>
 #include <mutex>
+#include <set>
+#include <thread>
 
 namespace dtc::standin {
 
@@ -66,6 +68,43 @@ void callDevice(const char *function, const std::function<cudaError_t(Engine &, 
   if (cudaError_t error = call(function, body))
     throw CudnnError{statusOf(error), cudaGetErrorString(error)};
 }
+
+/// An execution of a plan. Another one at the same time is a violation: the first loads the plan's
+/// kernels, for which it stays long enough that others would meet it.
+class OneThread {
+public:
+  explicit OneThread(cudnnBackendDescriptor_t plan) : plan(plan) {
+    Executions &all = executions();
+    std::unique_lock lock(all.mutex);
+    if (!all.running.insert(plan).second) {
+      lock.unlock();
+      Engine &engine = Engine::get();
+      Lock engineLock(engine.mutex);
+      engine.violate("cudnnBackendExecute of a plan that another thread executes");
+      lock.lock();
+    }
+    if (all.known.insert(plan).second) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+  ~OneThread() {
+    std::lock_guard lock(executions().mutex);
+    executions().running.erase(plan);
+  }
+
+private:
+  struct Executions {
+    std::mutex mutex;
+    std::set<cudnnBackendDescriptor_t> running, known;
+  };
+  static Executions &executions() {
+    static auto &all = *new Executions;
+    return all;
+  }
+
+  cudnnBackendDescriptor_t plan;
+};
 
 CudnnAttribute readAttribute(cudnnBackendAttributeType_t type, int64_t count, const void *from) {
   CudnnAttribute value{type, count, {}, {}};
@@ -239,6 +278,8 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t *handle) {
     callDevice("cudnnCreate", [&](Engine &engine, Lock &) {
       if (cudaError_t error = checkNotCapturing(engine))
         return error;
+      if (cudaError_t error = mayWaitForDevice(engine, "cudnnCreate", currentDevice()))
+        return error;
       *handle = new cudnnContext{currentDevice()};
       return cudaSuccess;
     });
@@ -334,6 +375,7 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
   return run("cudnnBackendExecute", [&] {
+    OneThread alone(plan);
     CudnnWork work = prepare(*Registry::get().find(plan), *Registry::get().find(pack));
     callDevice("cudnnBackendExecute",
                [&](Engine &engine, Lock &) { return enqueue(engine, *handle, std::move(work)); });

@@ -17,6 +17,8 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <random>
+#include <span>
+#include <thread>
 #include <vector>
 
 namespace dtc::runtime {
@@ -244,6 +246,36 @@ TEST_F(CudnnAttention, CallsThatItDoesNotCompileAreNotedOrRefused) {
 TEST_F(CudnnAttention, FindsCudnn) {
   EXPECT_OK(findCudnn());
   EXPECT_TRUE(testing::contains(*findCudnn(), "cuDNN 9."));
+}
+
+/// All devices of a process execute one plan of cuDNN, each with a handle of its own. The stand-in
+/// refuses two at a time.
+TEST_F(CudnnAttention, DevicesExecuteAPlanOneAfterTheOther) {
+  for (int round = 0; round < 5; ++round) {
+    std::unique_ptr<Backend> backend = createCudaBackend({.usesCudnn = true});
+    KernelSignature signature = makeSignature("attention", DType::BF16);
+    std::unique_ptr<Kernel> kernel = take(backend->prepare(signature));
+    std::vector<std::thread> threads;
+    for (int64_t index = 0; index < 4; ++index)
+      threads.emplace_back([&, index] {
+        std::unique_ptr<Device> device = take(backend->openDevice(index));
+        size_t count = signature.inputs.size() + signature.outputs.size();
+        auto memory = take(device->allocate(count * kPlaceBytes)),
+             workspace = take(device->allocate(std::max<size_t>(kernel->workspaceBytes(), 256)));
+        std::vector<void *> places;
+        for (size_t i = 0; i < count; ++i)
+          places.push_back(memory->data() + i * kPlaceBytes);
+        std::span<void *const> all = places;
+        auto queue = take(device->openQueue(QueueKind::Compute));
+        check(queue->enqueue(*kernel, {all.first(signature.inputs.size()),
+                                       all.subspan(signature.inputs.size()),
+                                       {},
+                                       workspace->data()}));
+        check(queue->finish());
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+  }
 }
 
 } // namespace
