@@ -45,6 +45,10 @@ cudaError_t violation(Engine &engine, const std::string &message,
 /// Calls of `group` do not count.
 cudaError_t mayWaitForDevice(Engine &engine, const std::string &what, int device,
                              const void *group = nullptr);
+/// The same for a call that frees or destroys, as a run that has failed does while its
+/// communicators are being aborted: it waits, and is a violation if it does so for longer than
+/// Settings::patience.
+cudaError_t waitForDevice(Engine &engine, Lock &lock, const std::string &what, int device);
 /// The same for the first use of code on a device, which loads it.
 cudaError_t loadAtFirstUse(Engine &engine, const std::string &what, int device, uint64_t code);
 /// Waits, as a launch does, while the stream has as many operations as the device takes.

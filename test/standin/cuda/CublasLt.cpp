@@ -206,8 +206,8 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
 }
 
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  return statusOf(call("cublasLtDestroy", [&](Engine &engine, Lock &) {
-    cudaError_t error = mayWaitForDevice(engine, "cublasLtDestroy", handle->device);
+  return statusOf(call("cublasLtDestroy", [&](Engine &engine, Lock &lock) {
+    cudaError_t error = waitForDevice(engine, lock, "cublasLtDestroy", handle->device);
     delete handle;
     return error;
   }));

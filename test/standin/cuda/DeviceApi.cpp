@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <pthread.h>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 namespace dtc::standin {
@@ -82,6 +83,16 @@ cudaError_t mayWaitForDevice(Engine &engine, const std::string &what, int of, co
                                what, nameOfThread(), of, *pending));
 }
 
+cudaError_t waitForDevice(Engine &engine, Lock &lock, const std::string &what, int of) {
+  const Clock::time_point end = Clock::now() + engine.settings.patience;
+  while (engine.waitsForOthers(of) && Clock::now() < end) {
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
+  }
+  return mayWaitForDevice(engine, what, of);
+}
+
 cudaError_t loadAtFirstUse(Engine &engine, const std::string &what, int of, uint64_t code) {
   return engine.loaded.emplace(of, code).second
              ? mayWaitForDevice(engine, what + ", which loads its code", of)
@@ -132,7 +143,7 @@ cudaError_t release(const char *function, void *pointer, bool pinned) {
       return cudaSuccess;
     if (cudaError_t error = checkNotCapturing(engine))
       return error;
-    if (cudaError_t error = mayWaitForDevice(engine, function, device))
+    if (cudaError_t error = waitForDevice(engine, lock, function, device))
       return error;
     const Allocation *found = engine.memory.find(pointer);
     if (!found || found->freed || found->data != pointer || (found->device == kPinned) != pinned)

@@ -182,8 +182,8 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 // Its launches go on without it.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
-  return call("cudaGraphExecDestroy", [&](Engine &engine, Lock &) {
-    if (cudaError_t error = mayWaitForDevice(engine, "cudaGraphExecDestroy", currentDevice()))
+  return call("cudaGraphExecDestroy", [&](Engine &engine, Lock &lock) {
+    if (cudaError_t error = waitForDevice(engine, lock, "cudaGraphExecDestroy", currentDevice()))
       return error;
     return engine.executables.erase(executable)
                ? cudaSuccess

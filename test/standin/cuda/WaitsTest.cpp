@@ -26,6 +26,9 @@ class WaitsTest : public StandinFixture {
 protected:
   void SetUp() override {
     StandinFixture::SetUp();
+    Settings settings;
+    settings.patience = std::chrono::milliseconds(50);
+    restart(settings);
     connect(first);
     connect(second);
     for (int device : {0, 1}) {
