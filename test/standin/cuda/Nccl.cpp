@@ -134,9 +134,7 @@ const char *findUser(const Engine &engine, const Member &member) {
     return end.first->done >= end.second || engine.errorOf(end.first->device);
   });
   // NCCL does not wait for graphs of a device that is lost, which cannot be destroyed any more.
-  bool isLost = std::any_of(member.ends.begin(), member.ends.end(), [&](const auto &end) {
-    return engine.errorOf(end.first->device) != cudaSuccess;
-  });
+  bool isLost = engine.errorOf(member.device) != cudaSuccess;
   return !isDone ? "a kernel" : !isLost && isInGraph(engine, member) ? "a graph" : nullptr;
 }
 
