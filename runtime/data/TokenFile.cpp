@@ -123,7 +123,8 @@ Expected<std::string> TokenFile::noteOnText() const {
   std::string text(std::min(tokenCount, most), '\0');
   if (MaybeError error = file.read(0, std::as_writable_bytes(std::span(text))))
     return *error;
-  if (text.find('\0') != std::string::npos)
+  // A file that is named as a text is meant as bytes.
+  if (text.find('\0') != std::string::npos && !hasSuffix(path(), ".txt"))
     return std::string(
         "has bytes of 0, which no text has, and each byte is a token; name a file of "
         "tokens .bin (16 bits each) or .u32 (32 bits each)");
