@@ -86,7 +86,8 @@ protected:
     if (!isOnNccl())
       return;
     standin::Settings settings;
-    settings.devices = 24; // as many as the largest mesh has
+    settings.devices = 24;         // as many as the largest mesh has
+    settings.refusesWaits = false; // of tests that allocate between messages
     standin::reset(settings);
   }
   void TearDown() override {

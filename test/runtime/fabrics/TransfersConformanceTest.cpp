@@ -234,8 +234,10 @@ TEST_P(TransfersConformance, DoNotWaitForCollectives) {
     communicators.push_back(std::move(
         *ends.fabric->openCommunicator(device, 0, *ends.devices[static_cast<size_t>(device)])));
   Communicator::Group group = 0;
-  for (auto &communicator : communicators)
-    group = *communicator->openGroup({"pp"});
+  for (size_t device : {0, 1}) {
+    group = *communicators[device]->openGroup({"pp"});
+    EXPECT_OK(communicators[device]->prepare(*ends.queues[device], group, {}));
+  }
   EXPECT_OK(ends.fabric->connect());
   auto reduce = [&](size_t device) {
     std::vector<float> values(4, 1);

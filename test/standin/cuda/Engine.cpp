@@ -100,7 +100,7 @@ std::optional<std::string> Engine::waitsForOthers(int device, const void *group)
     std::shared_ptr<const std::atomic<bool>> aborted = call.aborted.lock();
     return call.stream->done >= call.position || !aborted || *aborted;
   });
-  if (errorOf(device))
+  if (errorOf(device) || !settings.refusesWaits)
     return std::nullopt;
   for (const PendingCall &call : pendingCalls)
     if (call.stream->device == device && (!group || call.group != group))

@@ -65,6 +65,8 @@ struct Settings {
   /// The operations that a stream holds before a launch waits for one of them to end.
   size_t queueLength = 1024;
   int ncclVersion = 23007;
+  /// Whether a call that may wait for a device is a violation while a collective waits there.
+  bool refusesWaits = true;
   /// A communicator of NCCL whose end waits longer than this, for kernels or graphs, is a
   /// violation.
   std::chrono::milliseconds patience{20000};
