@@ -48,7 +48,7 @@ static constexpr std::string_view kFromNumPy =
 static constexpr std::string_view kFromTable =
     "make tokens of its texts: write them as JSON lines, which dtc-data tokens reads";
 
-/// Each is told by so many bytes that neither tokens nor text nor the length of a header of a
+/// Each is recognized by enough bytes that neither tokens nor text nor the length of a header of a
 /// safetensors file are alike.
 static constexpr ForeignFormat kFormats[] = {
     {"a pointer of Git LFS and not the file that it stands for",
