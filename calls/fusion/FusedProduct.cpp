@@ -17,9 +17,9 @@ namespace {
 using Gelu = MatmulEpilogue::Gelu;
 using BiasGrad = MatmulEpilogue::BiasGrad;
 
-class Matcher {
+class ProductMatcher {
 public:
-  explicit Matcher(const FusedCalls &calls) : calls(calls) {}
+  explicit ProductMatcher(const FusedCalls &calls) : calls(calls) {}
 
   std::optional<FusedProduct> match() {
     if (!findProduct())
@@ -303,6 +303,8 @@ private:
 
 } // namespace
 
-std::optional<FusedProduct> matchProduct(const FusedCalls &calls) { return Matcher(calls).match(); }
+std::optional<FusedProduct> matchProduct(const FusedCalls &calls) {
+  return ProductMatcher(calls).match();
+}
 
 } // namespace dtc

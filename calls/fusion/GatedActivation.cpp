@@ -13,9 +13,9 @@ namespace dtc {
 
 namespace {
 
-class Matcher {
+class GatedActivationMatcher {
 public:
-  explicit Matcher(const FusedCalls &calls) : calls(calls) {}
+  explicit GatedActivationMatcher(const FusedCalls &calls) : calls(calls) {}
 
   std::optional<GatedActivation> match() {
     for (const FusedCalls::Call &call : calls.calls) {
@@ -100,7 +100,7 @@ private:
 } // namespace
 
 std::optional<GatedActivation> matchGatedActivation(const FusedCalls &calls) {
-  return Matcher(calls).match();
+  return GatedActivationMatcher(calls).match();
 }
 
 } // namespace dtc

@@ -6,6 +6,8 @@
 
 #include "runtime/calibrate/KernelCases.h"
 
+#include "runtime/calibrate/OperandTypes.h"
+
 #include <algorithm>
 
 namespace dtc::runtime {
@@ -15,11 +17,6 @@ using Calls = std::vector<KernelSignature>;
 /// Tokens of a vocabulary of bytes: as many as there are different integers in operands.
 static constexpr int64_t kVocabulary = 256;
 
-static int64_t rowsOf(const TensorType &x) { return x.shape[0]; }
-static int64_t widthOf(const TensorType &x) { return x.shape[1]; }
-static TensorType like(const TensorType &x, std::vector<int64_t> shape) {
-  return {x.dtype, std::move(shape)};
-}
 static TensorType parameterOf(const TensorType &x) { return like(x, {widthOf(x)}); }
 /// Sums and statistics of the rows, of the columns, and numbers of tokens.
 static TensorType wideRows(const TensorType &x) { return {wideType(x.dtype), {rowsOf(x)}}; }

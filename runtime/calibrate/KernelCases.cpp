@@ -7,6 +7,7 @@
 #include "runtime/calibrate/KernelCases.h"
 
 #include "plan/KernelTable.h"
+#include "runtime/calibrate/OperandTypes.h"
 
 #include <algorithm>
 
@@ -14,10 +15,6 @@ namespace dtc::runtime {
 
 using Calls = std::vector<KernelSignature>;
 using Ints = std::vector<int64_t>;
-
-static int64_t rowsOf(const TensorType &x) { return x.shape[0]; }
-static int64_t widthOf(const TensorType &x) { return x.shape[1]; }
-static TensorType like(const TensorType &x, Ints shape) { return {x.dtype, std::move(shape)}; }
 
 //===----------------------------------------------------------------------===//
 // Element by element
@@ -209,17 +206,17 @@ static Calls maskPadding(const char *name, const TensorType &x) {
 }
 
 /// Of caches here: of a sequence, the kernels touch but one.
-static constexpr int64_t kCachedPositions = 4;
+static constexpr int64_t kMovedPositions = 4;
 
 /// A token for each sequence, into a cache and out of it.
 static Calls cacheUpdate(const char *name, const TensorType &x) {
-  TensorType cache = like(x, {rowsOf(x), kCachedPositions, widthOf(x)}),
+  TensorType cache = like(x, {rowsOf(x), kMovedPositions, widthOf(x)}),
              row = like(x, {rowsOf(x), 1, widthOf(x)});
   return {{name, {cache, row, {DType::I32, {rowsOf(x)}}}, {cache}, {}, {}}};
 }
 
 static Calls selectRow(const char *name, const TensorType &x) {
-  TensorType from = like(x, {rowsOf(x), kCachedPositions, widthOf(x)}),
+  TensorType from = like(x, {rowsOf(x), kMovedPositions, widthOf(x)}),
              row = like(x, {rowsOf(x), 1, widthOf(x)});
   return {{name, {from, {DType::I32, {rowsOf(x)}}}, {row}, {}, {}}};
 }
@@ -236,8 +233,8 @@ std::span<const KernelCase> movementCases() {
       {"reduce", reduce, true},
       {"shard_slice", shardSlice, true},
       {"mask_padding", maskPadding},
-      {"cache_update", cacheUpdate, false, true, kCachedPositions},
-      {"select_row", selectRow, false, true, kCachedPositions},
+      {"cache_update", cacheUpdate, false, true, kMovedPositions},
+      {"select_row", selectRow, false, true, kMovedPositions},
   };
   return cases;
 }

@@ -22,9 +22,6 @@ namespace dtc::runtime {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json; // the first pattern that matches holds
 
-static constexpr std::string_view kTensorsName = "adapter_model.safetensors";
-static constexpr std::string_view kConfigName = "adapter_config.json";
-
 /// Longer patterns are none that a person or PEFT writes.
 static constexpr size_t kLongestPattern = 256;
 
@@ -140,8 +137,8 @@ Expected<std::optional<AdapterConfig>> AdapterConfig::read(const std::string &we
   if (!files)
     return files.error();
   std::error_code code;
-  fs::path weights = files->front(), path = weights.parent_path() / kConfigName;
-  if (weights.filename() != kTensorsName || !fs::exists(path, code))
+  fs::path weights = files->front(), path = weights.parent_path() / kAdapterConfigName;
+  if (weights.filename() != kAdapterTensorsName || !fs::exists(path, code))
     return std::optional<AdapterConfig>();
   Expected<std::string> text = readText(path.string());
   if (!text)

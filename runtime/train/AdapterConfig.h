@@ -19,6 +19,10 @@
 
 namespace dtc::runtime {
 
+/// The files of a folder of adapters, as PEFT names them.
+inline constexpr const char *kAdapterTensorsName = "adapter_model.safetensors";
+inline constexpr const char *kAdapterConfigName = "adapter_config.json";
+
 /// The adapter_config.json beside adapters, as Hugging Face's PEFT writes it: by what each adapter
 /// is multiplied.
 class AdapterConfig {

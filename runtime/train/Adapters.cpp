@@ -17,9 +17,6 @@
 
 namespace dtc::runtime {
 
-static constexpr const char *kTensorsName = "adapter_model.safetensors";
-static constexpr const char *kConfigName = "adapter_config.json";
-
 /// The fields of PEFT's LoraConfig that have no fitting default.
 static std::string formatConfig(const plan::Plan &plan) {
   const plan::Lora &lora = plan.lora();
@@ -51,13 +48,13 @@ Expected<AdapterFolder> AdapterFolder::create(const plan::Plan &plan, const std:
   // What a file of adapters is named; nobody names a folder so.
   if (path.ends_with(".safetensors"))
     return Error{fmt::format("--save-adapters is {}, expected a folder; it gets {}{}", path,
-                             kTensorsName,
-                             plan.has_lora() ? fmt::format(" and {}", kConfigName) : "")};
+                             kAdapterTensorsName,
+                             plan.has_lora() ? fmt::format(" and {}", kAdapterConfigName) : "")};
   SavedWeights weights(plan, SavedContent::Adapters);
-  std::vector<std::string> names = {kTensorsName};
+  std::vector<std::string> names = {kAdapterTensorsName};
   std::string config;
   if (plan.has_lora()) {
-    names.push_back(kConfigName);
+    names.push_back(kAdapterConfigName);
     config = formatConfig(plan);
   }
   Expected<AtomicFolder> folder = AtomicFolder::create(path, names);

@@ -22,10 +22,6 @@ struct Head {
   std::array<char, 504> first{};
 };
 
-template <typename T> MessagePart partOf(T &value) {
-  return {reinterpret_cast<std::byte *>(&value), sizeof(T)};
-}
-
 /// A process's place in a binomial tree below `root`: process p, counted from there, is below that
 /// without its lowest bit.
 struct Tree {
@@ -74,7 +70,7 @@ Expected<std::string> broadcast(Messages &messages, int64_t from, std::string by
     size_t first = std::min(bytes.size(), head.first.size());
     return {reinterpret_cast<std::byte *>(bytes.data()) + first, bytes.size() - first};
   };
-  MessagePart headPart = partOf(head);
+  MessagePart headPart = MessagePart::of(head);
   if (tree.hasParent()) {
     MaybeError error = batch->receive(tree.parent(), kBroadcastTag, {&headPart, 1});
     if (!error)
@@ -114,7 +110,7 @@ Expected<int64_t> agree(Messages &messages, ReductionKind reduction, int64_t val
   Tree tree(messages, /*root=*/0);
   std::unique_ptr<MessageBatch> batch = messages.openBatch();
   int64_t other = 0;
-  MessagePart otherPart = partOf(other), part = partOf(value);
+  MessagePart otherPart = MessagePart::of(other), part = MessagePart::of(value);
   MaybeError error = tree.forEachChild([&](int64_t child) -> MaybeError {
     if (MaybeError failed = batch->receive(child, kReduceTag, {&otherPart, 1}))
       return failed;

@@ -14,7 +14,7 @@ namespace dtc::runtime {
 
 /// All processes' values of a small bucket together. To add up so much takes less time than to wait
 /// for what others have added up.
-static constexpr size_t kSmallBytes = 2 * HostExchange::smallBytes();
+static constexpr size_t kSmallHostBytes = 2 * HostExchange::smallBytes();
 
 template <typename Start, typename Take>
 MaybeError HostCollective::runChunks(size_t count, const Start &start, const Take &take) {
@@ -207,7 +207,7 @@ MaybeError HostCollective::reduce() {
   size_t width = group.hasShared() ? 2 : 1, bytes = 0, longest = 0;
   for (const CollectiveSpec &spec : specs)
     bytes += alignedBytes(spec.input.numBytes() * width);
-  if (isAllReduce && bytes <= kSmallBytes / group.numProcesses())
+  if (isAllReduce && bytes <= kSmallHostBytes / group.numProcesses())
     return reduceSmall();
   segments.clear();
   size_t room = exchange->pairBytes() / width / 64 * 64;

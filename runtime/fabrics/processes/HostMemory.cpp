@@ -73,21 +73,17 @@ std::string hostKey() {
                      geteuid());
 }
 
-template <typename T> MessagePart partOf(T &value) {
-  return {reinterpret_cast<std::byte *>(&value), sizeof(T)};
-}
-
 /// What each process of the group gives, in their order.
 template <typename T>
 Expected<std::vector<T>> exchange(Messages &messages, const ProcessGroup &group, int64_t tag,
                                   T own) {
   std::vector<T> values(group.numProcesses(), own);
   std::unique_ptr<MessageBatch> batch = messages.openBatch();
-  MessagePart sent = partOf(own);
+  MessagePart sent = MessagePart::of(own);
   for (size_t process = 0; process < values.size(); ++process) {
     if (process == group.own)
       continue;
-    MessagePart received = partOf(values[process]);
+    MessagePart received = MessagePart::of(values[process]);
     if (MaybeError error = batch->receive(group.processes[process], tag, {&received, 1}))
       return *error;
     if (MaybeError error = batch->send(group.processes[process], tag, {&sent, 1}))

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 static constexpr int64_t kPingTag = kAgreementTags, kReduceTag = kAgreementTags + 1;
 /// How much slower than the median a slow link is.
 static constexpr double kSlow = 2;
-static constexpr size_t kSmallBytes = 8;
+static constexpr size_t kProbeBytes = 8;
 static constexpr size_t kMostSlow = 32; // that are listed
 
 /// Of an even number the one before the middle of those that are sorted.
@@ -139,7 +139,7 @@ private:
   std::unique_ptr<MessageBatch> batch;
   bool isFirst;
   int64_t other;
-  std::vector<std::byte> small = std::vector<std::byte>(kSmallBytes), large;
+  std::vector<std::byte> small = std::vector<std::byte>(kProbeBytes), large;
 };
 
 Expected<LinkTime> measureLink(Messages &messages, LinkTime link, const LinkCheckOptions &options) {

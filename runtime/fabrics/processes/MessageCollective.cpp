@@ -15,7 +15,7 @@ namespace dtc::runtime {
 static constexpr size_t kSegmentBytes = 512 * 1024;
 
 /// Of so small a bucket each process gets everything at once instead of a part and then the rest.
-static constexpr size_t kSmallBytes = 4096;
+static constexpr size_t kDirectBytes = 4096;
 
 MessageCollective::MessageCollective(Messages &messages, const ProcessGroup &group, int64_t tag)
     : CollectiveParts(group), tag(tag), batch(messages.openBatch()) {
@@ -151,7 +151,7 @@ void MessageCollective::shareReduced() const {
 MaybeError MessageCollective::reduce() {
   bool isAllReduce = kind() == CollectiveKind::AllReduce;
   size_t longest = 0;
-  everywhere = isAllReduce && inputBytes() <= kSmallBytes;
+  everywhere = isAllReduce && inputBytes() <= kDirectBytes;
   direct = !group.hasShared();
   segments.clear();
   for (size_t process = 0; process < group.numProcesses(); ++process) {

@@ -27,6 +27,11 @@ namespace dtc::runtime {
 struct MessagePart {
   std::byte *data = nullptr;
   size_t bytes = 0;
+
+  /// The bytes of a value.
+  template <typename T> static MessagePart of(T &value) {
+    return {reinterpret_cast<std::byte *>(&value), sizeof(T)};
+  }
 };
 
 /// Messages that are under way and waited for together. Used by one thread at a time.
