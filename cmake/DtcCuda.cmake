@@ -1,16 +1,36 @@
 # Finds the CUDA toolkit for the backend of NVIDIA GPUs. DTC_CUDA_FOUND says whether that backend is built, and
 # DTC_NCCL_FOUND whether the fabric of several GPUs is, which needs NCCL's header.
 
-set(DTC_CUDA AUTO CACHE STRING "Build the backend of NVIDIA GPUs: ON, OFF, or AUTO (where nvcc is found)")
+set(DTC_CUDA AUTO CACHE STRING "Build the backend of NVIDIA GPUs: ON, OFF, or AUTO (where nvcc and a GPU are found)")
 set_property(CACHE DTC_CUDA PROPERTY STRINGS AUTO ON OFF)
-# Machine code for Ampere, Hopper and Blackwell; what the driver translates for GPUs to come is the last one's PTX.
-set(DTC_CUDA_ARCHITECTURES "80-real;90-real;100" CACHE STRING "Compute capabilities to build CUDA kernels for")
+set(DTC_CUDA_ARCHITECTURES "AUTO" CACHE STRING
+  "Compute capabilities to build CUDA kernels for; AUTO: those of the GPUs that are there, or of all supported ones")
+
+# The compute capabilities of the machine's GPUs, such as "90;100"; empty without a GPU.
+set(DTC_CUDA_GPUS "")
+find_program(DTC_NVIDIA_SMI nvidia-smi)
+if(DTC_NVIDIA_SMI)
+  execute_process(COMMAND "${DTC_NVIDIA_SMI}" --query-gpu=compute_cap --format=csv,noheader
+    OUTPUT_VARIABLE capabilities ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" DTC_CUDA_GPUS "${capabilities}")
+  list(TRANSFORM DTC_CUDA_GPUS REPLACE "\\." "")
+  list(REMOVE_DUPLICATES DTC_CUDA_GPUS)
+endif()
+set(architectures "${DTC_CUDA_ARCHITECTURES}")
+if(architectures STREQUAL "AUTO" AND DTC_CUDA_GPUS)
+  list(TRANSFORM DTC_CUDA_GPUS APPEND "-real" OUTPUT_VARIABLE architectures)
+elseif(architectures STREQUAL "AUTO")
+  # Machine code for Ampere, Hopper and Blackwell; what the driver translates for GPUs to come is the last one's PTX.
+  set(architectures 80-real 90-real 100)
+endif()
 
 set(DTC_CUDA_FOUND OFF)
 if(NOT DTC_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "DTC_CUDA is \"${DTC_CUDA}\", expected AUTO, ON or OFF")
 elseif(DTC_CUDA STREQUAL "AUTO" AND DTC_SANITIZE)
   message(STATUS "CUDA: not built with sanitizers; -DDTC_CUDA=ON builds it")
+elseif(DTC_CUDA STREQUAL "AUTO" AND NOT DTC_CUDA_GPUS)
+  message(STATUS "CUDA: not built, nvidia-smi finds no GPU; -DDTC_CUDA=ON builds it")
 elseif(NOT DTC_CUDA STREQUAL "OFF")
   # CUDACXX is the variable that CMake reads too.
   find_program(DTC_NVCC NAMES "$ENV{CUDACXX}" nvcc HINTS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin)
@@ -19,7 +39,7 @@ elseif(NOT DTC_CUDA STREQUAL "OFF")
     string(REGEX MATCH "release ([0-9]+)\\.[0-9]+" version "${version}")
     if(CMAKE_MATCH_1 GREATER_EQUAL 13)
       set(DTC_CUDA_FOUND ON)
-      message(STATUS "CUDA: ${DTC_NVCC} (${version}) for ${DTC_CUDA_ARCHITECTURES}")
+      message(STATUS "CUDA: ${DTC_NVCC} (${version}) for ${architectures}")
     else()
       set(reason "${DTC_NVCC} is of \"${version}\", expected release 13 or newer")
     endif()
@@ -35,7 +55,7 @@ endif()
 
 if(DTC_CUDA_FOUND)
   set(CMAKE_CUDA_COMPILER "${DTC_NVCC}")
-  set(CMAKE_CUDA_ARCHITECTURES "${DTC_CUDA_ARCHITECTURES}")
+  set(CMAKE_CUDA_ARCHITECTURES "${architectures}")
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   if(CCACHE_PROGRAM)
     set(CMAKE_CUDA_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env ${DTC_CCACHE_SETTINGS} "${CCACHE_PROGRAM}")

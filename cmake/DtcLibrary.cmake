@@ -3,13 +3,19 @@
 # GCC 12 warns of overlapping copies inside its own std::string.
 set(DTC_WARNINGS -Wall -Wextra -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
-# dtc_add_library(name sources... LINK libraries...)
+# dtc_add_library(name [OPTIMIZED] sources... LINK libraries...): OPTIMIZED for code of which the speed matters
+# (cmake/DtcBuildCost.cmake).
 function(dtc_add_library name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZED" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_compile_options(${name} PRIVATE ${DTC_WARNINGS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK} fmt::fmt)
-  dtc_use_precompiled_headers(${name} DtcPlanHeaders)
+  if(ARG_OPTIMIZED)
+    dtc_optimize(${name})
+    dtc_use_precompiled_headers(${name} DtcOptimizedPlanHeaders)
+  else()
+    dtc_use_precompiled_headers(${name} DtcPlanHeaders)
+  endif()
 endfunction()
 
 # The messages of a .proto file in a library of their own. Its header lies at the path of the source below the root of

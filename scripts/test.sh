@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs tests of the presets that are named (default: release): all of them, or those
-# of the test programs after a colon. Says at the end how long each part took.
-# Usage: scripts/test.sh [preset[:program,...]]...    Example: scripts/test.sh release thread:ExecutorTests,FabricTests
+# of the test programs after a colon. CMake's options hold for the preset that follows them. Says at the end how long each
+# part took.
+# Usage: scripts/test.sh [[-Doption=value]... preset[:program,...]]...
+# Example: scripts/test.sh -DDTC_CUDA=ON release thread:ExecutorTests,FabricTests
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=("${@:-release}")
@@ -24,7 +26,12 @@ run_tests() { # preset ctest-arguments...
   return "$status"
 }
 
+options=(-DDTC_BUILD_TESTS=ON)
 for run in "${runs[@]}"; do
+  if [[ "$run" == -D* ]]; then
+    options+=("$run")
+    continue
+  fi
   preset=${run%%:*}
   programs=()
   [[ "$run" == *:* ]] && IFS=, read -ra programs <<<"${run#*:}"
@@ -32,11 +39,12 @@ for run in "${runs[@]}"; do
   [[ "$preset" == runtime-only || "$preset" == thread || "$preset" == address ]] && flags=(--runtime-only)
   part "$preset: install" scripts/install-dependencies.sh "${flags[@]}"
   if [[ ${#programs[@]} -eq 0 ]]; then
-    part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON
+    part "$preset: build" scripts/build.sh "$preset" "${options[@]}"
     part "$preset: tests" run_tests "$preset"
   else
-    part "$preset: build" scripts/build.sh "$preset" -DDTC_BUILD_TESTS=ON --target "${programs[@]}"
+    part "$preset: build" scripts/build.sh "$preset" "${options[@]}" --target "${programs[@]}"
     labels="^($(IFS='|'; echo "${programs[*]}"))$"
     part "$preset: tests" run_tests "$preset" -L "$labels"
   fi
+  options=(-DDTC_BUILD_TESTS=ON)
 done
