@@ -103,7 +103,7 @@ struct ParameterNames {
   llvm::StringRef headBias = "";
 };
 
-/// The names of fields, and what transformers takes where they are absent.
+/// The names of fields, and the defaults of transformers where they are absent.
 struct Fields {
   llvm::StringRef vocab = "vocab_size"; ///< "": no tokens
   llvm::StringRef hiddenSize = "hidden_size";
