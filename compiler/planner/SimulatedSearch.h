@@ -41,7 +41,7 @@ public:
   void run();
 
 private:
-  /// What of a strategy finishCompile() takes.
+  /// The input of finishCompile() for a strategy.
   struct Compiled {
     std::unique_ptr<CandidateSearch> search;
     std::optional<Candidate> candidate;
