@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The local search of chooseRecompute, from the choices of minimum cuts.
+// The search of chooseRecompute, from the choices of minimum cuts.
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,7 +24,7 @@
 
 namespace dtc {
 
-/// The entry points that are compiled from the model's function.
+/// The program that is compiled from the model's function.
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients

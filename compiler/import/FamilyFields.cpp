@@ -228,7 +228,7 @@ void dtc::readBert(ConfigReader &reader, const ImportOptions &options, DecoderCo
 /// Positions are numbered from that of padding on, which is the token's number.
 void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readEncoder(reader, config);
-  config.headActivation = Activation::Gelu; // not as 'hidden_act' says
+  config.headActivation = Activation::Gelu; // with any 'hidden_act'
   config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
 }
 

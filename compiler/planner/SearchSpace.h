@@ -18,7 +18,7 @@
 
 namespace dtc {
 
-/// The search of the planner.
+/// The request to the planner.
 struct PlannerOptions {
   const cluster::Cluster *cluster = nullptr;
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
