@@ -33,8 +33,8 @@ static bool hasDropout(const KernelSignature &signature) {
   return !rate || *rate != 0;
 }
 
-/// How many inputs a call has, of which the first `operands` are always there. Segments come after
-/// these, a key is the last one.
+/// The number of inputs of a call. The first `operands` of them are always there. Segments come
+/// after these, a key is the last one.
 static size_t inputsOf(const KernelSignature &signature, size_t operands) {
   size_t least = operands + (hasDropout(signature) ? 1 : 0);
   return signature.inputs.size() == least + 1 ? least + 1 : least;
@@ -111,7 +111,7 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   return call;
 }
 
-/// The call of what passed; without elements nothing must be computed, nor workspace be asked for.
+/// The call after the checks. Without elements it computes nothing and needs no workspace.
 static Expected<AttentionCall> finish(SignatureChecker &check, AttentionCall call) {
   const TensorType &q = check.input(0), &k = check.input(1);
   if (MaybeError error = check.finish())

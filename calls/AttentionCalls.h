@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function checks a call against its row of docs/kernels.md and gives what a backend needs to
-// know of it.
+// Each function checks a call against its row of docs/kernels.md and gives the backend its
+// parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ struct AttentionShape {
   int64_t batch = 0, queries = 0, keys = 0, heads = 0, kvHeads = 1, headSize = 1;
   bool causal = false;
   double scale = 1;
-  /// Causal: the keys before the one that stands for query 0, of which all queries see all.
+  /// Causal: the number of keys before the key of query 0. All queries see all of these.
   int64_t earlier = 0;
   /// Causal: how many keys a query sees at most, its own and those before it; 0: all.
   int64_t window = 0;
@@ -73,7 +73,7 @@ struct AttentionCall {
   std::optional<size_t> segments;
   /// Of the weights; none if nothing is dropped.
   std::optional<RandomMask> mask;
-  /// Of a batch element, a head and a query in the whole tensor that is masked; that of a key is 1.
+  /// Of a batch element, a head and a query in the whole masked tensor; the stride of a key is 1.
   std::array<int64_t, 3> maskStrides{};
 };
 Expected<AttentionCall> checkAttention(const KernelSignature &signature);
@@ -81,8 +81,8 @@ Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
 /// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
 
-/// Which positions input 1 of `rotary` has: none, as there is no such input; that of the first row
-/// of each batch element; or that of each row.
+/// The positions in input 1 of `rotary`: none, as there is no such input; the position of the first
+/// row of each batch element; or the position of each row.
 enum class RotaryPositions { None, OfFirstRows, OfRows };
 
 /// `rotary`. The pairs (i, i + n) turn by the n frequencies times the position and are multiplied

@@ -6,10 +6,10 @@
 //
 // The letters of an equation fall into four classes: batch letters (in all terms), M (lhs and
 // result), N (rhs and result) and K (lhs and rhs, summed). Letters that are neighbours in the same
-// order wherever they occur count as one ("bsd,df->bsf" is "md,df->mf"). If one stride then goes
-// through all letters of each class of an operand, the operand is a batch of strided matrices as it
-// is; if not, it is copied to a memory order in which one does. Of the possible orders within the
-// classes the lowering takes the one that copies the fewest elements.
+// order wherever they occur count as one ("bsd,df->bsf" is "md,df->mf"). If one stride goes through
+// all letters of each class of an operand, the operand is a batch of strided matrices as it is. If
+// not, it is copied to a memory order with such strides. Of the possible orders within the classes
+// the lowering takes the one that copies the fewest elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +54,8 @@ struct EinsumLowering {
   /// Gemm; a dot product has m = n = 1.
   GemmShape gemm;
 
-  /// The operand is copied to the workspace before (the result: from it, after). Over the elements,
-  /// the offsets to which and from which they are copied.
+  /// The operand is copied to the workspace before (the result: from it, after). Over the elements:
+  /// the offsets of the source and of the target.
   std::array<std::optional<LoopNest<2>>, 3> copies;
   std::array<int64_t, 3> elements{};
 };
@@ -65,7 +65,7 @@ struct EinsumLowering {
 Expected<EinsumLowering> planEinsum(const KernelSignature &signature);
 
 /// The number of elements of a plan for one dot product of two dense arrays; 0 for other plans.
-/// Where there is one element, nothing is summed and the plan has a product.
+/// With one element nothing is summed, and the plan has a product.
 int64_t lengthOfDenseDot(const EinsumLowering &plan);
 
 } // namespace dtc

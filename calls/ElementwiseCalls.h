@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each function checks a call against its row of docs/kernels.md and gives what a backend needs to
-// know of it.
+// Each function checks a call against its row of docs/kernels.md and gives the backend its
+// parameters.
 //
 //===----------------------------------------------------------------------===//
 

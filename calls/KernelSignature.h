@@ -31,8 +31,8 @@ using AttributeValue = std::variant<int64_t, double, std::string, bool, std::vec
                                     std::vector<std::string>, RawBytes>;
 using AttributeMap = std::map<std::string, AttributeValue>;
 
-/// Where a device is on the mesh: axis name -> (coordinate, size). The temporal axis is among them;
-/// its coordinate is the microbatch that is running.
+/// The position of a device on the mesh: axis name -> (coordinate, size). The temporal axis is
+/// among them; its coordinate is the microbatch that is running.
 struct AxisCoordinate {
   std::string name;
   int64_t size = 1;
@@ -52,7 +52,7 @@ struct KernelSignature {
   std::vector<AxisCoordinate> mesh;
 };
 
-/// What a call of a program is, on a mesh with these axes.
+/// The signature of a call of a program on a mesh with these axes.
 KernelSignature signatureOf(const plan::Program &program, const plan::KernelCall &call,
                             std::span<const AxisCoordinate> axes);
 

@@ -23,7 +23,7 @@
 
 namespace dtc {
 
-/// What decides on an element besides its index in the whole tensor.
+/// The words that decide about an element, together with its index in the whole tensor.
 struct MaskWords {
   uint32_t seed = 0, op = 0, iteration = 0;
   /// An element is kept if its random word is larger, or if `all` has a 1 in each byte.
@@ -55,7 +55,7 @@ public:
              std::span<const int64_t> shape, std::vector<std::vector<std::string>> sharding);
 
   double rate() const { return share; }
-  /// What kept elements are multiplied by: 1 / (1 - rate).
+  /// The factor of kept elements: 1 / (1 - rate).
   double scale() const { return 1 / (1 - share); }
   /// The mask of the device at `position`. `key` holds the seed and the iteration of the step's
   /// first batch; each further repetition of the loop over microbatches in the step is the next
@@ -74,7 +74,7 @@ private:
   std::vector<SplitDim> splitDims;
 };
 
-/// Checks what random kernels have in common: the attributes `rateName`, `op`, `shape` and
+/// Checks the common part of random kernels: the attributes `rateName`, `op`, `shape` and
 /// `sharding`, which must fit the shape `local` of the tensor that is masked, and the input
 /// `keyIndex`, i32[2]. The result has no meaning if the check failed.
 RandomMask checkRandomMask(SignatureChecker &check, const KernelSignature &signature,

@@ -122,7 +122,7 @@ Expected<NormCall> checkRmsNorm(const KernelSignature &signature) {
   return NormCall{rowsOf(x), eps};
 }
 
-/// The gradient of a norm with `statistics` statistics of each row and as many parameters.
+/// The gradient of a norm with `statistics` statistics of a row and equally many parameters.
 static Expected<RowShape> checkNormGrad(const KernelSignature &signature, size_t statistics) {
   SignatureChecker check(signature, 3 + statistics, 1 + statistics);
   const TensorType &x = check.floatInput(0, 1);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Softmax, cross entropy and norms over the last dimension, whose elements are a row, and random
-// masks. Each function checks a call against its row of docs/kernels.md and gives what a backend
-// needs to know of it.
+// masks. Each function checks a call against its row of docs/kernels.md and gives the backend its
+// parameters.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,8 +11,8 @@
 
 namespace dtc {
 
-/// What the names of adapters begin with in the files of Hugging Face's PEFT. After it come the
-/// name of the layer and "lora_A.weight" or "lora_B.weight".
+/// The prefix of the names of adapters in the files of Hugging Face's PEFT. After it come the name
+/// of the layer and "lora_A.weight" or "lora_B.weight".
 inline constexpr std::string_view kAdapterPrefix = "base_model.model.";
 
 /// Whether a parameter of this name is an adapter: one that a weights file of the base model does

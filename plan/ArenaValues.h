@@ -15,7 +15,7 @@
 
 namespace dtc {
 
-/// A value in the arena: what one execution of an instruction wrote to one buffer.
+/// A value in the arena: the result of one execution of an instruction in one buffer.
 struct ArenaValue {
   ByteRange range;
   uint32_t buffer = 0;
@@ -35,7 +35,7 @@ struct ArenaValue {
 /// met by a write that removes it at most twice.
 class ArenaValues {
 public:
-  /// The value takes its range; what it covers of others is gone.
+  /// The value takes its range; the covered parts of other values are gone.
   void write(const ArenaValue &value);
   /// The value that is in exactly that range and whole, or null.
   ArenaValue *findExactly(const ByteRange &range);
@@ -47,7 +47,7 @@ public:
   size_t size() const { return intervals.size(); }
   /// Whether both hold values of the same buffers at the same places.
   bool holdsLike(const ArenaValues &other) const;
-  /// What an entry of the schedule has written becomes that of another microbatch.
+  /// The values that an entry of the schedule has written become those of another microbatch.
   void moveTo(uint32_t microbatch, int entry);
 
 private:

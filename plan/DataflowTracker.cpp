@@ -81,8 +81,8 @@ MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
   return std::nullopt;
 }
 
-/// Whether the buffer's own value, which is there, is the one of the microbatch and of the
-/// repetition of the loop that is meant here.
+/// Whether the buffer's own value, which is there, belongs to the expected microbatch and the
+/// expected repetition of the loop.
 MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer,
                                         const ArenaValue &value) const {
   auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, point.microbatch)); };
@@ -150,8 +150,7 @@ MaybeError DataflowTracker::readSum(uint32_t buffer) {
                            describeWriter(**value), expected)};
 }
 
-/// The copy that is read now lies in bytes that something else was written to. `found` has what
-/// they hold.
+/// The bytes of the copy that is read were overwritten. `found` describes their content.
 Error DataflowTracker::overwritten(const std::string &what, uint32_t buffer) const {
   const ArenaValue *last = nullptr; // the latest writer but the buffer itself
   for (const ArenaValue *value : found)
@@ -210,7 +209,7 @@ void DataflowTracker::put(uint32_t buffer, int64_t since, bool ofData) {
 // Transfers
 //===----------------------------------------------------------------------===//
 
-/// What is remembered of a transfer that was started, and of a tensor in flight, in operands: it
+/// The memory for a transfer that was started, and for a tensor in flight, counted in operands: it
 /// bounds the memory that a plan can ask for.
 static constexpr int64_t kStepsOfStart = 16, kStepsOfTensor = 4;
 

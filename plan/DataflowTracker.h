@@ -22,18 +22,17 @@
 namespace dtc {
 
 /// The values in the arena of one program and its transfers under way, at one point of the
-/// schedule. A value is what one execution wrote to one buffer; bytes hold values. The errors say
-/// what was read, written or transferred, but not where: that is for the user of this class, which
-/// knows what it runs.
+/// schedule. A value is the result of one execution in one buffer; bytes hold values. The errors
+/// name the value that was read, written or transferred. The user of this class adds the place.
 class DataflowTracker {
 public:
-  /// The context must stay valid, and so must `channelsOfData`: what is sent outside of the loop
-  /// and is made from what each repetition of it has anew adds its channel, and makes the same of
-  /// what is received.
+  /// The context must stay valid, and so must `channelsOfData`, the channels of values that each
+  /// repetition of the loop has anew: sending such a value outside of the loop adds its channel,
+  /// and receiving from one makes the received value such a value.
   DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
                   WorkLimit &budget);
 
-  /// What is being run. `now` rises with every instruction.
+  /// The running instruction. `now` rises with every instruction.
   struct ProgramPoint {
     int entry = -1; // of the schedule; -1: before the step
     int instruction = 0;
@@ -44,18 +43,18 @@ public:
   };
   ProgramPoint point;
 
-  /// An error unless the bytes of the buffer hold its own value, whole, and the one that is meant
-  /// here: that of the present microbatch and repetition of the loop if it is made in the loop;
-  /// after the loop, a sum over all microbatches and repetitions, or the value of the only one.
-  /// `what` names the operand.
+  /// An error unless the bytes of the buffer hold its own value, whole, and the expected one: the
+  /// value of the present microbatch and repetition of the loop if it is made in the loop; after
+  /// the loop, a sum over all microbatches and repetitions, or the only value. `what` names the
+  /// operand.
   MaybeError read(const std::string &what, uint32_t buffer);
   /// An error unless the sum has all microbatches before the present one, in their order, and of
   /// all repetitions of the loop. The first of all finds nothing.
   MaybeError readSum(uint32_t buffer);
-  /// `ofData`: it is made from what each repetition of the loop has anew.
+  /// `ofData`: it is made from values that each repetition of the loop has anew.
   MaybeError write(uint32_t buffer, bool ofData = false);
-  /// Whether what was read last is made, outside of the loop, from what each repetition of it has
-  /// anew.
+  /// Whether the last value read is made, outside of the loop, from values that each repetition of
+  /// it has anew.
   bool lastReadIsOfData() const { return lastIsOfData; }
   MaybeError startTransfer(uint32_t number);
   MaybeError finishTransfer(uint32_t number);
@@ -65,7 +64,7 @@ public:
   void forgetTransfers() { starts.clear(); }
   /// Whether some byte of the buffer was never written.
   bool isUnwritten(uint32_t buffer);
-  /// The task of an entry runs on, up to that microbatch, and leaves what the entry has left.
+  /// The task of an entry runs on up to that microbatch, with the same values as the entry left.
   void skipTo(uint32_t microbatch, int entry) { values.moveTo(microbatch, entry); }
 
   bool hasSlots(uint32_t buffer) const { return context.copies[buffer].slots > 0; }
@@ -84,7 +83,7 @@ private:
     uint32_t microbatch;
     bool isReceive;
   };
-  /// Where a transfer was started.
+  /// The place where a transfer was started.
   struct Start {
     int entry, instruction;
     int64_t since;
@@ -97,7 +96,7 @@ private:
   Expected<ArenaValue *> findOwn(const std::string &what, uint32_t buffer);
   MaybeError checkMoment(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
   bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
-  /// What comparing with every tensor in flight costs, beside the operand itself.
+  /// The cost of comparing with every tensor in flight, beside the operand itself.
   int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
   ByteRange rangeNow(uint32_t buffer) const {
     return context.copies[buffer].forMicrobatch(point.microbatch);

@@ -32,7 +32,7 @@ struct FileRows {
   }
 };
 
-/// What the name of a parameter says; nullopt if it is a tensor of its own.
+/// The rows that the name of a parameter stands for; nullopt if it is a tensor of its own.
 std::optional<FileRows> fileRowsOf(std::string_view parameter);
 
 /// The name of the tensor of weights files that has a parameter.

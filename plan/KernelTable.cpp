@@ -222,7 +222,7 @@ static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels),
 
 std::span<const KernelInfo> allKernels() { return kKernels; }
 
-/// What addKernel() has added. A list, so that what findKernel() returned stays where it is.
+/// The kernels added by addKernel(). A list, so that results of findKernel() stay valid.
 static std::list<KernelInfo> &addedKernels() {
   static std::list<KernelInfo> kernels;
   return kernels;

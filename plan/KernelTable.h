@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the compiler, the verifier, the simulator and the reports need to know of the kernels of
-// docs/kernels.md, by name: the numbers of operands, the attributes, what may lie in place, and
-// what a call costs. The types and shapes of operands are checked by the backend that runs a
+// Facts about the kernels of docs/kernels.md by name, for the compiler, the verifier, the simulator
+// and the reports: the numbers of operands, the attributes, the operands that may lie in place, and
+// the cost of a call. The types and shapes of operands are checked by the backend that runs a
 // kernel.
 //
 //===----------------------------------------------------------------------===//
@@ -28,17 +28,17 @@ class KernelCall;
 
 namespace dtc {
 
-/// What the time of a step is reported by: products and attention, which FLOPs limit, what only
-/// bytes limit, and the launches of all of them, which is no kernel's class.
+/// The classes in which the time of a step is reported: products and attention, which FLOPs limit,
+/// kernels that only bytes limit, and the launches of all of them, which is no kernel's class.
 enum class KernelClass : size_t { Product, Attention, Other, Optimizer, Launch };
 inline constexpr size_t kNumKernelClasses = 5;
 
-/// Which bytes a call reads and writes.
+/// The bytes that a call reads and writes.
 enum class KernelTraffic {
   Operands,   ///< all of its operands
-  Rows,       ///< of the first input as many bytes as the first output has
+  Rows,       ///< the first input only as far as the first output is large
   Accumulate, ///< all of its operands, and the output is read as well
-  Cache       ///< of the first input and the output (a cache) as many bytes as the second input has
+  Cache       ///< the first input and the output (a cache) only as far as the second input is large
 };
 
 /// An output that may lie in the bytes of an input of the same type.
@@ -82,15 +82,15 @@ struct KernelInfo {
 /// All kernels of docs/kernels.md, ordered by name.
 std::span<const KernelInfo> allKernels();
 
-/// Adds a kernel that a backend has beside those of docs/kernels.md, so that plans may call it.
-/// What `kernel` refers to outlives all plans; a name that is known already is refused. To be
-/// called before plans are read: readers do not lock.
+/// Adds a kernel of a backend that is not in docs/kernels.md, so that plans may call it. The memory
+/// that `kernel` refers to outlives all plans; a known name is refused. To be called before plans
+/// are read: readers do not lock.
 MaybeError addKernel(const KernelInfo &kernel);
 
 /// The letters of docs/kernels.md for a kind: "i", "ints".
 std::string_view name(AttributeKind kind);
 
-/// What is known of a kernel. One that is not in the table is of class Other, moves its operands,
+/// The description of a kernel. One that is not in the table is of class Other, moves its operands,
 /// and never works in place.
 const KernelInfo &findKernel(std::string_view name);
 
@@ -106,12 +106,11 @@ bool mayRunInPlace(std::string_view kernel, int input, int output);
 int64_t kernelBytes(std::string_view kernel, std::span<const TensorType> inputs,
                     std::span<const TensorType> outputs);
 
-/// An error where a call is of no kernel that is known, or has another number of operands, an
-/// unknown attribute, one of another kind, or lacks one. The error names the kernel and says what
-/// is expected.
+/// An error if the kernel of a call is unknown, the number of operands is wrong, or an attribute is
+/// unknown, of another kind or missing. The error names the kernel and the expectation.
 MaybeError checkKernelCall(const plan::KernelCall &call);
 
-/// Whether the kernel reads what its output held before, after the first microbatch.
+/// Whether the kernel reads the earlier content of its output, after the first microbatch.
 bool readsOwnOutput(std::string_view kernel);
 
 } // namespace dtc

@@ -87,7 +87,7 @@ private:
     Class kind;
     int number;
   };
-  /// Of some outputs, the one that ends last, and of those of other classes the one that does.
+  /// Of some outputs, the one with the last end, and the one with the last end among other classes.
   struct Reach {
     const Output *last = nullptr;
     const Output *lastOfOther = nullptr;

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The operands of one instruction are as many as a file likes, so pairs of them are not compared
-// one by one: all functions sort, and take time in n log n.
+// A file may give one instruction any number of operands, so pairs of them are not compared one by
+// one: all functions sort, and take time in n log n.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace dtc {
 /// place on the pair.
 MaybeError checkKernelOverlap(const PlanContext &context, const plan::KernelCall &call);
 
-/// The tensors of a bucket move at the same time: what one writes is of no concern to another.
-/// Expects that a tensor's own input and output have been checked against each other.
+/// The tensors of a bucket move at the same time: an output of one does not affect another. Expects
+/// that a tensor's own input and output have been checked against each other.
 MaybeError checkBucketOverlap(const PlanContext &context, const plan::Collective &collective);
 
 /// The tensors of a receive are written at the same time.

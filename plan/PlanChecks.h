@@ -37,7 +37,7 @@ struct ByteRange {
   }
 };
 
-/// Where the copies of a buffer lie.
+/// The places of the copies of a buffer.
 struct BufferSlots {
   ByteRange first;
   uint64_t stride = 0; // bytes from one copy to the next
@@ -61,7 +61,7 @@ struct BufferSlots {
   }
 };
 
-/// A program of a plan with what the first checks found out about it.
+/// A program of a plan with the findings of the first checks.
 struct PlanContext {
   const plan::Plan &plan;
   const plan::Program &program;
@@ -70,7 +70,7 @@ struct PlanContext {
   std::vector<TensorType> types;   // of each buffer
   std::vector<BufferSlots> copies; // of each buffer
   std::vector<ByteRange> ranges;   // of each buffer, all copies together
-  std::vector<uint32_t> roots;     // of each buffer the value: itself, or what it is a view of
+  std::vector<uint32_t> roots;     // by buffer its value: itself, or the viewed buffer
 
   /// Whether the two may share bytes in an execution of a task. Exact for buffers whose copies
   /// advance together; of others, the copies of all microbatches are compared.
@@ -97,31 +97,31 @@ MaybeError checkBuffers(PlanContext &context);
 /// Operands, collectives, attributes and sources of all instructions; the schedule.
 MaybeError checkInstructions(const PlanContext &context);
 
-/// What async collectives and waits add: every one is waited for once, and until then nothing
+/// Checks async collectives and waits: every collective is waited for once, and until then nothing
 /// writes its inputs and nothing touches its outputs. `budget` is at this program.
 MaybeError checkAsync(const PlanContext &context, WorkLimit &budget);
 
 /// States, inputs and outputs with their shardings and buffers.
 MaybeError checkBindings(const PlanContext &context);
 
-/// Each value has one writer: an instruction, a transfer that receives it, or what puts states and
-/// inputs there before the step. Expects that all indices have been checked.
+/// Each value has one writer: an instruction, a transfer that receives it, or the setup of states
+/// and inputs before the step. Expects that all indices have been checked.
 MaybeError checkWriters(const PlanContext &context);
 
 /// The program's transfers, each for itself.
 MaybeError checkTransfers(const PlanContext &context);
 
-/// Each channel has two ends that agree. What several programs name alike is alike.
+/// Each channel has two ends that agree. Bindings with one name are equal in all programs.
 MaybeError checkChannels(const std::vector<PlanContext> &programs);
 MaybeError checkSharedBindings(const std::vector<PlanContext> &programs);
 
 /// Follows the schedule: every operand finds in its bytes the value that it names, whole, of its
 /// own microbatch and of the same repetition of the loop; a sum that is read after the loop has
-/// every microbatch once, in their order; nothing touches what is being sent or received. With
-/// `repeatsLoop` this holds however often the loop over microbatches runs. `budget` is at this
-/// program. Values that are made outside of the loop from what each repetition of it has anew may
-/// go to other programs: `channelsOfData` gets the channels by which they are sent, and as long as
-/// it grows what other programs receive must be followed again.
+/// every microbatch once, in their order; nothing touches a tensor in flight. With `repeatsLoop`
+/// this holds however often the loop over microbatches runs. `budget` is at this program. Values
+/// that are made outside of the loop from values that each repetition of it has anew may go to
+/// other programs: `channelsOfData` gets the channels that send them. As long as it grows, the
+/// receiving programs must be followed again.
 Expected<ProgramVerifierResult> checkDataflow(const PlanContext &context, bool repeatsLoop,
                                               std::set<uint32_t> &channelsOfData,
                                               WorkLimit &budget);
@@ -141,7 +141,7 @@ Expected<VerifierResult> verifyWithin(WorkLimit budget, const plan::Plan &plan, 
 /// The number of microbatches.
 int64_t microbatchesOf(const Mesh &mesh);
 
-/// Where an entry of the schedule lies: in the loop over microbatches, or on one side of it.
+/// The place of an entry of the schedule: in the loop over microbatches, or on one side of it.
 /// Without a loop all entries lie after it.
 enum class LoopPlace { Before, In, After };
 inline LoopPlace loopPlaceOf(const plan::Program &program, int entry) {

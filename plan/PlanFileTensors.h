@@ -18,7 +18,7 @@ namespace dtc {
 
 /// A tensor of weights files.
 struct FileTensor {
-  TensorType type; ///< its element type is that of its first part
+  TensorType type; ///< its element type is its first part's
   /// The parameters that are its rows, by the first one.
   std::map<int64_t, const plan::State *> parts;
 };

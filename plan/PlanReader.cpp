@@ -36,7 +36,7 @@ Expected<std::shared_ptr<const plan::Plan>> parsePlan(const void *data, size_t b
   if (bytes > kMaxPlanFileBytes)
     return Error{fmt::format("the file has {}, the largest plan that is read has {}",
                              formatBytes(bytes), formatBytes(kMaxPlanFileBytes))};
-  // A newer plan may hold what this version cannot parse; its version is the better message.
+  // This version may not be able to parse a newer plan; the message about the version is better.
   uint32_t version = peekVersion(data, bytes);
   auto plan = std::make_shared<plan::Plan>();
   google::protobuf::LogSilencer quiet;
@@ -78,7 +78,7 @@ std::string serializePlan(const plan::Plan &plan) {
 }
 
 MaybeError writePlan(const plan::Plan &plan, const std::string &path) {
-  // Protobuf cannot serialize what is larger, and no reader would take it.
+  // Protobuf cannot serialize a larger plan, and no reader would take it.
   if (plan.ByteSizeLong() > kMaxPlanFileBytes)
     return Error{fmt::format("{}: the plan takes {}, the largest plan that is read has {}", path,
                              formatBytes(plan.ByteSizeLong()), formatBytes(kMaxPlanFileBytes))};

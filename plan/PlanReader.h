@@ -22,8 +22,8 @@ inline constexpr uint32_t kPlanVersion = 9;
 /// Larger files are refused: parsing takes several times a file's size in memory.
 inline constexpr uint64_t kMaxPlanFileBytes = uint64_t{256} << 20;
 
-/// Reads a plan and verifies it (see PlanVerifier.h). The error begins with the path.
-/// What the verifier found goes to `facts`, if given.
+/// Reads a plan and verifies it (see PlanVerifier.h). The error begins with the path. The
+/// verifier's findings go to `facts`, if given.
 Expected<std::shared_ptr<const plan::Plan>> readPlan(const std::string &path,
                                                      VerifierResult *facts = nullptr);
 

@@ -31,7 +31,7 @@ std::optional<double> PlanSummary::arenaRatio() const {
   return ratioOf(arenaBytes, arenaLowerBound);
 }
 
-/// 0 of a task that is never executed, whatever one execution takes.
+/// 0 of a task that is never executed.
 static double flopsOf(double oneExecution, uint64_t executions) {
   return executions == 0 ? 0 : oneExecution * static_cast<double>(executions);
 }

@@ -88,7 +88,7 @@ struct ScheduleSpan {
   uint64_t count = 1;
 };
 
-/// What differs between the devices of a pipeline.
+/// The part of a summary that differs between the devices of a pipeline.
 struct ProgramSummary {
   PeakMemory peak;              // all zero if the producer of the plan did not say
   uint64_t arenaLowerBound = 0; // 0 if the producer did not say
@@ -104,16 +104,15 @@ struct ProgramSummary {
   std::optional<double> arenaRatio() const;
 };
 
-/// What a plan will do and need, from the plan alone. "A step" is one execution of the whole
-/// schedule. Where a plan has a pipeline, "one device" stands for one device at each coordinate of
-/// it: counts are sums over the programs, and the memory is that of the program with the largest
-/// arena.
+/// The work and the needs of a plan, from the plan alone. "A step" is one execution of the whole
+/// schedule. In a plan with a pipeline, "one device" stands for one device at each coordinate of
+/// it: counts are sums over the programs, and the memory is the largest arena's.
 struct PlanSummary {
   uint32_t version = 0;
   std::string producer;
   std::string model;
   std::string entry;                    // empty: the plan's own
-  std::vector<std::string> entryPoints; // beside the one that is summarized
+  std::vector<std::string> entryPoints; // beside the summarized one
 
   std::vector<AxisSummary> axes;
   int64_t numDevices = 1;

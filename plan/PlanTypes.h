@@ -69,8 +69,8 @@ TensorType fileTypeOf(const plan::State &state);
 TensorType typeOf(const plan::Input &input);
 TensorType typeOf(const plan::Output &output);
 
-/// The buffer that was the first in the bytes of a buffer: itself, or what it or the value that it
-/// is a view of reuses.
+/// The buffer that first used the bytes of a buffer: itself, or the one that it, or the value that
+/// it views, reuses.
 uint32_t storageOf(const plan::Program &program, uint32_t buffer);
 
 /// The mesh of a plan.
@@ -95,12 +95,12 @@ uint64_t sentBytes(const plan::Program &program, const plan::Collective &collect
 bool generates(const plan::Plan &plan);
 /// Whether its step updates parameters.
 bool trains(const plan::Plan &plan);
-/// Whether a step may take several batches, for each of which the loop over microbatches runs.
+/// Whether a step may take several batches. The loop over microbatches runs for each of them.
 bool mayRepeatLoop(const plan::Plan &plan);
 
 /// Whether a state is a part of the step state.
 bool isStepState(plan::State::Kind kind);
-/// The first state of that kind, of which programs have one at most; null if there is none.
+/// The first state of that kind; null if there is none. Programs have one at most.
 const plan::State *findState(const plan::Plan &plan, plan::State::Kind kind);
 
 /// The parameter whose master weights the state holds; null for any other state.
@@ -109,8 +109,8 @@ const plan::State *masteredParameter(const plan::Program &program, const plan::S
 /// The axes that split each dimension.
 std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding);
 
-/// "kernel einsum", "all_reduce", "wait", "start_transfer 2", "empty": what an instruction is, for
-/// messages.
+/// Names an instruction in messages: "kernel einsum", "all_reduce", "wait", "start_transfer 2",
+/// "empty".
 std::string describeKind(const plan::Instruction &instruction);
 
 /// `task "forward", instruction 12 (kernel einsum, from h.3.attn (model.mlir:12:8))`.

@@ -43,7 +43,7 @@ static MaybeError checkLinkFigure(const plan::Axis &axis, const char *what, doub
                            axis.name(), what, value)};
 }
 
-/// What files of adapters will say.
+/// Checks the values that files of adapters will have.
 static MaybeError checkLora(const plan::Lora &lora) {
   if (lora.rank() >= 1 && std::isfinite(lora.alpha()) && lora.alpha() > 0 && lora.dropout() >= 0 &&
       lora.dropout() < 1)
@@ -127,7 +127,7 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
 }
 
 /// The locations that reasons name, and the reasons that collectives name. As with locations, index
-/// 0 is what is not known and needs no entry.
+/// 0 is "unknown" and needs no entry.
 static MaybeError checkReasons(const PlanContext &context) {
   const plan::Plan &plan = context.plan;
   auto isMissing = [](uint32_t index, int size) {
@@ -150,7 +150,7 @@ static MaybeError checkReasons(const PlanContext &context) {
   return std::nullopt;
 }
 
-/// All checks of a program but those of its schedule, which need what the other programs say.
+/// All checks of a program but those of its schedule, which depend on the other programs.
 static MaybeError checkProgram(PlanContext &context, WorkLimit &budget) {
   if (MaybeError error = checkBuffers(context))
     return error;
@@ -203,7 +203,7 @@ static MaybeError checkProgramCount(const plan::Plan &plan, const Mesh &mesh) {
                                       plan.programs_size())};
 }
 
-/// Verifies a plan without its entryPoints. `budget` is that of the whole file.
+/// Verifies a plan without its entryPoints. `budget` is the whole file's.
 static Expected<VerifierResult> verifyEntry(const plan::Plan &plan, bool repeatsLoop,
                                             WorkLimit &budget) {
   if (MaybeError error = checkPlanVersion(plan.version()))
@@ -263,7 +263,7 @@ static bool isSameAxis(const plan::Axis &a, const plan::Axis &b) {
          a.pipeline() == b.pipeline();
 }
 
-/// Whether the two programs agree on what and where a state is. Both have passed verifyEntry().
+/// Whether a state has the same type and place in the two programs. Both have passed verifyEntry().
 static bool isSameState(const plan::Program &programA, const plan::State &a,
                         const plan::Program &programB, const plan::State &b) {
   return a.name() == b.name() && typeOf(a) == typeOf(b) && fileTypeOf(a) == fileTypeOf(b) &&

@@ -30,12 +30,12 @@ inline constexpr int kMaxEntryPoints = 16;
 /// Every buffer's offset is a multiple of this many bytes.
 inline constexpr uint64_t kBufferAlignment = 64;
 
-/// The most operands that are followed through the schedule of a program, where a transfer that
-/// starts counts as several. What leaves the arena's values as they were is followed once (see
+/// The most operands to follow through the schedule of a program. A transfer that starts counts as
+/// several. A task that leaves the arena's values as they were is followed once (see
 /// VerifyDataflow.cpp), and each repetition counts as one. See WorkLimit.h.
 inline constexpr int64_t kMaxFollowedOperands = int64_t{1} << 27;
 
-/// What one program does in a step, on one device.
+/// The work of one program in a step, on one device.
 struct ProgramVerifierResult {
   int64_t entries = 0;      // of the schedule
   int64_t instructions = 0; // executed
@@ -56,7 +56,7 @@ struct ProgramVerifierResult {
   std::optional<Slots> slots;
 };
 
-/// What verifyPlan() found of a plan, but for its further entry points.
+/// The findings of verifyPlan() about a plan, without its further entry points.
 struct VerifierResult {
   std::vector<ProgramVerifierResult> programs;
   int64_t microbatches = 1;
@@ -68,16 +68,16 @@ struct VerifierResult {
 /// An error if this runtime does not read plans of that version.
 MaybeError checkPlanVersion(uint32_t version);
 
-/// Checks everything that can be known from the plan alone: version, mesh, buffers, calls of
-/// kernels (names, numbers of operands, attributes: KernelTable.h), collectives, shardings, states,
-/// inputs and outputs, transfers. Then it follows the schedules: whatever is read was written
-/// before, for the same microbatch, and not overwritten since; nothing touches what is being sent
-/// or received; no message goes into the loop over microbatches or out of it; and the programs have
-/// no deadlock. The plan's entry points are checked in the same way, and for having the plan's
-/// states where it has them. A plan that passes can be run to its end without touching memory
-/// outside its arena; the types and shapes of a kernel's operands are checked by Backend::prepare.
-/// The error says where in the plan the fault lies. With `repeatsLoop` all this holds however often
-/// the plan's loop over microbatches runs (VerifyDeadlock.cpp says why no deadlock comes of it).
+/// Checks everything that the plan alone determines: version, mesh, buffers, calls of kernels
+/// (names, numbers of operands, attributes: KernelTable.h), collectives, shardings, states, inputs
+/// and outputs, transfers. Then it follows the schedules: each value that is read was written
+/// before, for the same microbatch, and not overwritten since; nothing touches a tensor in flight;
+/// no message goes into the loop over microbatches or out of it; and the programs have no deadlock.
+/// The plan's entry points are checked in the same way, and for having the plan's states where it
+/// has them. A plan that passes can be run to its end without touching memory outside its arena;
+/// the types and shapes of a kernel's operands are checked by Backend::prepare. The error says
+/// where in the plan the fault lies. With `repeatsLoop` all this holds however often the plan's
+/// loop over microbatches runs (VerifyDeadlock.cpp says why no deadlock comes of it).
 Expected<VerifierResult> verifyPlan(const plan::Plan &plan, bool repeatsLoop = false);
 
 /// The error alone.

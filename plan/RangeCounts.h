@@ -14,8 +14,8 @@
 
 namespace dtc {
 
-/// Counts the uses of each byte of the arena. A segment tree over the points at which buffers begin
-/// and end, because ranges may overlap in any way: all functions take logarithmic time.
+/// Counts the uses of each byte of the arena. A segment tree over the begins and ends of buffers,
+/// because ranges may overlap in any way: all functions take logarithmic time.
 class RangeCounts {
 public:
   /// Takes ranges that begin and end where those of `known` do.
@@ -29,7 +29,7 @@ public:
 private:
   struct Node {
     int own = 0; // uses that cover all of the node
-    int max = 0; // of any byte below the node, without what nodes above it say
+    int max = 0; // of any byte below the node, without the counts of nodes above it
   };
   struct Span {
     size_t begin, end; // intervals between neighbouring points

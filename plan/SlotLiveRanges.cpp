@@ -38,7 +38,7 @@ uint32_t SlotLiveRanges::mostAlive(const std::vector<uint32_t> &buffers) const {
 }
 
 std::optional<ProgramVerifierResult::Slots> SlotLiveRanges::liveliest() const {
-  // By where the copies lie; a buffer without a map is alone with what takes its place.
+  // By the place of the copies; a buffer without a map is alone with the values that reuse it.
   std::vector<std::vector<uint32_t>> groups;
   std::map<std::tuple<uint64_t, uint64_t, uint32_t>, size_t> shared;
   std::vector<size_t> ofStorage(lives.size());

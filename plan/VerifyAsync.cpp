@@ -53,7 +53,7 @@ private:
     return std::nullopt;
   }
 
-  /// An execution of a task is for one microbatch, for which a transfer happens once.
+  /// An execution of a task is for one microbatch, so a transfer happens once in it.
   MaybeError checkOnce(const plan::Instruction &instruction) {
     bool starts = instruction.has_start_transfer();
     uint32_t number =
@@ -106,8 +106,8 @@ private:
     return std::nullopt;
   }
 
-  /// A send reads and a receive writes from its start to its finish. Where one of them lies in
-  /// another task, the dataflow's walk finds what is between.
+  /// A send reads and a receive writes from its start to its finish. If one of them lies in another
+  /// task, the dataflow's walk checks the instructions between.
   MaybeError checkTransfer(const plan::Task &task, const plan::Instruction &instruction) {
     uint32_t number = instruction.has_start_transfer() ? instruction.start_transfer().transfer()
                                                        : instruction.finish_transfer().transfer();

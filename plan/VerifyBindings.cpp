@@ -52,7 +52,7 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
   return local;
 }
 
-/// What states, inputs and outputs have in common: T has shape, dtype, sharding and buffer.
+/// The common checks of states, inputs and outputs: T has shape, dtype, sharding and buffer.
 template <typename T> static MaybeError checkBinding(const PlanContext &context, const T &binding) {
   if (MaybeError error = checkTensor(binding.dtype(), binding.shape()))
     return error;
@@ -248,7 +248,7 @@ static MaybeError checkCache(const plan::State &state) {
   return Error{"is a cache; expected that it starts as zeros"};
 }
 
-/// What the kinds of states ask for. All states have passed checkState.
+/// The requirements of the kinds of states. All states have passed checkState.
 static MaybeError checkKinds(const plan::Program &program) {
   std::map<std::string, const plan::State *> parameters;
   for (const plan::State &state : program.states())

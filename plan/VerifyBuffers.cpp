@@ -19,8 +19,8 @@ static uint64_t strideOf(uint64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
-/// The slot maps: each says something of every microbatch. Which slots they name, for each map the
-/// greatest, is returned to be compared with what buffers have.
+/// The slot maps: each has a slot for every microbatch. Returns the greatest slot of each map, to
+/// be compared with the slots of buffers.
 static Expected<std::vector<uint32_t>> checkSlotMaps(const PlanContext &context) {
   int64_t microbatches = microbatchesOf(context.mesh);
   std::vector<uint32_t> greatest;
@@ -82,7 +82,7 @@ static std::string describeSlotMap(const plan::Buffer &buffer) {
   return buffer.has_slot_map() ? fmt::format("slot map {}", buffer.slot_map()) : "no slot map";
 }
 
-/// A view, and what takes the place of another value, lie where that other buffer does.
+/// A view or a reuse lies in the bytes of its other buffer.
 static MaybeError checkPlace(const PlanContext &context, int index) {
   const plan::Buffer &buffer = context.program.buffers(index);
   if (!buffer.has_view_of() && !buffer.has_reuses())

@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A buffer of a plan is one value with one writer (VerifyWriters.cpp), so that an operand says
-// which value is meant, whatever decided where values lie. The walk follows the schedule,
-// instruction by instruction, with the values that the bytes of the arena hold: which buffer was
-// written there, for which microbatch, and in which repetition of the loop over microbatches. An
-// operand whose bytes hold anything else is refused. In particular what works in place, or takes
-// the bytes of another buffer, is right if nothing reads the earlier value any more, and slots are
-// enough if every execution finds the values of its own microbatch.
+// which value is meant, independent of the places of values. The walk follows the schedule,
+// instruction by instruction, with the values in the bytes of the arena: the buffer that was
+// written there, the microbatch, and the repetition of the loop over microbatches. An operand whose
+// bytes hold anything else is refused. In particular a kernel in place or a reuse of bytes is right
+// if nothing reads the earlier value any more, and slots are enough if every execution finds the
+// values of its own microbatch.
 //
 // A task that runs again and again, as in a plan without a pipeline, is not followed each time: if
-// it has no transfer and no buffer with slots, what it does depends on the values in the arena
-// alone, and on whether its microbatch is the first (see readsOwnOutput). So once an execution
-// leaves the same values as it found, the repetitions for the next microbatches do so too.
+// it has no transfer and no buffer with slots, its effect depends on the values in the arena alone,
+// and on whether its microbatch is the first (see readsOwnOutput). So once an execution leaves the
+// same values as it found, the repetitions for the next microbatches do so too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,7 +129,7 @@ MaybeError DataflowWalk::runSchedule() {
   if (MaybeError error = runEntries(begin, end))
     return error;
   state.point.inLoop = false;
-  // Once more for all times: what the loop finds then is what it found the second time.
+  // Once more for all times: the loop then finds the same values as the second time.
   if (repeatsLoop && end > begin) {
     if (MaybeError error = state.checkAllFinished())
       return error->inContext("before the loop over microbatches runs again");
@@ -183,7 +183,7 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
   return endSkip();
 }
 
-/// What was not followed has left its values as those of the last microbatch.
+/// The executions that were not followed have left their values as the last microbatch's.
 MaybeError DataflowWalk::endSkip() {
   if (!pendingSkip)
     return std::nullopt;

@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the transfers of all programs, as strictly as plan.proto allows: starting a send waits for
-// the start of the receive that takes its message, and the messages from one program to another
-// meet their receives in the order in which they are sent, whatever their channels.
+// the start of the receive of its message, and the messages from one program to another meet their
+// receives in the order of the sends, on all channels.
 //
-// One order of running decides. What a program waits for, that another has come to some place, is
-// never undone, and running one program takes nothing away that another waits for. So every order
-// comes to the same end.
+// One order of running decides. A program waits until another has come to some place. That is never
+// undone, and running one program takes nothing away that another waits for. So every order comes
+// to the same end.
 //
 // One device for each program decides, too. The devices of a program do the same things in the same
 // order, and a transfer links devices that differ in nothing but their programs. So when the check
@@ -21,10 +21,10 @@
 //
 // One repetition of the loop over microbatches decides, too. Both ends of a message are in the
 // loop, or both on one side of it, and a transfer is finished where it was started
-// (DataflowTracker). So what is waited for lies in the same part of a step as who waits: before the
-// loop, in one repetition of it, or after it. A circle of programs that wait for each other would
-// lie in one part, and each repetition is the same. Nor does a repetition leave a message to the
-// next one: as many are sent in a part as are received.
+// (DataflowTracker). So a wait and the instruction that ends it lie in the same part of a step:
+// before the loop, in one repetition of it, or after it. A circle of programs that wait for each
+// other would lie in one part, and each repetition is the same. Nor does a repetition leave a
+// message to the next one: sends and receives of a part are equally many.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ namespace dtc {
 
 namespace {
 
-/// Messages from one program to another, in the order in which they are received and sent.
+/// Messages from one program to another, in the order of receives and of sends.
 struct Link {
   struct Receive {
     uint32_t channel, microbatch;
@@ -81,7 +81,7 @@ private:
   std::string describeWait(const Runner &runner) const;
 
   const plan::Transfer &transferAt(const Runner &runner, bool &starts) const;
-  /// What the messages of a transfer of the program go over.
+  /// The link of the messages of a transfer of the program.
   Link &linkOf(const Runner &runner, const plan::Transfer &transfer) {
     auto peer = static_cast<int>(transfer.peer());
     return kindOf(transfer) == TransferKind::Send ? links[{runner.context->number, peer}]

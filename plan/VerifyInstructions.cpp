@@ -204,7 +204,7 @@ static MaybeError checkInstruction(const PlanContext &context,
   return Error{"is neither a kernel, a collective, a wait nor part of a transfer"};
 }
 
-/// The stage of a task that works on a stage; what it is taken to last.
+/// The stage of a task that works on a stage; its estimated time.
 static MaybeError checkTask(const PlanContext &context, const plan::Task &task) {
   auto error = [&](const std::string &text) {
     return Error{text}.inContext(fmt::format("task \"{}\"", task.name()));

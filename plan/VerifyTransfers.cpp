@@ -125,7 +125,7 @@ MaybeError checkChannels(const std::vector<PlanContext> &programs) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Bindings of one name, without what is each program's own affair.
+/// Bindings of one name, without the fields that are each program's own.
 template <typename T> struct Seen {
   T binding;
   int program;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An operand names a buffer, and a buffer is one value because one instruction makes it. Without
-// this, what an operand means would depend on what was written last, and no walk could tell whether
-// that is what was meant.
+// An operand names a buffer, and a buffer is one value because one instruction makes it. Otherwise
+// the meaning of an operand would depend on the last write, and no walk could tell whether that one
+// was meant.
 //
 //===----------------------------------------------------------------------===//
 

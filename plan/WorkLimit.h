@@ -20,18 +20,18 @@ inline constexpr int64_t kMaxFollowedOperandsOfAll = 4 * kMaxFollowedOperands;
 
 /// Counts the steps that are taken to follow a plan. A file may be short and ask for very many: a
 /// task runs as often as the schedule names it, a transfer's tensors as often as it is started.
-/// What repeats for other reasons than the length of the file spends its steps here before it does
-/// anything, even where an operand turns out to have no bytes.
+/// Work that repeats for other reasons than the length of the file spends its steps here before it
+/// does anything, even for an operand without bytes.
 ///
-/// One program may take a part of the steps that all of them may: what following it needs is in
-/// memory while it is followed, and only the time that it took adds up.
+/// One program may take a part of the steps of all programs: the memory for following it is in use
+/// only meanwhile, and only the time adds up.
 class WorkLimit {
 public:
   explicit WorkLimit(int64_t ofProgram = kMaxFollowedOperands,
                      int64_t ofAll = kMaxFollowedOperandsOfAll)
       : program{ofProgram}, all{ofAll} {}
 
-  /// What is spent from here on is for a program of its own.
+  /// The following steps are for the next program.
   void nextProgram() { program.spent = 0; }
 
   /// An error once more steps are spent than there are.

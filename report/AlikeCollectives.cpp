@@ -13,7 +13,7 @@
 
 namespace dtc {
 
-/// Where " (model.mlir:12:8)" ends that begins there, or `begin`.
+/// The end of a place such as " (model.mlir:12:8)" that begins there, or `begin`.
 static size_t endOfPlace(const std::string &text, size_t begin) {
   size_t end = text.find_first_of("()", begin + 2);
   if (text.compare(begin, 2, " (") != 0 || end == std::string::npos || text[end] != ')')
@@ -63,7 +63,7 @@ static void visitLayerTexts(ExplainedCollective &collective, Visitor visit) {
   }
 }
 
-/// What the collectives of one group have in common.
+/// The common properties of the collectives of one group.
 static std::vector<std::string> groupKey(ExplainedCollective collective) {
   std::vector<std::string> key{collective.kindName(), std::to_string(collective.async),
                                std::to_string(collective.bytes),

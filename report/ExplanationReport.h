@@ -14,7 +14,7 @@
 
 namespace dtc {
 
-/// How many groups of collectives are shown to people who do not say.
+/// The number of groups of collectives in a report by default.
 inline constexpr size_t kDefaultExplainedRows = 20;
 
 /// Tables as text, 120 columns wide, with the `top` groups of collectives that cost most.

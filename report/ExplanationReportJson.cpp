@@ -12,7 +12,7 @@ namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
-/// What the plan does not say is null.
+/// Information that the plan does not have is null.
 static Json textOrNull(const std::string &text) { return text.empty() ? Json() : Json(text); }
 
 static const char *nameOf(LinkOrigin origin) {

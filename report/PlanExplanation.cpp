@@ -151,7 +151,7 @@ private:
     out.seconds = collectiveTime(out.kind, inputBytes, groupOver(out.axes)).seconds;
   }
 
-  /// The devices of a group, of which the links of the axes are known.
+  /// The devices of a group, with the links of its axes.
   GroupShape groupOver(const std::vector<std::string> &axes) const {
     std::vector<GroupAxis> group;
     for (const std::string &axis : axes)
@@ -238,7 +238,7 @@ MaybeError checkCommunicationBudget(const PlanExplanation &explanation, uint64_t
   if (worst == explanation.byProgram.end() || worst->bytes <= budget)
     return std::nullopt;
   auto program = static_cast<size_t>(worst - explanation.byProgram.begin());
-  // Of each group, what the device that sends most has in it.
+  // The figures of the device that sends most in each group.
   ExplainedRow most;
   for (const ExplainedRow &group : explanation.groups) {
     ExplainedRow part;

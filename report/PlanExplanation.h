@@ -27,7 +27,7 @@ struct ExplainedReason {
   std::string to;       // how it is needed
   std::string producer; // the location that makes it
   std::string consumer; // the location that needs it
-  std::string remedy;   // what would remove the collective; may be empty
+  std::string remedy;   // a change that would remove the collective; may be empty
 
   bool known() const { return !value.empty() || !from.empty() || !to.empty(); }
   bool operator==(const ExplainedReason &) const = default;
@@ -74,7 +74,7 @@ struct ExplainedRow {
   double seconds = 0;          // in a step
 };
 
-/// What some of the collectives come to.
+/// The total of some of the collectives.
 struct CommunicationTotal {
   std::string name;          // the kind ("all_reduce", "send") or the axes ("dp+tp")
   uint64_t instructions = 0; // in the plan
@@ -84,9 +84,9 @@ struct CommunicationTotal {
   double asyncSeconds = 0;   // of these, overlapped with computation
 };
 
-/// Why a plan communicates, and what that costs. Everything is sorted by seconds, then by bytes,
-/// the most first, then by the order of the plan, totals then by name. Where a plan has a pipeline,
-/// figures are of one device at each of its coordinates together.
+/// The reasons for the communication of a plan, and its costs. Everything is sorted by seconds,
+/// then by bytes, the most first, then by the order of the plan, totals then by name. In a plan
+/// with a pipeline, figures are of one device at each of its coordinates together.
 struct PlanExplanation {
   std::string model;
   int64_t numDevices = 1;
@@ -99,8 +99,8 @@ struct PlanExplanation {
   std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
 };
 
-/// Explains a plan that findPlanError() accepts, with `links` that checkLinks() accepts. What a
-/// link leaves open comes from the plan, and what the plan leaves open is that of kAssumedLink.
+/// Explains a plan that findPlanError() accepts, with `links` that checkLinks() accepts. The plan
+/// gives the figures that a link leaves open, and kAssumedLink those that the plan leaves open.
 PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink> &links = {});
 
 /// An error that names the largest part of the traffic if any device sends more than `budget` bytes

@@ -41,7 +41,7 @@ static Json toJson(const TransferSummary &transfers) {
           {"sent_bytes", transfers.bytes}};
 }
 
-/// What there is only with a pipeline.
+/// Adds the fields of plans with a pipeline.
 static void addPipeline(Json &json, const PlanSummary &summary) {
   Json programs = Json::array();
   for (size_t p = 0; p < summary.programs.size(); ++p) {

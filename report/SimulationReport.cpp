@@ -26,7 +26,7 @@ const char *name(KernelClass kernel) {
 
 static double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/// "12,345", and "1.234" of what is small.
+/// "12,345", and "1.234" for small values.
 static std::string grouped(double value) {
   if (value != std::floor(value) && std::abs(value) < 1000)
     return fmt::format("{:.4g}", value);
@@ -113,7 +113,7 @@ std::string formatSimulation(const Simulation &simulation) {
   addUtilization(text, simulation);
   text += "\nWhere the time goes (mean over the stages)\n";
   auto row = [&](const std::string &what, double seconds) {
-    if (seconds > 1e-9 * step) // not what rounding left
+    if (seconds > 1e-9 * step) // beyond rounding errors
       text += fmt::format("  {:<36} {:>10} {:>6.1f} %\n", what, formatDuration(seconds),
                           percent(seconds, step));
   };

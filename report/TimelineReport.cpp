@@ -101,7 +101,7 @@ private:
         }
     double fitting = static_cast<double>(room) / shown.seconds();
     double perSecond = std::clamp(longest / shortest, fitting, mostBands * fitting);
-    // A thousandth is for what was lost in sums of seconds.
+    // A thousandth is for the rounding errors of sums of seconds.
     double unit = std::floor(shortest * perSecond + 1e-3);
     if (unit < 2)
       return {perSecond, 1, room};

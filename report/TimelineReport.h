@@ -21,9 +21,9 @@ inline constexpr size_t kFewestTimelineColumns = 40;
 
 /// A row for each device, with time to the right, and a summary. A box is a letter for the kind,
 /// the microbatch, and dashes for the rest of its time: "F0--". Devices with several stages
-/// alternate upper and lower case letters; dots are time in which a device waits. A figure that
-/// would be too narrow to read goes on in further bands below. No line of it is longer than
-/// `columns`, which is at least kFewestTimelineColumns.
+/// alternate upper and lower case letters; dots are waiting time of a device. A figure that would
+/// be too narrow to read goes on in further bands below. No line of it is longer than `columns`,
+/// which is at least kFewestTimelineColumns.
 std::string formatTimeline(const Timeline &timeline, size_t columns = kDefaultTimelineColumns);
 
 /// All intervals and figures; times in seconds.

@@ -78,7 +78,7 @@ private:
       for (const TaskInterval &interval : program)
         if (interval.isPipelined() && interval.seconds() > 0)
           most = std::max(most, labelWidth(interval.microbatch) / interval.seconds());
-    // What takes next to no time would ask for more than a number holds.
+    // Work that takes next to no time would ask for more than a number holds.
     return std::min(most, mostPixels / shown.seconds());
   }
 
@@ -154,7 +154,7 @@ private:
     line("</g>");
   }
 
-  /// From the edge of the one row to that of the other.
+  /// From the edge of one row to the edge of the other.
   void writeTransfers() {
     for (const TransferInterval &transfer : timeline.transfers) {
       if (transfer.end < shown.start || transfer.start > shown.end)
@@ -182,7 +182,7 @@ private:
     }
   }
 
-  /// A small box and what it means.
+  /// A small box and its meaning.
   void legendEntry(double &x, double y, const char *fill, const std::string &what) {
     line(R"(<rect x="{:.1f}" y="{:.1f}" width="14" height="14" fill="{}" stroke="#8a9099" )"
          R"(stroke-width="0.5"/><text x="{:.1f}" y="{:.1f}">{}</text>)",

@@ -13,9 +13,9 @@
 
 namespace dtc {
 
-/// An SVG 1.1 document that needs nothing else: a row for each device with time to the right, a
+/// An SVG 1.1 document without other files: a row for each device with time to the right, a
 /// coloured box for each piece of work (its microbatch inside, all about it in its tooltip),
-/// hatching where a device waits, thin lines for transfers, and what kinds and shades mean. The
+/// hatching where a device waits, thin lines for transfers, and a legend of kinds and shades. The
 /// same timeline gives the same bytes.
 std::string timelineToSvg(const Timeline &timeline);
 

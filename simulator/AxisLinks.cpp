@@ -53,7 +53,7 @@ static void overrideLink(AxisLink &link, const LinkSpeed &speed, LinkOrigin orig
 AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links) {
   AxisLink result{axis.name(), axis.sub_axis_of(), kAssumedLink};
   overrideLink(result, {axis.bandwidth(), axis.latency()}, LinkOrigin::Plan);
-  // The link of a part is more precise than that of the whole.
+  // The link of a sub-axis is more precise than the link of the whole axis.
   for (const NamedLink &link : links)
     if (!axis.sub_axis_of().empty() && link.axis == axis.sub_axis_of())
       overrideLink(result, link.speed, LinkOrigin::Option);

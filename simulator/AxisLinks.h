@@ -16,7 +16,7 @@
 
 namespace dtc {
 
-/// Where the figures of a link are from.
+/// The source of a link's figures.
 enum class LinkOrigin { Assumed, Plan, Option };
 
 /// The link that the estimates take for one spatial axis of more than one device.
@@ -33,8 +33,8 @@ struct AxisLink {
 /// that the compiler took apart stands for all its parts.
 MaybeError checkLinks(const plan::Plan &plan, const std::vector<NamedLink> &links);
 
-/// The link of one axis, with `links` that checkLinks() accepts. What they leave open comes from
-/// the plan, and what the plan leaves open is that of kAssumedLink.
+/// The link of one axis, with `links` that checkLinks() accepts. The plan gives the figures that
+/// they leave open, and kAssumedLink those that the plan leaves open.
 AxisLink resolveLink(const plan::Axis &axis, const std::vector<NamedLink> &links);
 
 } // namespace dtc

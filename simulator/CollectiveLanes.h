@@ -47,7 +47,7 @@ private:
   struct Lane {
     std::deque<Operation> operations;     // those that have ended are forgotten from the front
     uint64_t first = 0;                   // number of operations.front()
-    uint64_t running = 0;                 // number of the one that is to run next, or runs
+    uint64_t running = 0;                 // number of the next or of the running operation
     bool isRunning = false;               // or waits for the others to come to it
     bool isMoving = false;                // runs
     std::map<uint32_t, uint64_t> started; // async ones of this execution, by instruction
@@ -57,9 +57,9 @@ private:
 
   /// Whether the operation that the device waits for is over.
   bool leave(size_t p);
-  /// Counts how long a device has waited for its lane up to now, before that does something else:
-  /// the operation at work is what it waits for, be it one before that of the wait. Waiting for
-  /// others to come to an operation is idle.
+  /// Counts how long a device has waited for its lane up to now, before the lane changes: the
+  /// device waits for the operation at work, also if that is one before its own. Waiting for others
+  /// to come to an operation is idle.
   void countWaiting(size_t p);
   /// Where it waits for others to come to an operation.
   void pauseIfIdle(size_t p);
@@ -71,7 +71,7 @@ private:
   StepProgress &progress;
   bool keepIntervals;
   std::vector<Lane> lanes;                          // by device
-  std::map<uint64_t, std::vector<size_t>> arrivals; // who has come
+  std::map<uint64_t, std::vector<size_t>> arrivals; // members that have come
 };
 
 } // namespace dtc

@@ -24,7 +24,7 @@ static bool computes(const plan::Instruction &instruction) {
   return instruction.has_kernel() || instruction.has_collective();
 }
 
-/// What a device does at an instruction besides computing; none if nothing.
+/// The communication of a device at an instruction; none if it has none.
 static std::optional<SimulatedOperation>
 communicationOf(const plan::Instruction &instruction, int index, const std::string &pipelineAxis) {
   using Kind = SimulatedOperation::Kind;
@@ -45,7 +45,7 @@ communicationOf(const plan::Instruction &instruction, int index, const std::stri
                             .id = static_cast<uint32_t>(index)};
 }
 
-/// The steps of a task: what it takes is spread over its kernels and collectives.
+/// The steps of a task: its time is spread over its kernels and collectives.
 static std::vector<SimulatedOperation>
 stepsOf(const plan::Task &task, const std::string &pipelineAxis, double flopsPerSecond) {
   double flops = 0, even = 0;

@@ -10,8 +10,8 @@
 //     `flopsPerSecond`, which leaves out what collectives and memory cost. The time is spread over
 //     the task's kernels and collectives in proportion to their FLOPs, or evenly if it has none, so
 //     that a transfer starts and is needed part of the way through.
-//   - A message takes what messageTime() says of the link of the pipeline axis. Channels do not
-//     share its bandwidth.
+//   - A message takes messageTime() over the link of the pipeline axis. Channels do not share its
+//     bandwidth.
 //   - A collective over the pipeline axis waits until all coordinates have come to theirs.
 //
 //===----------------------------------------------------------------------===//
@@ -34,8 +34,7 @@ inline constexpr double kAssumedFlopsPerSecond = 5e12;
 struct TimelineOptions {
   bool rendezvous = false; ///< a send keeps its device until the receive has started
   double flopsPerSecond = kAssumedFlopsPerSecond;
-  /// Of the pipeline axis. What is 0 comes from the plan, and where that says nothing from
-  /// kAssumedLink.
+  /// Of the pipeline axis. A figure of 0 comes from the plan, or else from kAssumedLink.
   LinkSpeed link = {};
 };
 

@@ -78,7 +78,7 @@ bool SharedResources::finish(const End &end, std::vector<End> &ends) {
     shared.flows.erase(std::find(shared.flows.begin(), shared.flows.end(), end.flow));
     shared.demand -= uses.uses[i].demand;
     if (shared.flows.empty())
-      shared.demand = 0; // not what rounding left
+      shared.demand = 0; // without the rounding errors
   }
   updateOthers(end.time, uses, end.flow, ends);
   unused.push_back(end.flow);

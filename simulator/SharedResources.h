@@ -23,7 +23,7 @@ public:
   using Flow = uint32_t;
   static constexpr size_t mostUses = 4;
 
-  /// What a flow asks of a resource.
+  /// The demand of a flow on a resource.
   struct Use {
     Resource resource = 0;
     double demand = 1;
@@ -49,7 +49,7 @@ public:
   Flow start(double now, double seconds, const Uses &uses, double factor, std::vector<End> &ends);
   /// Whether the end holds still; then the flow is over, and `ends` gets those that change by it.
   bool finish(const End &end, std::vector<End> &ends);
-  /// Changes what slows a flow down.
+  /// Changes the factor that slows a flow down.
   void setFactor(double now, Flow flow, double factor, std::vector<End> &ends);
 
 private:
@@ -64,7 +64,7 @@ private:
     std::vector<Flow> flows;
   };
 
-  /// Takes up what a flow has done, and sets its rate anew.
+  /// Counts the work that a flow has done, and sets its rate anew.
   void update(double now, Flow flow, std::vector<End> &ends);
   void updateOthers(double now, const Uses &uses, Flow except, std::vector<End> &ends);
 

@@ -34,7 +34,7 @@ const plan::Input *findTokens(const std::vector<const plan::Input *> &inputs) {
   return tokens;
 }
 
-/// The element type in which the plan multiplies most.
+/// The element type with the most FLOPs of products in the plan.
 std::string findProductType(const plan::Plan &plan) {
   std::map<std::string, double> flops;
   for (const plan::Program &program : plan.programs())
@@ -51,7 +51,7 @@ std::string findProductType(const plan::Plan &plan) {
   return most == flops.end() ? "f32" : most->first;
 }
 
-/// What a device is charged and draws, summed over those of the mesh.
+/// The price and the power of the devices, summed over the mesh.
 void addCosts(const Topology &topology, Simulation &simulation) {
   const cluster::Cluster &cluster = topology.cluster();
   double hours = simulation.stepSeconds / 3600, watts = 0;

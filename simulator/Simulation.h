@@ -41,7 +41,7 @@ struct StageSimulation {
   std::vector<std::string> deviceKinds;
 };
 
-/// What a step of a plan would take on a cluster.
+/// The simulated step of a plan on a cluster.
 struct Simulation {
   std::string cluster;
   std::string model;
@@ -49,14 +49,14 @@ struct Simulation {
   double stepSeconds = 0;
   double tokens = 0; ///< of a step; 0 where the plan has no input of tokens
 
-  /// Of the model, of all devices: the FLOPs that it needs, and that the plan computes; those that
-  /// attention needs without what a causal mask hides. 0 where the plan does not say.
+  /// FLOPs of all devices: needed by the model, the same without the part of attention that a
+  /// causal mask hides, and computed by the plan. 0 where the plan does not say.
   double modelFlops = 0, causalModelFlops = 0, executedFlops = 0;
   /// The devices' data sheet FLOP/s in the element type of most FLOPs, together.
   double peakFlops = 0;
   std::string peakDtype;
-  /// Model FLOPs (what the model needs; Chowdhery et al. 2022) and hardware FLOPs (what is
-  /// computed) a second by the peak. "Causal" does not count what the mask hides.
+  /// Model FLOPs (needed by the model; Chowdhery et al. 2022) and hardware FLOPs (computed) a
+  /// second, divided by the peak. "Causal" leaves out the FLOPs that the mask hides.
   double mfu() const { return share(modelFlops); }
   double causalMfu() const { return share(causalModelFlops); }
   double hfu() const { return share(executedFlops); }
@@ -66,14 +66,14 @@ struct Simulation {
   double computing = 0, exposedTransfers = 0, idle = 0;
   std::vector<AxesSeconds> exposed; ///< the longest first
   KernelSeconds kernels{};
-  /// What computing takes longer than its kernels alone: beside messages and collectives, and on
-  /// cores that others use too.
+  /// The time that computing takes beyond its kernels alone: beside messages and collectives, and
+  /// on cores that others use too.
   double slowedDown() const {
     return computing - std::accumulate(kernels.begin(), kernels.end(), 0.0);
   }
   std::vector<StageSimulation> stages;
 
-  /// Of a step: what the devices cost, and what the nodes draw at the site.
+  /// Of a step: the price of the devices, and the energy and carbon of the nodes at the site.
   double cost = 0, joules = 0, grams = 0;
   bool hasPrice = false, hasPower = false, hasCarbon = false;
   double trainingTokens = 0;

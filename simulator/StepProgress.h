@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the parts of StepSimulator.cpp share: the time, the flows at work with their ends in a
-// queue, where each device is in its schedule, and the intervals that it has worked.
+// The state that the parts of StepSimulator.cpp share: the time, the flows at work with their ends
+// in a queue, the place of each device in its schedule, and the intervals that it has worked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +24,14 @@
 
 namespace dtc {
 
-/// Whose end a flow's end is.
+/// The owner of a flow.
 struct FlowOwner {
   enum Kind { Computing, Collective, Transfer } kind = Computing;
   size_t device = 0;    // or the program that sends
   uint32_t channel = 0; // of Transfer
 };
 
-/// Where a device is in its schedule, and what it does.
+/// The place of a device in its schedule, and its present work.
 struct DeviceProgress {
   size_t execution = 0, step = 0;
   bool isInTask = false;
@@ -68,7 +68,7 @@ public:
   std::optional<FlowOwner> goToNextEnd();
 
   void startFlow(double seconds, const SharedResources::Uses &uses, const FlowOwner &owner);
-  /// What bytes from one device to another use.
+  /// The resources that bytes from one device to another use.
   SharedResources::Uses usesOf(size_t from, size_t to, DevicePorts ports) const;
   /// A collective or a message of the device begins to move, or has ended.
   void addMover(size_t p, bool isMore);
@@ -78,7 +78,7 @@ public:
 
   void beginInterval(size_t p);
   void pause(size_t p);
-  /// What waited in its middle has an interval for each part that it worked.
+  /// An execution that waited in its middle has an interval for each part that it worked.
   void resume(size_t p);
   void endInterval(size_t p);
 
@@ -101,7 +101,7 @@ private:
 
   SharedResources::Flow start(double seconds, const SharedResources::Uses &uses, double factor,
                               const FlowOwner &owner);
-  /// How fast a device computes beside what moves.
+  /// The speed factor of a device's computing while collectives and messages move.
   double factorOf(size_t p) const {
     return devices[p].movers > 0 ? 1 - work.devices[p].overlapSlowdown : 1;
   }

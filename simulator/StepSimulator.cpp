@@ -80,8 +80,7 @@ private:
     }
   }
 
-  /// Whether the device gets past a step now; if not, whoever ends what it waits for calls
-  /// advance().
+  /// Whether the device gets past a step now; if not, the end of what it waits for calls advance().
   bool pass(size_t p, const SimulatedOperation &step) {
     switch (step.kind) {
     case SimulatedOperation::Kind::Compute:
@@ -99,7 +98,7 @@ private:
     return true;
   }
 
-  /// What a device that does not go on waits for.
+  /// Describes what a stalled device waits for.
   std::string describeWait(size_t p) const {
     const SimulatedOperation &step = progress.stepsOf(p)[progress.devices[p].step];
     if (step.kind == SimulatedOperation::Kind::StartTransfer ||
@@ -125,7 +124,7 @@ private:
 
   void summarize() {
     StepSimulation &result = progress.result;
-    // Of what was started and nobody waited for, too.
+    // This includes work that was started and not waited for.
     result.seconds = progress.now;
     for (StepBreakdown &times : result.devices) {
       double busy = times.computing + times.exposedTransfers;

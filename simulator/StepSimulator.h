@@ -14,7 +14,7 @@
 
 namespace dtc {
 
-/// A collective at work, or somebody who waits for one.
+/// A collective at work, or a wait for one.
 struct CollectiveInterval {
   size_t execution = 0;     // which entry of the program's schedule
   uint32_t instruction = 0; // of its task
@@ -22,11 +22,11 @@ struct CollectiveInterval {
   double start = 0, end = 0;
 };
 
-/// Where the time of a device goes. The parts add up to the step.
+/// The time of a device by use. The parts add up to the step.
 struct StepBreakdown {
   double computing = 0;
-  /// Waiting while collectives are at work, by index into StepWork::axes: those at work, which may
-  /// be before the one that is waited for.
+  /// Waiting while collectives are at work, by index into StepWork::axes. The collective at work
+  /// may come before the one that is waited for.
   std::vector<double> exposed;
   double exposedTransfers = 0; // waiting for messages that are on their way
   double idle = 0;             // waiting for others to send or to come, and for the step's end

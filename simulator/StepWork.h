@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What StepSimulator.h simulates: the tasks of each device with seconds, in the order of its
+// The input of StepSimulator.h: the tasks of each device with seconds, in the order of its
 // schedule. TimedPlan.h makes it of a plan and a cluster, PlanSimulation.h of a plan and its own
 // estimates, and the compiler of the schedule of a pipeline whose plan is yet to be made.
 //
@@ -67,7 +67,7 @@ struct SimulatedTransfer {
   bool isSend = false;
 };
 
-/// A channel: its ends, and what one of its messages takes.
+/// A channel: its ends, and the size and time of a message.
 struct SimulatedChannel {
   size_t from = 0, to = 0; // devices
   uint64_t bytes = 0;
@@ -82,8 +82,8 @@ struct SimulatedDevice {
   std::vector<SimulatedExecution> schedule;
   std::vector<SimulatedTransfer> transfers;
   double overlapSlowdown = 0; // the largest of the devices that it stands for
-  /// Where the devices of its node share cores: which of those nodes, how many cores, and how many
-  /// of the devices that it stands for are there.
+  /// For a node whose devices share cores: its number, its cores, and how many of the devices that
+  /// this one stands for it has.
   int64_t sharedNode = -1;
   double sharedCores = 0, devicesInNode = 1;
 };
@@ -93,7 +93,7 @@ struct StepWork {
   std::vector<std::vector<std::string>> axes; // sets of axes that collectives are over
   std::map<uint32_t, SimulatedChannel> channels;
   bool isRendezvous = false; // a send keeps its device until the receive has started
-  Timeline names;            // what a timeline says besides intervals and transfers
+  Timeline names;            // of a timeline, without intervals and transfers
 
   /// The schedule, the transfers and the names of a plan; the tasks have no steps yet.
   static StepWork ofSchedule(const plan::Plan &plan);

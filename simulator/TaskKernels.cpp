@@ -137,8 +137,8 @@ void TaskKernels::addGroups(const plan::Plan &plan) {
   shareLaunches(axes);
 }
 
-/// Kernels of one kind share a launch until there is work of another kind, between which calls of
-/// other kinds that share launches may be.
+/// Kernels of one kind share a launch until there is work of another kind. Calls of other kinds
+/// that share launches may come between them.
 void TaskKernels::shareLaunches(const std::vector<AxisCoordinate> &axes) {
   std::set<std::string> held;
   for (size_t i = 0; i < kernels.size(); ++i) {
@@ -210,7 +210,7 @@ int TaskKernels::findHost(int index) const {
   if (readsOwnOutput(call.kernel()))
     for (uint32_t buffer : call.outputs())
       add(buffer);
-  // What was written after the host began may depend on it.
+  // A value written after the host began may depend on it.
   for (const Write &write : read)
     if (!isOf(write, host) && write.instruction > host)
       return -1;

@@ -33,11 +33,11 @@ KernelFusion fusionOf(const cluster::DeviceKind &device);
 /// began. What passes between the parts of a kernel is not read, and not written either unless
 /// others read it before a part of the kernel overwrites it.
 ///
-/// With Calls it has one kernel for those of the calls for which the CUDA backend has one
+/// With Calls it has one kernel for calls that the CUDA backend computes by one kernel
 /// (calls/fusion/), and one launch for neighbours that may share one.
 class TaskKernels {
 public:
-  /// `readers` is what countReaders() says of the program. Every product has a shapeOfProduct().
+  /// `readers` comes from countReaders() of the program. Every product has a shapeOfProduct().
   TaskKernels(const plan::Plan &plan, const plan::Program &program, const plan::Task &task,
               const std::vector<uint32_t> &readers, KernelFusion fusion);
 
@@ -52,7 +52,7 @@ private:
     bool isPart = false;
     bool sharesLaunch = false; // with a kernel before it
   };
-  /// Who wrote a buffer last.
+  /// The last writer of a buffer.
   struct Write {
     int instruction = 0;
     bool isKernel = false; // if not, it comes from another device

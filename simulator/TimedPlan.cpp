@@ -39,8 +39,8 @@ public:
   }
 
 private:
-  /// Whether the time of every product can be told. What an equation says is for
-  /// backends to check, not for findPlanError().
+  /// Whether the time of every product can be told. findPlanError() does not check equations;
+  /// backends do.
   MaybeError checkProducts() const {
     for (const plan::Program &program : plan.programs())
       for (const plan::Task &task : program.tasks())
@@ -72,7 +72,7 @@ private:
     work.channels[number] = {ends.from, ends.to, ends.bytes, time.seconds, portsOf(time)};
   }
 
-  /// Between nodes the network cards are what is scarce.
+  /// Between nodes the network cards limit.
   static DevicePorts portsOf(const MovingTime &time) {
     return time.usesNetwork ? DevicePorts::Network : DevicePorts::Link;
   }

@@ -14,10 +14,10 @@
 
 namespace dtc {
 
-/// Every instruction of the plan's tasks with its time on the devices of a topology. Where the
-/// devices of one coordinate are of several kinds, the slowest counts. The plan is one that
-/// findPlanError() accepts, the mesh of the topology is the plan's. An error if an equation of a
-/// product does not fit its operands.
+/// Every instruction of the plan's tasks with its time on the devices of a topology. If the devices
+/// of one coordinate are of several kinds, the slowest counts. The plan is one that findPlanError()
+/// accepts, the mesh of the topology is the plan's. An error if an equation of a product does not
+/// fit its operands.
 Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology);
 
 } // namespace dtc

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the devices of a pipeline do in a step, as times: the figures and tables of a schedule are
-// made from this, however it came about. All times are seconds from the start of the step.
+// The times of the devices of a pipeline in a step, from any source: the figures and tables of a
+// schedule are made from them. All times are seconds from the start of the step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,8 +97,8 @@ struct Timeline {
   size_t chunks() const;
   /// By stage.
   std::vector<StageInFlight> inFlight() const;
-  /// What a figure shows: all of the step, or the pipelined part alone where that is less than
-  /// half of it and would be too small to read.
+  /// The time span of a figure: all of the step, or the pipelined part alone where that is less
+  /// than half of it and would be too small to read.
   TimeSpan shown() const;
   /// Whether that has a length that can be drawn. It has none where a plan says nothing of times.
   bool isDrawable() const;
@@ -109,7 +109,7 @@ std::string describeTimeline(const Timeline &timeline);
 
 /// "forward", "backward", "weight", "other".
 const char *name(std::optional<StagePass> pass);
-/// What tasks do, in the order of legends.
+/// The kinds of tasks, in the order of legends.
 inline constexpr std::array<std::optional<StagePass>, 4> kTaskPasses = {
     StagePass::Forward, StagePass::Backward, StagePass::Weight, std::nullopt};
 

@@ -34,7 +34,7 @@ public:
   /// The message at work on a channel has arrived.
   void finish(uint32_t channel);
 
-  /// What a device waits for at the start or the end of a transfer.
+  /// Describes what a device waits for at the start or the end of a transfer.
   std::string describeWait(size_t p, uint32_t transfer) const;
 
 private:
@@ -54,7 +54,7 @@ private:
   };
 
   struct Ends {
-    bool isSending = false; // waits for the receive of what it sends
+    bool isSending = false;                                   // waits until its send is received
     std::map<std::pair<uint32_t, uint32_t>, size_t> underWay; // transfer, microbatch: the message
   };
 

@@ -52,7 +52,7 @@ Error AtomicFile::failure(const char *what, int code) const {
   return Error{fmt::format("{}: {}: {}", path, what, std::strerror(code))};
 }
 
-/// Renaming over a symbolic link would replace the link and not what it names.
+/// Renaming over a symbolic link would replace the link and not its target.
 static std::string resolve(const std::string &path) { return followLinks(path); }
 
 static std::string folderOf(const std::string &path) {
@@ -98,7 +98,7 @@ MaybeError AtomicFile::nameTemporary() {
   return std::nullopt;
 }
 
-/// Opens what is no regular file.
+/// Opens a file that is not regular.
 static int openSpecial(const std::string &path, bool isPipe) {
   // Opening a pipe waits for a reader without O_NONBLOCK; writing to it should wait.
   int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC | (isPipe ? O_NONBLOCK : 0));
@@ -132,7 +132,7 @@ Expected<AtomicFile> AtomicFile::create(const std::string &path) {
   return file;
 }
 
-/// Why a file of so many bytes cannot be written there, 0 if it can.
+/// The error code if a file of `bytes` bytes does not fit on the disk; 0 if it does.
 static int takeRoom(int fd, uint64_t bytes) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur)
@@ -196,7 +196,7 @@ MaybeError AtomicFile::commitTo(const std::string &finalPath) {
     return failure("cannot write", errno);
   if (!isTemporary)
     return std::nullopt;
-  // What is finished is kept, with or without its name.
+  // A finished file is kept, with or without its name.
   std::string finished = std::exchange(temporaryPath, {});
   if (rename(finished.c_str(), finalPath.c_str()) != 0)
     return Error{fmt::format("{}: cannot rename the finished file, which is {} now: {}", path,
@@ -252,7 +252,7 @@ Expected<AtomicFolder> AtomicFolder::create(const std::string &path,
   for (const std::string &name : names) {
     AtomicFile &file = folder.files.emplace_back(AtomicFile());
     file.path = (std::filesystem::path(path) / name).string();
-    // Where its temporary file is, until the folder is.
+    // The place of its temporary file while the folder has a temporary name.
     file.target = fmt::format("{}.{}", folder.target, name);
     if (MaybeError error = file.openTemporary(newMode(0666)))
       return *error;

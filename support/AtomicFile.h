@@ -36,8 +36,8 @@ public:
   static Expected<AtomicFile> create(const std::string &path);
 
   const std::string &getPath() const { return path; }
-  /// Takes the room on the disk for a file of so many bytes. What fits it is written without an
-  /// error then, even if the disk fills up before, where the file system can guarantee that.
+  /// Reserves room on the disk for a file of `bytes` bytes. Writing within it gives no error then,
+  /// even if the disk fills up before, where the file system can guarantee that.
   MaybeError reserve(uint64_t bytes);
   MaybeError write(std::span<const std::byte> bytes);
   MaybeError write(std::string_view text);
@@ -60,8 +60,8 @@ private:
 };
 
 /// A folder of files that appear together or not at all, also where there is an older folder: at
-/// any time, whatever ends the process, the path has all files of the one or all of the other.
-/// All errors begin with the folder's path or that of the file in it.
+/// any time, also if the process ends, the path has all new files or all old ones. All errors begin
+/// with the path of the folder or of the file in it.
 class AtomicFolder {
 public:
   /// An older folder is replaced as a whole, so that it may have no other files than these.

@@ -18,7 +18,7 @@
 
 namespace dtc {
 
-/// What a collective over one group does with one tensor.
+/// A collective of one tensor over one group.
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::AllReduce;
   ReductionKind reduction = ReductionKind::Sum; // of AllReduce and ReduceScatter
@@ -33,7 +33,7 @@ struct CollectiveSpec {
   TensorType output() const;
   /// Bytes that one member sends with a ring algorithm: 2(n-1)/n of the tensor for AllReduce,
   /// (n-1)/n of the whole (output of AllGather, input of ReduceScatter and AllToAll). Of Permute,
-  /// the input: all members count one send, also those that keep what they have.
+  /// the input: all members count one send, also members that keep their own tensor.
   uint64_t ringBytes() const;
 };
 

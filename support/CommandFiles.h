@@ -14,8 +14,8 @@
 
 namespace dtc {
 
-/// What a command reads and writes, for the check that it writes over nothing of its own. Every
-/// tool gives all its paths to one of these before it begins.
+/// The files that a command reads and writes, for the check that it overwrites none of its own.
+/// Every tool gives all its paths to one of these before it begins.
 class CommandFiles {
 public:
   /// `what` names the file to the user: "--save", "the plan". Empty paths are no files; the

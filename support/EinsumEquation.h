@@ -19,11 +19,11 @@ namespace dtc {
 struct EinsumEquation {
   std::array<std::string, 3> terms; // of the left operand, the right one and the result
 
-  /// What is asked of a text.
+  /// The rules that a text must fulfil.
   enum class Rule { Form, Letters, OnceInATerm, InTwoTerms };
   struct Violation {
     Rule rule = Rule::Form;
-    std::string text; ///< what was found and what was expected: "has not the form ..."
+    std::string text; ///< the finding and the expectation: "has not the form ..."
   };
 
   /// None if the text is no equation; `violation`, where it is given, says why.

@@ -27,7 +27,7 @@ template <NamedEnum Enum> constexpr size_t indexOf(Enum value) {
   return static_cast<size_t>(value) - 1;
 }
 
-/// Whether the number is that of a value of the enum: one that was read may be any.
+/// Whether the number is a value of the enum: a number from a file may be any.
 template <NamedEnum Enum> constexpr bool isNamed(Enum value) {
   return indexOf(value) < EnumNames<Enum>::list.size();
 }

@@ -14,8 +14,8 @@
 
 namespace dtc {
 
-/// What went wrong, in the words the user reads: what was found, what was expected, where, and what
-/// to do. The text carries no "error: " prefix; the tool that prints it adds one.
+/// An error in words for the user: what was found, what was expected, where, and what to do. The
+/// text carries no "error: " prefix; the tool that prints it adds one.
 struct Error {
   std::string message;
 

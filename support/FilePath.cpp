@@ -17,11 +17,11 @@ std::string followLinks(const std::string &path) {
   fs::path current = path;
   for (int links = 0; links < mostLinks; ++links) {
     std::error_code code;
-    // Without an absolute path, what does not exist is not found to be in the working folder.
+    // Without an absolute path, a missing file would not be found to be in the working folder.
     current = fs::weakly_canonical(fs::absolute(current, code), code);
     if (code)
       return path;
-    // What remains of a path is what does not exist, or a link to what does not.
+    // The rest of a path does not exist, or is a link to a file that does not.
     if (!fs::is_symlink(fs::symlink_status(current, code)))
       return current.string();
     fs::path target = fs::read_symlink(current, code);

@@ -12,8 +12,8 @@
 namespace dtc {
 
 /// The absolute path, without symbolic links, of the file that opening `path` for writing would
-/// open or make: a link to what there is not is followed too. `path` itself where that cannot be
-/// told, as of links that go in a circle.
+/// open or make: a link to a missing file is followed too. `path` itself if that is unknown, as for
+/// links that go in a circle.
 std::string followLinks(const std::string &path);
 
 } // namespace dtc

@@ -20,7 +20,7 @@
 namespace dtc {
 
 /// The float next to `value` on the side of zero, with its last bit set if it is not `value`
-/// itself. What is rounded again, to fewer places, is then rounded as `value` would be: the last
+/// itself. Rounding it again, to fewer places, then gives the same as rounding `value`: the last
 /// bit says on which side of a tie it lies. Source: Boldo and Melquiond, "Emulation of FMA and
 /// correctly rounded sums: proved algorithms using rounding to odd" (IEEE Transactions on Computers
 /// 57(4), 2008).
@@ -70,8 +70,8 @@ struct Float16 {
     uint32_t sign = (wide >> 16) & 0x8000, magnitude = wide & 0x7FFFFFFF;
     // Normal results: the exponent moves from a bias of 127 to one of 15.
     uint32_t normal = (magnitude - (112u << 23) + 0xFFF + ((magnitude >> 13) & 1)) >> 13;
-    // Below 2^-14 the last place is worth 2^-24. That of 0.5f is worth as much, so a sum with 0.5f
-    // rounds there.
+    // Below 2^-14 the last place is worth 2^-24. The last place of 0.5f is worth as much, so a sum
+    // with 0.5f rounds there.
     float sum = std::bit_cast<float>(selectBits(magnitude < 0x38800000, magnitude, 0)) + 0.5f;
     uint32_t subnormal = std::bit_cast<uint32_t>(sum) - 0x3F000000;
     uint32_t result = selectBits(magnitude < 0x38800000, subnormal, normal);
@@ -96,7 +96,7 @@ struct Float16 {
   }
 };
 
-/// The type in which values of type T are computed with; that of wideType().
+/// The type for computing with values of type T; wideType() as a C++ type.
 template <typename T> struct WideOf { using Type = T; };
 template <> struct WideOf<BFloat16> { using Type = float; };
 template <> struct WideOf<Float16> { using Type = float; };

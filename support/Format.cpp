@@ -50,7 +50,7 @@ std::string formatDuration(double seconds) {
     return "0 s";
   double value = seconds * 1e9;
   size_t unit = 0;
-  // What would be shown as 1000.0 is 1.0 of the next unit.
+  // A value that would be shown as 1000.0 is 1.0 of the next unit.
   while (value >= 999.95 && unit + 1 < std::size(units)) {
     value /= 1000;
     ++unit;

@@ -33,7 +33,7 @@ public:
   /// The bytes that it had when it was opened.
   uint64_t size() const { return bytes; }
 
-  /// Reads the bytes from `offset` on, as many as `out` has, all of them below size(). An error
+  /// Reads the bytes from `offset` on until `out` is full; all of them lie below size(). An error
   /// begins with the path; one is that the file has become shorter since it was opened.
   MaybeError read(uint64_t offset, std::span<std::byte> out) const;
 

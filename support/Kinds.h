@@ -18,7 +18,7 @@
 
 namespace dtc {
 
-/// What a collective does.
+/// The kind of a collective.
 enum class CollectiveKind : int {
   AllReduce = 1,
   AllGather = 2,
@@ -35,20 +35,20 @@ inline constexpr std::array kAllCollectiveKinds = {
     CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter,
     CollectiveKind::AllToAll, CollectiveKind::Permute};
 
-/// What values are combined to. Of floats, maximum and minimum with a NaN are NaN.
+/// The reduction of values. Of floats, maximum and minimum with a NaN are NaN.
 enum class ReductionKind : int { Sum = 1, Max = 2, Min = 3 };
 template <> struct EnumNames<ReductionKind> {
   static constexpr std::array list = {"sum", "max", "min"};
 };
 
-/// What a stage of a pipeline does for a microbatch. Backward is all of the backward pass, or what
-/// earlier stages wait for; Weight the gradients of parameters that Backward leaves for later.
+/// The work of a pipeline stage for a microbatch. Backward is all of the backward pass, or the part
+/// that earlier stages wait for; Weight the gradients of parameters that Backward leaves for later.
 enum class StagePass : int { Forward = 1, Backward = 2, Weight = 3 };
 template <> struct EnumNames<StagePass> {
   static constexpr std::array list = {"forward", "backward", "weight"};
 };
 
-/// What a buffer holds.
+/// The content of a buffer.
 enum class BufferKind : int {
   Parameter = 1,
   Gradient = 2,
@@ -72,7 +72,7 @@ template <> struct EnumNames<TransferKind> {
   static constexpr std::array list = {"send_to", "receive_from"};
 };
 
-/// What padding is filled with: the neutral element of a sum, a maximum or a minimum.
+/// The value of padding: the neutral element of a sum, a maximum or a minimum.
 enum class PaddingValue : int { Zero = 1, Lowest = 2, Highest = 3 };
 template <> struct EnumNames<PaddingValue> {
   static constexpr std::array list = {"zero", "lowest", "highest"};

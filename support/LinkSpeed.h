@@ -22,7 +22,7 @@ struct LinkSpeed {
   bool operator==(const LinkSpeed &) const = default;
 };
 
-/// What is taken where nothing is known: a network card of 200 Gbit/s, and a message through it.
+/// The assumed link where nothing is known: a network card of 200 Gbit/s, and a message through it.
 inline constexpr LinkSpeed kAssumedLink = {25e9, 10e-6};
 
 /// A link with the name of its mesh axis.
@@ -37,11 +37,11 @@ struct NamedLink {
 /// us, ms or s; both are more than 0. One of them may be left out and is then 0.
 Expected<LinkSpeed> parseLinkSpeed(std::string_view text);
 
-/// "dp=25GB/s,10us": the form of the tools' --link. An error quotes the text; whoever asks adds the
+/// "dp=25GB/s,10us": the form of the tools' --link. An error quotes the text; the caller adds the
 /// name of the flag.
 Expected<NamedLink> parseNamedLink(std::string_view text);
 
-/// "25 GB/s 10 us"; what is unknown is left out.
+/// "25 GB/s 10 us"; unknown figures are left out.
 std::string formatLinkSpeed(const LinkSpeed &speed);
 
 } // namespace dtc

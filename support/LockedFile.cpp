@@ -96,7 +96,7 @@ Expected<LockedFile> LockedFile::open(const std::string &path) {
 
 MaybeError LockedFile::truncate(uint64_t bytes) {
   madePath.clear();
-  // What is no regular file has nothing to remove.
+  // A file that is not regular has nothing to remove.
   auto end = static_cast<off_t>(bytes);
   if (ftruncate(fd, end) != 0)
     return errno == EINVAL ? std::nullopt : MaybeError(failure(errno));

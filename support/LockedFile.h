@@ -16,20 +16,20 @@
 namespace dtc {
 
 /// A file that is written line by line while others may read it, but no other process that opens it
-/// in this way may write to it. The system holds the lock (flock), so that it ends with the process
-/// however that ends. What is no regular file, a pipe or a terminal, is not locked; a pipe that
-/// nobody reads is an error. All errors begin with the path.
+/// in this way may write to it. The lock (flock) is the system's, so it ends with the process in
+/// any case. A pipe or a terminal is no regular file and is not locked; a pipe without a reader is
+/// an error. All errors begin with the path.
 class LockedFile {
 public:
   LockedFile(LockedFile &&other) noexcept;
   LockedFile &operator=(LockedFile &&other) noexcept;
   LockedFile(const LockedFile &) = delete;
   LockedFile &operator=(const LockedFile &) = delete;
-  /// Removes a file that open() has made and to which nothing was done since.
+  /// Removes a file that open() has made if nothing was written to it.
   ~LockedFile();
 
-  /// Opens the file and leaves in it what it has. The error names the process that holds it, where
-  /// the system tells.
+  /// Opens the file and keeps its content. The error names the process that holds it, where the
+  /// system tells.
   static Expected<LockedFile> open(const std::string &path);
 
   /// Removes all that is in the file from that byte on; write() goes on there.

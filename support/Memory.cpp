@@ -47,7 +47,7 @@ static bool contains(const std::vector<std::string> &list, const std::string &el
 
 namespace {
 
-/// Where the control groups of memory are files: a folder for each, below that of its parent.
+/// The folders of the control groups of memory. The folder of a group lies in its parent's.
 struct ControlGroups {
   std::string root;  // the group that is at `point`
   std::string point; // a folder

@@ -15,14 +15,14 @@
 
 namespace dtc {
 
-/// How much memory there is, and what says so.
+/// An amount of memory, and the holder of the limit.
 struct MemoryLimit {
   uint64_t bytes = 0;
-  std::string holder; // that has so much: "this machine"
+  std::string holder; // the owner of the limit: "this machine"
 };
 
-/// What this process may use: what the machine has, or less if its control group or one around it
-/// has a limit (of containers, for example). Files of the system are looked for below `root`.
+/// The memory that this process may use: the machine's, or less if its control group or one around
+/// it has a limit (of containers, for example). Files of the system are looked for below `root`.
 MemoryLimit memoryLimit(const std::string &root = "");
 
 /// Zeroed memory, aligned to a page. Pages take physical memory from the first time that
@@ -40,7 +40,7 @@ public:
   static Expected<PageMemory> allocate(size_t bytes);
 
   /// Backs `bytes` bytes from `offset` on with memory now, rather than when each page is first
-  /// written to. What they hold does not change. Both are multiples of the size of a page, but for
+  /// written to. Their content does not change. Both are multiples of the size of a page, but for
   /// the end. Other threads may use the memory meanwhile.
   MaybeError populate(size_t offset, size_t bytes);
 

@@ -18,8 +18,8 @@
 namespace dtc {
 
 /// One axis of the mesh. A temporal axis counts microbatches and has no devices. Devices with
-/// different coordinates on the pipeline axis, of which there is at most one, run different
-/// programs.
+/// different coordinates on the pipeline axis run different programs. There is at most one such
+/// axis.
 struct MeshAxis {
   std::string name;
   int64_t size = 1;

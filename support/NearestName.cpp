@@ -42,7 +42,7 @@ std::string nearestName(std::string_view word, std::span<const std::string> name
   std::string nearest;
   if (word.size() > kLongestWord)
     return nearest;
-  // A word of which no letter is kept is no misspelling.
+  // A word that keeps no letter is no misspelling.
   size_t limit = std::max<size_t>(2, word.size() / 3);
   for (const std::string &name : names) {
     if (name.size() > kLongestWord)

@@ -15,7 +15,7 @@ namespace dtc {
 /// Elements that are looked at together, without a branch for each.
 static constexpr size_t kBlock = 4096;
 
-/// The first element all of whose exponent bits are set, which only infinities and NaN have.
+/// The first element whose exponent bits are all set. Only infinities and NaN have these.
 template <typename Bits>
 static std::optional<size_t> findExponent(std::span<const std::byte> elements, Bits exponent) {
   size_t count = elements.size() / sizeof(Bits);

@@ -20,8 +20,8 @@ struct Character {
 };
 } // namespace
 
-/// The first character of a text that is not empty. Longer forms than a character needs, surrogates
-/// and what is beyond U+10FFFF are no UTF-8.
+/// The first character of a text that is not empty. Forms that are longer than needed, surrogates
+/// and codes beyond U+10FFFF are no UTF-8.
 static Character firstCharacter(std::string_view text) {
   auto lead = static_cast<unsigned char>(text.front());
   if (lead < 0x80)
@@ -45,13 +45,13 @@ static Character firstCharacter(std::string_view text) {
 static bool isHarmless(uint32_t code) {
   if (code < 0x20 || (code >= 0x7F && code < 0xA0))
     return false; // control characters
-  // Line and paragraph separators, what changes the direction of writing, and what is no character
-  // and not allowed in XML.
+  // Line and paragraph separators, characters that change the direction of writing, and codes that
+  // are no characters and are not allowed in XML.
   return code != 0xFFFE && code != 0xFFFF && !(code >= 0x2028 && code <= 0x202E) &&
          !(code >= 0x2066 && code <= 0x2069) && code != 0x200E && code != 0x200F && code != 0x061C;
 }
 
-/// `keeps` says which of the characters that are not harmless stay, by what follows them too.
+/// `keeps` decides which harmful characters stay, also by the text after them.
 template <typename Keeps> static std::string escape(std::string_view text, Keeps keeps) {
   std::string result;
   result.reserve(text.size());
@@ -85,7 +85,7 @@ std::string printableLines(std::string_view text) {
   return escape(text, [](std::string_view rest) { return rest[0] == '\n' || rest[0] == '\t'; });
 }
 
-/// Where a character begins, at `at` or up to three bytes before it.
+/// The begin of a character: `at`, or up to three bytes before it.
 static size_t characterAt(std::string_view text, size_t at) {
   size_t begin = at;
   while (begin > 0 && at - begin < 3 && (static_cast<unsigned char>(text[begin]) >> 6) == 2)

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Names come from files, and files from anybody. A terminal obeys the control characters in what it
-// is shown, a line break in a name makes lines that look like messages of the tool, and a change of
-// the direction of writing shows a name as another one, in HTML and SVG too. JSON has escapes of
-// its own and keeps names as they are.
+// Names come from files, and files from anybody. A terminal obeys control characters, a line break
+// in a name makes lines that look like messages of the tool, and a change of the direction of
+// writing shows a name as another one, in HTML and SVG too. JSON has escapes of its own and keeps
+// names as they are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace dtc {
 /// "\xFF". All else, the backslash too, stays as it is.
 std::string printable(std::string_view text);
 
-/// The same for a text of several lines; line breaks and tabs stay. What is JSON stays JSON.
+/// The same for a text of several lines; line breaks and tabs stay. JSON stays JSON.
 std::string printableLines(std::string_view text);
 
 /// The same for the message of an error or a note: one line, and the details after it on lines that

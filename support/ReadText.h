@@ -14,7 +14,7 @@
 
 namespace dtc {
 
-/// The most that is read from what is no regular file, and so may have no end.
+/// The most bytes to read from a file that is not regular, and so may have no end.
 inline constexpr size_t kMaxStreamedBytes = size_t{256} << 20;
 
 /// Reads a text to its end; "-" is the standard input. Pipes, sockets and terminals are read too,

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Mesh axes split a dimension one after the other, as plan.proto's DimSharding says. Where they do
-// not divide it, the last shards are short or empty, but all have room for the same number of
-// elements. What is after the elements that exist is padding.
+// Mesh axes split a dimension one after the other, as plan.proto's DimSharding says. If they do not
+// divide it, the last shards are short or empty, but all have room for the same number of elements.
+// The room after the existing elements is padding.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,8 +29,8 @@ size_t byteWidth(DType dtype);
 /// Whether the elements are floating-point numbers, of any width.
 bool isFloat(DType dtype);
 
-/// The type in which numbers of a type are summed and statistics of them are kept: f32 for bf16 and
-/// f16, every other type itself.
+/// The type for sums and statistics of numbers of a type: f32 for bf16 and f16, every other type
+/// itself.
 DType wideType(DType dtype);
 
 /// The type of a dense row-major tensor. A scalar has an empty shape and one element.

@@ -43,7 +43,7 @@ struct CallGroups {
   std::vector<std::optional<size_t>> groupOf;
 };
 
-/// Which calls one kernel computes.
+/// Decides which calls one kernel computes.
 struct FusionRules {
   /// Whether calls of kernels with these names may have one; others are not described.
   std::function<bool(const std::vector<std::string_view> &)> mayFuse;

@@ -21,7 +21,7 @@ struct ConvertedUpdate {
   size_t converted = 0;
 };
 
-/// None where the calls are something else, or what is converted lies where an operand does.
+/// None for other calls, or if the converted value lies in the bytes of an operand.
 std::optional<ConvertedUpdate> matchConvertedUpdate(const FusedCalls &calls);
 
 } // namespace dtc

@@ -18,10 +18,10 @@
 namespace dtc {
 
 /// Kernel calls of a plan that a device may compute by one kernel. Each could be computed by
-/// itself. Values are numbered in the order in which the calls, operand by
-/// operand, name them first. The kernel has as inputs the values that were there before, as outputs
-/// all that the calls make, both in the order of the numbers. It need not write a value that is not
-/// kept, but may use its memory as the calls would.
+/// itself. Values are numbered in the order in which the calls, operand by operand, name them
+/// first. Its inputs are the values that were there before, its outputs are all values that the
+/// calls make, both in the order of the numbers. It need not write a value that is not kept, but
+/// may use its memory as the calls would.
 struct FusedCalls {
   struct Call {
     KernelSignature signature;
@@ -29,7 +29,7 @@ struct FusedCalls {
   };
   struct Value {
     std::optional<size_t> maker; // the call that makes it; none: it was there before
-    bool isKept = false;         // whether others than these calls read what a call makes
+    bool isKept = false;         // whether other calls read it
   };
   /// A value that was there before, and one that is made, with bytes in common.
   struct Overlap {
@@ -52,9 +52,9 @@ struct FusedCalls {
   }
 };
 
-/// The bytes that one kernel for the calls reads and writes: each value that was there before once,
-/// of one that slices read no more than they do, and of what the calls make all that others read or
-/// nobody does.
+/// The bytes that one kernel for the calls reads and writes. It reads each earlier value once, or
+/// only the parts that slices read; it writes each made value that other calls read or that nothing
+/// reads.
 int64_t bytesOf(const FusedCalls &calls);
 
 } // namespace dtc

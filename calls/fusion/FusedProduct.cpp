@@ -65,7 +65,7 @@ private:
     const std::string &kernel = call.signature.kernel;
     if (kernel == "reduce")
       return matchBiasGrad(call);
-    // All else works on the result so far, and on nothing that is done already.
+    // All others work on the result so far, and on no finished one.
     bool isFinal = result.added || result.sum || result.epilogue.gelu != Gelu::None;
     if (kernel == "add")
       return !isFinal ? matchAdd(call) : false;
@@ -78,7 +78,7 @@ private:
     return kernel == "accumulate" && matchAccumulate(call);
   }
 
-  /// Goes on with what the call makes of the result so far.
+  /// Makes the call's output the result so far.
   bool advance(const FusedCalls::Call &call) {
     current = call.outputs[0];
     return true;
@@ -201,7 +201,7 @@ private:
     return letters;
   }
 
-  /// What an operand of the product or a bias is a slice of.
+  /// Finds the tensors of which operands of the product and the bias are slices.
   bool takeSlices() {
     for (size_t i = 0; i < calls.calls.size(); ++i) {
       if (name(i) != "slice")
@@ -298,7 +298,7 @@ private:
   FusedProduct result;
   EinsumEquation equation;
   size_t product = 0; // the call
-  size_t current = 0; // the value that the calls so far make of the product
+  size_t current = 0; // the value of the product after the calls so far
 };
 
 } // namespace

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What cuBLASLt computes besides a product: slices that are its operands, as matrices with longer
-// steps; the addition of a bias or of another matrix, a GELU or the gradient of one, a sum over
-// microbatches, of the result; the sums of an operand over what the product sums too, which are the
-// gradient of a bias.
+// The work of cuBLASLt besides a product: operands that are slices, as matrices with longer steps;
+// on the result the addition of a bias or of another matrix, a GELU or its gradient, a sum over
+// microbatches; the sums of an operand over the product's summed dimension, which are the gradient
+// of a bias.
 //
 //===----------------------------------------------------------------------===//
 

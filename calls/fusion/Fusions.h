@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the CUDA backend has one kernel for, and what a simulated GPU that computes calls together
-// takes one kernel for.
+// The calls for which the CUDA backend has one kernel. A simulated GPU that computes calls together
+// has one kernel for the same calls.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- MatmulEpilogue.cpp - What a matrix product computes beside it ------===//
+//===- MatmulEpilogue.cpp - Epilogues of matrix products ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -1,4 +1,4 @@
-//===- MatmulEpilogue.h - What a matrix product computes beside it --------===//
+//===- MatmulEpilogue.h - Epilogues of matrix products --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -14,14 +14,14 @@
 
 namespace dtc {
 
-/// What a product computes beside, while it has an operand or the result at hand. None of it in
-/// f64.
+/// Work that a product does on an operand or on the result while it has them at hand. There is none
+/// in f64.
 struct MatmulEpilogue {
   enum class Gelu {
     None,
     Value,     // c = gelu(...), approximated by tanh
-    ValueKept, // ... and what it is the GELU of is written too
-    Gradient   // c is multiplied by the derivative of the GELU at what was written
+    ValueKept, // ... and the operand of the GELU is written too
+    Gradient   // c is multiplied by the derivative of the GELU at the written operand
   };
   enum class BiasGrad { None, OfA, OfB };
 
@@ -33,9 +33,8 @@ struct MatmulEpilogue {
   bool empty() const { return *this == MatmulEpilogue{}; }
 };
 
-/// Whether cuBLASLt can be asked for the epilogue of a product of elements of type `in`: it wants
-/// rows in which c is contiguous, and what is written or read for a GELU in rows of a multiple of 8
-/// elements.
+/// Whether cuBLASLt can be asked for the epilogue of a product of elements of type `in`: c must be
+/// contiguous in its rows, and the operand of a GELU must have rows of a multiple of 8 elements.
 bool mayHaveEpilogue(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in);
 
 } // namespace dtc

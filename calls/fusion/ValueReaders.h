@@ -20,7 +20,7 @@ class ValueReaders {
 public:
   explicit ValueReaders(const plan::Program &program);
 
-  /// A value's buffer: that of which the buffer is a view, if it is one.
+  /// A value's buffer: the buffer itself, or the one that it is a view of.
   uint32_t valueOf(uint32_t buffer) const;
   size_t count(uint32_t buffer) const { return counts[valueOf(buffer)]; }
 

@@ -177,7 +177,7 @@ ArenaOffsets dtc::assignOffsets(llvm::ArrayRef<LiveRange> ranges) {
   for (const LiveRange &range : ranges)
     reversed.push_back({range.bytes, -range.last, -range.first});
   attempt(place, reversed);
-  // What is left to gain is worth less time in large programs.
+  // In large programs the remaining gain is worth less time.
   constexpr size_t kMostBySize = 4096;
   if (ranges.size() <= kMostBySize)
     attempt(placeBySize, ranges);

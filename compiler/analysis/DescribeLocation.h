@@ -21,8 +21,8 @@ std::string describeLocation(mlir::Location loc);
 /// The name of a location, such as "h.3.attn"; empty where it has none.
 llvm::StringRef nameOf(mlir::Location loc);
 
-/// A name in two parts: the layer up to its first number, and what follows. "h.3.attn.c_attn" is
-/// layer 3 of "h.", with "attn.c_attn" in it. A name without a number is in no layer.
+/// A name in two parts: the layer up to its first number, and the rest. "h.3.attn.c_attn" is layer
+/// 3 of "h.", with "attn.c_attn" in it. A name without a number is in no layer.
 struct LayerName {
   llvm::StringRef prefix; ///< "h."; empty outside layers
   int64_t number = 0;

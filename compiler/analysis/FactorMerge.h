@@ -40,15 +40,15 @@ struct FactorTensor {
 FactorAxes mergeFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                            llvm::ArrayRef<FactorTensor> tensors);
 
-/// What the tensors of an op agree on.
+/// The axes that all tensors of an op accept.
 struct FactorAgreement {
   FactorAxes axes;
   /// Tensors want contradicting axes for a factor, or two factors want one axis.
   bool conflict = false;
 };
 
-/// Extends `committed`, what is decided for the op, by what no tensor contradicts. An axis that
-/// `committed` uses is lost for other factors, without a conflict.
+/// Extends `committed`, the decided axes of the op, by axes that no tensor contradicts. An axis
+/// that `committed` uses is lost for other factors, without a conflict.
 FactorAgreement agreeOnFactorAxes(const LinkedMesh &mesh, const ShardingRule &rule,
                                   llvm::ArrayRef<FactorTensor> tensors,
                                   const FactorAxes &committed);
@@ -61,7 +61,7 @@ struct ConflictResolution {
   double runnerUpSeconds = 0;
 };
 
-/// Extends `committed` to the cheapest of all combinations of what the tensors want. Ties go to the
+/// Extends `committed` to the cheapest of all combinations of the tensors' requests. Ties go to the
 /// combination that splits more, then to the one whose requests come first. Beyond kMaxCombinations
 /// of them the choice is that of mergeFactorAxes, or only what no tensor contradicts where that
 /// would go back on `committed`.

@@ -2,7 +2,7 @@
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
-// What a schedule takes, whether it comes to an end, and when the receivers of messages must be
+// The time of a schedule, whether it comes to an end, and when the receivers of messages must be
 // ready for them.
 //
 //===----------------------------------------------------------------------===//
@@ -16,8 +16,8 @@
 
 namespace dtc {
 
-/// What a stage does for one microbatch, in seconds. Backward takes both of the last two where the
-/// schedule has no units of kind Weight.
+/// The seconds of the passes of a stage for one microbatch. Backward takes both of the last two
+/// where the schedule has no units of kind Weight.
 struct StageSeconds {
   double forward = 1;
   double backward = 1;
@@ -85,7 +85,7 @@ struct PipelineSimulation : PipelineInFlight {
   std::vector<std::vector<UnitTime>> times; ///< by device, as its order; none after a deadlock
   double span = 0;                          ///< seconds from the first start to the last end
   double bubbleShare = 0;                   ///< of devices * span, the part without work
-  /// Empty, or what each device that cannot go on waits for.
+  /// Empty, or the wait of each device that cannot go on.
   std::string deadlock;
 };
 

@@ -131,8 +131,8 @@ RecomputeChoice dtc::keepLeast(const RecomputeProblem &problem) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Choices of which one keeps more than allowed, the other, which recomputes more, does not;
-/// and the price at which they cost the same.
+/// Two choices, one that keeps more than allowed, and one that recomputes more and keeps less; and
+/// the price at which they cost the same.
 struct Bracket {
   std::vector<bool> exceeding, fitting;
   RecomputePrice price;

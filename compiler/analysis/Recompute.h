@@ -42,7 +42,7 @@ struct RecomputeChoice {
   int64_t keptBytes = 0;       ///< of all that is kept
 };
 
-/// What a choice costs. Ops that may not be recomputed are taken out of it, and those of whose
+/// The cost of a choice. Ops that may not be recomputed are taken out of it, and those of whose
 /// results none is needed, by the backward pass or by what is recomputed.
 RecomputeChoice evaluateRecompute(const RecomputeProblem &problem, std::vector<bool> recompute);
 

@@ -13,7 +13,7 @@ using namespace dtc;
 using Cost = MinimumCut::Capacity;
 
 namespace {
-/// Decides op by op, from the last to the first: so it is known what is needed.
+/// Decides op by op, from the last to the first: so the needed values are known.
 class BranchAndBound {
 public:
   BranchAndBound(const RecomputeInput &input, const std::vector<bool> &fitting, int64_t keepBytes,

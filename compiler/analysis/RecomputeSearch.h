@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What chooseRecompute does with the choices that minimum cuts give it.
+// The search of chooseRecompute, from the choices of minimum cuts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace dtc {
 
-/// Up to so many ops that may be recomputed chooseRecompute looks at all choices.
+/// Up to this many ops that may be recomputed chooseRecompute looks at all choices.
 constexpr int kMaxExactRecomputeOps = 24;
 
 /// chooseRecompute with another limit: for tests.

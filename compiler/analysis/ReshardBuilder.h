@@ -16,7 +16,7 @@ namespace dtc {
 /// the cost is there so that of two plans that send the same, the one with fewer slices is chosen.
 inline constexpr double kSliceSeconds = 1e-9;
 
-/// What a reshard is asked for, without spatial axes of size one.
+/// The input of a reshard, without spatial axes of size one.
 struct ReshardProblem {
   const LinkedMesh &mesh;
   int64_t elementBytes;

@@ -50,7 +50,7 @@ struct ReshardStep {
 struct ReshardSteps {
   llvm::SmallVector<ReshardStep> steps;
   double seconds = 0; ///< estimated, see CollectiveTime.h
-  double bytes = 0;   ///< what each device sends
+  double bytes = 0;   ///< sent by each device
 };
 
 /// The cheapest steps that take a tensor of the global shape `shape` from `from` to `to`, by the

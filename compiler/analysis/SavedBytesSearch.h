@@ -27,7 +27,7 @@
 
 namespace dtc {
 
-/// A bound that was tried for one device, and what came of it.
+/// A bound that was tried for one device, and its result.
 struct SavedBytesTrial {
   int64_t bound = 0;  ///< on the saved bytes
   int64_t kept = 0;   ///< saved bytes; above the bound only if nothing saves as little

@@ -16,7 +16,7 @@ namespace dtc {
 /// The ops of a forward program, in order, and the places between them where it may be cut. No
 /// seconds are negative.
 struct StagePartitionProblem {
-  /// What an op takes, forward and backward, in seconds.
+  /// The time of an op, forward and backward, in seconds.
   std::vector<double> seconds;
   /// By op, as the next two: what a cut right before it takes, in seconds, for all values that are
   /// used on both sides. The first op's counts nothing.

@@ -88,7 +88,7 @@ public:
   void emitFailure();
 
   std::optional<Candidate> closest;      ///< of those that do not fit, the one that needs least
-  std::vector<mlir::Diagnostic> failure; ///< of what did not compile first
+  std::vector<mlir::Diagnostic> failure; ///< of the first that did not compile
 
 private:
   /// The local view of an entry point, shared by the candidates that differ in what follows.

@@ -95,7 +95,7 @@ LogicalResult dtc::compileToExec(ModuleOp module, const CompileOptions &options,
 /// Replaces the model by what `makeExec` makes of it, and writes that as a plan.
 static LogicalResult writePlanOf(ModuleOp module, const CompileOptions &options, StringRef name,
                                  plan::Plan &plan, llvm::function_ref<LogicalResult()> makeExec) {
-  // What the model says of itself is gone afterwards.
+  // The model's own description is gone afterwards.
   plan::Plan described;
   describeModel(module, options, described);
   if (failed(makeExec()) || failed(exportPlan(module, name, plan)))

@@ -24,7 +24,7 @@
 
 namespace dtc {
 
-/// What is compiled from the model's function.
+/// The program that is compiled from the model's function.
 enum class CompileMode {
   Train,     ///< a train step of the loss
   Gradients, ///< the loss and its gradients
@@ -68,7 +68,7 @@ using MeshSizes = std::vector<std::pair<std::string, int64_t>>;
 /// By axis of the mesh: bytes a second in each direction, and seconds before the first byte.
 using LinkSpeeds = std::map<std::string, std::pair<double, double>>;
 
-/// What the user gives; the defaults are those of dtc-compile.
+/// The options of the user; the defaults are those of dtc-compile.
 struct CompileOptions {
   CompileMode mode = CompileMode::Train;
   bool keepDropout = false; ///< of mode Forward
@@ -118,7 +118,7 @@ struct CompileOptions {
   double clip = 1.0;
   double weightDecay = 0.1;
   double beta1 = 0.9;
-  /// Absent: what the paper of the optimizer uses, 0.99 for Lion and 0.95 for the others.
+  /// Absent: the optimizer's paper's value, 0.99 for Lion and 0.95 for the others.
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;
@@ -126,7 +126,7 @@ struct CompileOptions {
   bool hasAxis(llvm::StringRef axis) const;
 };
 
-/// The options, and what the driver takes from the model.
+/// The options with the driver's findings about the model.
 struct ResolvedOptions : CompileOptions {
   ResolvedOptions() = default;
   ResolvedOptions(const CompileOptions &options) : CompileOptions(options) {}

@@ -22,7 +22,7 @@ struct Change {
 };
 } // namespace
 
-/// What the user could change, the cheapest first.
+/// The possible changes of the user, the cheapest first.
 static std::vector<Change> changesOf(const ResolvedOptions &options) {
   std::vector<Change> changes;
   if (options.mode == CompileMode::Generate)

@@ -1,4 +1,4 @@
-//===- ModelFingerprint.cpp - What of a model must not change -------------===//
+//===- ModelFingerprint.cpp - Fingerprint of a model for checkpoints ------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

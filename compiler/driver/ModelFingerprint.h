@@ -1,4 +1,4 @@
-//===- ModelFingerprint.h - What of a model must not change ---------------===//
+//===- ModelFingerprint.h - Fingerprint of a model for checkpoints --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -35,7 +35,7 @@ static std::vector<std::string> scheduleWords() {
   return words;
 }
 
-/// Options of which a search or a strategy knows.
+/// Options that a search or a strategy knows.
 // NOLINTNEXTLINE(readability-function-size): a table
 static void addStrategyOptions(std::vector<Option> &options) {
   using O = CompileOptions;
@@ -170,7 +170,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isStrategy = true});
 }
 
-/// Options of what is trained.
+/// Options of the training.
 static void addModelOptions(std::vector<Option> &options) {
   using O = CompileOptions;
   options.push_back({.name = "mode",

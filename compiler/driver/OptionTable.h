@@ -30,7 +30,7 @@ using OptionMember =
                  Optimizer CompileOptions::*, MeshSizes CompileOptions::*,
                  LinkSpeeds CompileOptions::*>;
 
-/// Which values a number may have. The default is always one of them.
+/// The allowed values of a number. The default is always one of them.
 struct NumberRange {
   double least = 0, most = 0;
   bool isLeastExcluded = false, isMostExcluded = false;
@@ -80,7 +80,7 @@ std::string spell(llvm::StringRef name, OptionSpelling spelling);
 MaybeError setOption(const Option &option, llvm::StringRef text, CompileOptions &options,
                      OptionSpelling spelling = OptionSpelling::Field, bool isFixed = false);
 
-/// Checks the value that a field has, by whatever means it was set.
+/// Checks the value of a field from any source.
 MaybeError checkOption(const Option &option, const CompileOptions &options);
 
 /// The value, as setOption() takes it: "auto", "25MiB", "true". Of a list, joined by commas.

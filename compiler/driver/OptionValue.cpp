@@ -64,7 +64,7 @@ static std::string describeWords(ArrayRef<std::string> words) {
   return "one of " + llvm::join(words, ", ");
 }
 
-/// A value by which another is chosen.
+/// The value for a choice by the search.
 static constexpr StringRef kAuto = "auto";
 
 template <typename Enum> static std::vector<std::string> wordList(bool isFixed) {
@@ -85,7 +85,7 @@ namespace {
 struct BadValue {
   std::string found;    ///< as it was given
   std::string expected; ///< "0 to 3", "one of none, selective, full, auto"
-  /// Where a sentence of its own says it better, that instead.
+  /// A better sentence for the error, if there is one.
   std::string message = "";
 };
 

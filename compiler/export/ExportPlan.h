@@ -16,8 +16,8 @@ namespace plan {
 class Plan;
 } // namespace plan
 
-/// Writes the module's exec.program, whose memory is planned, as a plan. Emits an error for what a
-/// plan cannot hold.
+/// Writes the module's exec.program, whose memory is planned, as a plan. Emits an error for IR that
+/// a plan cannot hold.
 mlir::LogicalResult exportPlan(mlir::ModuleOp module, llvm::StringRef modelName, plan::Plan &plan);
 
 } // namespace dtc

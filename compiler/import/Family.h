@@ -29,13 +29,13 @@ enum class NormKind {
   RmsPlusOne ///< the same, whose rows are multiplied by 1 + weight
 };
 
-/// What the first layer reads.
+/// The input of the first layer.
 enum class InputKind {
   Tokens, ///< the sequence is their embeddings
   Images  ///< the sequence is a class token and the patches, each of which is projected
 };
 
-/// What the model predicts.
+/// The prediction of the model.
 enum class HeadKind {
   Tokens,    ///< a token at each position
   ClassToken ///< a class for each sample, from the position of the class token
@@ -62,7 +62,7 @@ enum class MlpForm {
   GatedFused ///< the same, with one weight: the rows of gate, then those of up
 };
 
-/// What norms after attention and MLP are applied to.
+/// The operand of norms after attention and MLP.
 enum class NormAfter {
   Part, ///< what is added to the residual stream
   Sum   ///< the residual stream, to which it has been added
@@ -71,7 +71,7 @@ enum class NormAfter {
 /// The names of parameters, as transformers' checkpoints have them. A name may have several parts
 /// ("output.dense").
 struct ParameterNames {
-  llvm::StringRef model = "model"; ///< what all but the head begin with
+  llvm::StringRef model = "model"; ///< the prefix of all names but the head's
   llvm::StringRef layers = "layers";
   llvm::StringRef embedding = "embed_tokens"; ///< or the projection of patches
   llvm::StringRef classToken = "";            ///< of images; a parameter, not a layer
@@ -103,7 +103,7 @@ struct ParameterNames {
   llvm::StringRef headBias = "";
 };
 
-/// The names of fields, and what transformers takes where they are absent.
+/// The names of fields, and the defaults of transformers where they are absent.
 struct Fields {
   llvm::StringRef vocab = "vocab_size"; ///< "": no tokens
   llvm::StringRef hiddenSize = "hidden_size";

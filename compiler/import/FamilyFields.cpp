@@ -181,7 +181,7 @@ static double readCap(ConfigReader &reader, llvm::StringRef field, double fallba
   return value && value->is_null() ? 0 : value ? reader.getPositive(field, 1) : fallback;
 }
 
-/// What Gemma 2 and later have in common.
+/// The common fields of Gemma 2 and later.
 static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double logitCap) {
   config.embeddingScale = std::sqrt(double(config.embed.size));
   readAttentionBias(reader, config);
@@ -211,7 +211,7 @@ void dtc::readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderCo
   reader.getDropoutRate("embd_pdrop", 0); // transformers does not apply it
 }
 
-/// What BERT and its like have in common.
+/// The common fields of BERT and similar encoders.
 static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
   config.queryBias = config.outputBias = config.mlpBias = true;
   config.residualDropout = config.embeddingDropout =
@@ -228,7 +228,7 @@ void dtc::readBert(ConfigReader &reader, const ImportOptions &options, DecoderCo
 /// Positions are numbered from that of padding on, which is the token's number.
 void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readEncoder(reader, config);
-  config.headActivation = Activation::Gelu; // whatever 'hidden_act' says
+  config.headActivation = Activation::Gelu; // with any 'hidden_act'
   config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
 }
 

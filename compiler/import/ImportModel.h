@@ -31,7 +31,7 @@ enum class AttentionKind {
   Decomposed, ///< a product with the keys, a causal softmax, dropout, a product with the values
 };
 
-/// What the configuration does not say.
+/// Options that the configuration does not have.
 struct ImportOptions {
   int64_t batch = 1;
   /// Tokens in a sequence. 0: not given, as the configurations of models that read images say how
@@ -58,7 +58,7 @@ struct ImportOptions {
   std::optional<LoraOptions> lora;
 };
 
-/// What an import has to say to its user, one line each.
+/// The messages of an import to its user, one line each.
 struct ImportLog {
   std::vector<std::string> errors;
   std::vector<std::string> warnings;

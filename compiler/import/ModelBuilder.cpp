@@ -487,7 +487,7 @@ Value ModelBuilder::meanLoss(Value logits) {
   Value loss = mean(perLabel);
   if (!counts)
     return loss;
-  // Where no label counts the loss is 0.
+  // If no label counts the loss is 0.
   Value ones = ConvertOp::create(builder, loc, counts, elementType);
   Value counted = mean(ones);
   Value least = constant({}, part);

@@ -25,7 +25,7 @@ using namespace dtc;
 
 /// Decisions about a smaller part of the parameters are left as they are.
 static constexpr double kLeastShare = 0.001;
-/// What is not named is split only if padding makes it at most so many times larger.
+/// A dimension without a name is split only if padding makes it at most this many times larger.
 static constexpr double kMostPadding = 1.1;
 /// A change that gains less than this is noise of estimates.
 static constexpr double kLeastGain = 0.001;

@@ -62,7 +62,7 @@ std::vector<std::string> findBatchDims(mlir::func::FuncOp function);
 std::vector<std::string> batchEntries(llvm::ArrayRef<std::string> batchDims,
                                       llvm::ArrayRef<std::pair<std::string, int64_t>> mesh);
 
-/// What an axis map costs.
+/// The cost of an axis map.
 struct AxisMapCost {
   double seconds = 0;
   double excessBytes = 0; ///< that a device needs beyond those that it has

@@ -77,7 +77,7 @@ struct ModelCosts {
   double boundaryBytes = 0; ///< of the activations of a microbatch between two layers
 };
 
-/// What decides what a microbatch costs.
+/// The choices that decide the cost of a microbatch.
 struct CostKey {
   int64_t tp = 1;
   int64_t samples = 1; ///< of a microbatch on a device

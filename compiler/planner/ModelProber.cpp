@@ -117,7 +117,7 @@ static void addParameter(SectionCost &cost, const ParameterKind &kind) {
   ++cost.parameters[kind];
 }
 
-/// What the tasks of a program cost its device.
+/// The cost of the tasks of a program on its device.
 static SectionCost costOf(const plan::Program &program, const SimulatedDevice &device,
                           const std::map<std::string, int64_t> &axes, double microbatches) {
   SectionCost cost;

@@ -26,7 +26,7 @@ class Program;
 class Plan;
 } // namespace plan
 
-/// What is the same for all probes of a model.
+/// The common settings of all probes of a model.
 struct ProbeSetting {
   CompileOptions options;
   std::vector<cluster::Cluster> clusters; ///< one for each kind of node

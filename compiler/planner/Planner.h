@@ -64,7 +64,7 @@ struct PlannerProgress {
   double bestSeconds = 0; ///< simulated; 0: none yet
 };
 
-/// What a search has found.
+/// The result of a search.
 struct PlannerResult {
   /// Those that were simulated and fit, the fastest first, then others that should fit by their
   /// estimates and are slower.

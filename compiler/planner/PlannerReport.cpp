@@ -26,8 +26,8 @@ namespace {
 using Part = std::pair<std::string, double>;
 } // namespace
 
-/// Where a strategy's time goes; by the simulation if both have one, so that like is compared with
-/// like.
+/// The parts of a strategy's time; by the simulation if both have one, so that like is compared
+/// with like.
 static std::vector<Part> partsOf(const EstimatedStrategy &entry, bool simulated) {
   if (!simulated) {
     const StepEstimate &estimate = entry.estimate;

@@ -18,7 +18,7 @@
 
 namespace dtc {
 
-/// What is looked for.
+/// The request to the planner.
 struct PlannerOptions {
   const cluster::Cluster *cluster = nullptr;
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
@@ -62,10 +62,10 @@ struct ParallelStrategy {
   auto operator<=>(const ParallelStrategy &) const = default;
 };
 
-/// What a model allows.
+/// The properties of a model that limit its strategies.
 struct ModelProperties {
   int64_t batch = 1;           ///< samples of a step
-  bool hasBatch = false;       ///< what these are is known
+  bool hasBatch = false;       ///< they are known
   int64_t samplePositions = 1; ///< of one sample: its tokens, or what an image is a sequence of
   int64_t layers = 0;          ///< that repeat; 0: none do
   std::string layerPrefix;     ///< of these layers' names: "h."

@@ -196,8 +196,8 @@ double SimulatedSearch::correctionOf(size_t index) const {
 }
 
 std::optional<size_t> SimulatedSearch::findFastest() const {
-  // While much of the work is left, estimates are taken to be worse than they should be. Where
-  // little can be tried, what may not fit is no loss to be taken.
+  // While much of the work is left, estimates are taken to be worse than they should be. If little
+  // can be tried, strategies that may not fit are left out.
   double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
   double doubt = kEstimateError + kSpareTimeError * spare;
   double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;

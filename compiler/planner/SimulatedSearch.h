@@ -24,16 +24,16 @@ namespace dtc {
 /// How many strategies may be compiled: the work that this takes grows with the ops of the model.
 int64_t mostSimulations(mlir::ModuleOp model);
 
-/// Where so many strategies can be simulated, the search is thorough; else it looks at those
-/// whose lower estimate is at most so many times the best.
+/// If at least this many strategies can be simulated, the search is thorough; else it takes those
+/// with a lower estimate of at most a multiple of the best.
 inline constexpr int64_t kManySimulations = 10;
 
 /// Compiles and simulates strategies that have been estimated, and learns on the way by how much
 /// estimates err.
 class SimulatedSearch {
 public:
-  /// `choice.best` has the estimated strategies, the fastest first, and `choice.memoryBytes` what a
-  /// plan may use.
+  /// `choice.best` has the estimated strategies, the fastest first, and `choice.memoryBytes` the
+  /// memory for a plan.
   SimulatedSearch(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options,
                   PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
 
@@ -41,7 +41,7 @@ public:
   void run();
 
 private:
-  /// What of a strategy finishCompile() takes.
+  /// The input of finishCompile() for a strategy.
   struct Compiled {
     std::unique_ptr<CandidateSearch> search;
     std::optional<Candidate> candidate;

@@ -148,13 +148,13 @@ double StepEstimator::mostOf(const ParallelStrategy &strategy, llvm::ArrayRef<Mo
   return most;
 }
 
-/// What of a collective is left when it has overlapped with something, at least its last bucket.
+/// The rest of a collective's time after overlapping with other work, at least its last bucket.
 static double exposed(double seconds, double beside, double bytes, double bucket) {
   double last = bytes > 0 ? seconds * std::min(1.0, bucket / bytes) : 0;
   return std::max(last, seconds - beside);
 }
 
-/// Of so many bytes in several collectives, of which each has the same part.
+/// The time of `bytes` in several collectives of equal size.
 static double timeOf(CollectiveKind kind, double bytes, double collectives,
                      const GroupShape &group) {
   if (bytes <= 0)
@@ -163,8 +163,8 @@ static double timeOf(CollectiveKind kind, double bytes, double collectives,
   return collectives * collectiveTime(kind, bytes / collectives, group).seconds;
 }
 
-/// The first and the last stage both have the parameters that are tied. Where they are on different
-/// devices, one sends its part of the gradient, and gets back the sum, of which it needs what it
+/// The first and the last stage share tied parameters. If they are on different devices, one sends
+/// its part of the gradient and receives the sum; it needs the sum only for the part that it
 /// updates.
 double StepEstimator::tiedSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs,
@@ -189,7 +189,7 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
   auto sum = [&](Field field) { return mostOf(strategy, costs, connections, field); };
   double parameters = sum([](const SectionCost &part) { return part.parameterBytes; });
   double gradients = sum([](const SectionCost &part) { return part.gradientBytes; });
-  // What ZeRO leaves whole is summed as without it.
+  // Parameters that ZeRO leaves whole are summed as without it.
   double wholeParameters =
       sum([&](const SectionCost &part) { return part.keptWhole(zeroDevices).parameters; });
   double wholeGradients =
@@ -198,7 +198,7 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
     gradients /= 2;
     wholeGradients /= 2;
   }
-  // Of gradients of which each device has one part of so many.
+  // The collectives of gradients of which each device has one of `parts` parts.
   auto sumsOf = [&](int64_t parts) {
     int64_t bucketBytes = strategy.bucketBytes * parts;
     if (options.base.gradReduceDtype != ComputeType::F32)

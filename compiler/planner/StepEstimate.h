@@ -72,7 +72,7 @@ private:
     std::vector<double> memoryBytes;
   };
   const Connections &connectionsOf(const ParallelStrategy &strategy);
-  /// What a part of the model costs, such as one of the fields of SectionCost.
+  /// A cost of a part of the model, such as one of the fields of SectionCost.
   using Field = llvm::function_ref<double(const SectionCost &)>;
   /// What the parts on one coordinate of the pipeline axis cost, which has so many layers of the
   /// model: on its slowest device.

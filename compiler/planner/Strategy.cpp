@@ -355,7 +355,7 @@ MaybeError dtc::checkStrategy(const CompileOptions &options, mlir::ModuleOp mode
   if (cluster && devices > countDevices(*cluster))
     return Error{fmt::format("mesh has {} devices, the cluster \"{}\" has {}", devices,
                              cluster->name(), countDevices(*cluster))};
-  // What does not divide is padded; parts without a sample make no sense.
+  // A dimension that is not divided is padded; parts without a sample make no sense.
   if (traits.hasBatch && parts > traits.batch)
     return Error{fmt::format("mesh splits the batch into {} parts, but the model has {} samples; "
                              "choose a smaller {}, or import the model with a larger --batch",

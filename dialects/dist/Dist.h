@@ -49,7 +49,7 @@ MeshOp lookupMesh(mlir::Operation *at, mlir::FlatSymbolRefAttr name);
 /// `value`, `from`, `to`, `producer`, `consumer` and `remedy` (see Reason in plan.proto).
 inline constexpr llvm::StringLiteral kReasonAttrName = "dist.reason";
 
-/// The name of the attribute in which propagation leaves how it splits an op: for each factor of
+/// The name of the attribute in which propagation stores how it splits an op: for each factor of
 /// the op's sharding rule a list of mesh axes.
 inline constexpr llvm::StringLiteral kFactorsAttrName = "dist.factors";
 
@@ -75,9 +75,9 @@ mlir::Value getYieldedValue(mlir::Value value);
 /// and stage.
 bool canShareBucket(mlir::Operation *a, mlir::Operation *b);
 
-/// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. That
-/// the axes divide the dimensions is for passes to check, which know what to say of it. `what`
-/// names the value in the diagnostic ("argument 3", "result").
+/// Checks `sharding` against the mesh and the type it is meant for: known axes and the rank. Passes
+/// check that the axes divide the dimensions, because they know a better message. `what` names the
+/// value in the diagnostic ("argument 3", "result").
 mlir::LogicalResult verifySharding(mlir::Operation *at, ShardingAttr sharding, mlir::Type type,
                                    const llvm::Twine &what);
 

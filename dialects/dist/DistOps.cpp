@@ -375,7 +375,7 @@ Value dtc::dist::getYieldedValue(Value value) {
 
 bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
   auto elementType = [](Operation *op) { return getElementTypeOrSelf(op->getOperand(0)); };
-  // What decides which devices form a group and how values combine; dimensions may differ.
+  // Whether two collectives have the same groups and combine values alike; dimensions may differ.
   return a->getName() == b->getName() && elementType(a) == elementType(b) &&
          llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "kind", kStageAttrName},
                       [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });

@@ -23,10 +23,10 @@
 
 namespace dtc {
 
-/// What ends the text of an error: " [einsum-c2]".
+/// The end of an error's text: " [einsum-c2]".
 inline std::string constraintSuffix(llvm::StringRef label) { return (" [" + label + "]").str(); }
 
-/// An error about a constraint. Its text ends with the label, whatever is streamed into it.
+/// An error about a constraint. Its text ends with the label, after all streamed text.
 class ConstraintError {
 public:
   ConstraintError(mlir::InFlightDiagnostic diagnostic, llvm::StringRef label)

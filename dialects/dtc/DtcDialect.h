@@ -23,8 +23,8 @@
 namespace dtc {
 
 /// Attributes that say which gradient belongs to which op, where something has to follow that: the
-/// number of an op of the loss, and, on an op that computes gradients, that of the op whose they
-/// are.
+/// number of an op of the loss, and, on an op that computes gradients, the number of the op that
+/// they belong to.
 inline constexpr llvm::StringLiteral kOpNumberAttrName = "dtc.op";
 inline constexpr llvm::StringLiteral kGradientOfAttrName = "dtc.gradient_of";
 
@@ -43,8 +43,8 @@ bool isMaskTensor(mlir::Type type);
 /// A tensor of the dialect with elements of f32, f64, bf16, f16 or i32.
 bool isNumericTensor(mlir::Type type);
 
-/// The type in which elements of a float type are summed and statistics of them are kept: f32 for
-/// bf16 and f16, else the type itself. The same for tensors of them.
+/// The type for sums and statistics of elements of a float type: f32 for bf16 and f16, else the
+/// type itself. The same for tensors of them.
 mlir::Type getWideType(mlir::Type elementType);
 mlir::RankedTensorType getWideTensor(mlir::RankedTensorType type);
 

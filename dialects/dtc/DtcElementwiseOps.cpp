@@ -23,7 +23,7 @@ void ConvertOp::build(OpBuilder &builder, OperationState &state, Value operand, 
   build(builder, state, TypeRange{getTensorType(operand).clone(elementType)}, operand);
 }
 
-/// Whether both are float tensors, through which gradients pass.
+/// Whether both are float tensors. Gradients pass through conversions between these.
 static bool isFloatConversion(ConvertOp op) {
   return isFloatTensor(op.getOperand().getType()) && isFloatTensor(op.getResult().getType());
 }
@@ -52,9 +52,9 @@ OpFoldResult ConvertOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// The sum of two tensors padded with zeros in one dimension, one of which begins where the other
-/// ends, is what they are joined, padded. It is what the gradient of a tensor that is split
-/// looks like, such as that of the joint weight of queries, keys and values.
+/// A sum of two tensors, both padded with zeros in one dimension so that one begins where the other
+/// ends, is their concatenation, padded. The gradient of a tensor that is split has this form, such
+/// as the gradient of the joint weight of queries, keys and values.
 struct AddOfPads : OpRewritePattern<AddOp> {
   using OpRewritePattern::OpRewritePattern;
 

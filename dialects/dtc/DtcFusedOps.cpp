@@ -107,7 +107,7 @@ struct AttentionLabels {
   StringRef segments, queries;
 };
 
-/// Checks the segments of the keys, of which the queries are the last ones.
+/// Checks the segments of the keys. The segments of the queries are the last ones.
 template <typename OpT>
 static LogicalResult expectSegments(std::optional<Location> location, const AttentionLabels &labels,
                                     typename OpT::Adaptor adaptor) {
@@ -281,7 +281,7 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 }
 
 double AttentionGradOp::getFlops() {
-  // Five products, of which one recomputes the scores.
+  // Five products. One of them recomputes the scores.
   return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
 }
 
@@ -354,7 +354,7 @@ LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents
   if (cotangents[0])
     gradients[0] = gradient(getLabels(), cotangents[0], getLabelSmoothing());
   if (cotangents[1]) {
-    // The gradient of lse is the softmax: that of the loss if no class is the label.
+    // The gradient of lse is the softmax: the gradient of the loss without a label.
     Value byLse = gradient(b.splat(getLabels(), -1), cotangents[1], 0);
     gradients[0] = gradients[0] ? b.add(gradients[0], byLse) : byLse;
   }

@@ -60,7 +60,7 @@ defvar Dtc_AttentionDropout = (ins DefaultValuedAttr<Dtc_F64Attr, "0.0">:$dropou
                                    OptionalAttr<DenseI64ArrayAttr>:$shape,
                                    OptionalAttr<StrArrayAttr>:$sharding);
 
-/// Which keys a query sees of those before it, and what bounds its scores.
+/// The keys before a query that it sees, and the bound of its scores.
 defvar Dtc_AttentionScores = (ins OptionalAttr<I64Attr>:$window,
                                   OptionalAttr<Dtc_F64Attr>:$softcap);
 

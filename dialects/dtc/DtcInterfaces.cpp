@@ -40,7 +40,7 @@ DictionaryAttr dtc::inherentAttributes(Operation *op) {
   NamedAttrList attributes;
   for (StringAttr name : op->getName().getAttributeNames()) {
     Attribute value = op->getInherentAttr(name).value_or(Attribute());
-    // What a unit attribute says shows in the types.
+    // The types show the effect of a unit attribute.
     if (!value || isa<UnitAttr>(value))
       continue;
     auto string = [&](StringRef text) -> Attribute { return StringAttr::get(context, text); };

@@ -15,7 +15,7 @@
 
 namespace dtc {
 
-/// What an op does with 16-bit floats (see PrecisionOpInterface).
+/// How an op treats 16-bit floats (see PrecisionOpInterface).
 enum class PrecisionClass {
   Low,    ///< made for them: it reads 16 bits where it can, and computes inside in the wide type
   Follow, ///< takes the type of its operands, the widest if they differ
@@ -53,7 +53,7 @@ public:
   }
 };
 
-// What these say of an op is in DtcInterfaces.td.
+// DtcInterfaces.td describes these traits.
 template <typename ConcreteOp>
 class MovesElements : public mlir::OpTrait::TraitBase<ConcreteOp, MovesElements> {};
 template <typename ConcreteOp>

@@ -94,7 +94,7 @@ def Dtc_KernelOpInterface : OpInterface<"KernelOpInterface"> {
   ];
 }
 
-/// What passes ask about ops that no method answers.
+/// Properties of ops that passes ask about and that no method answers.
 class Dtc_Trait<string name> : NativeOpTrait<name> {
   let cppNamespace = "::dtc::OpTrait";
 }
@@ -108,7 +108,7 @@ def Dtc_MovesElements : Dtc_Trait<"MovesElements">;
 def Dtc_SameElements : Dtc_Trait<"SameElements">;
 
 /// The elements of the results are elements of the operands, at other places or of another type, or
-/// sums of them. So what was summed between devices before the op still counts in full after it.
+/// sums of them. So a sum between devices before the op still counts in full after it.
 def Dtc_CarriesSums : Dtc_Trait<"CarriesSums">;
 
 /// Whoever uses the result can read the operand instead: the op takes neither time nor memory.

@@ -85,8 +85,8 @@ ShardingRule SoftmaxOp::getShardingRule() {
 
 DictionaryAttr SoftmaxOp::getKernelAttributes() { return getSoftmaxKernelAttributes(*this); }
 
-/// Where a column is masked depends on its number, which a shard of the simpler ops does not know:
-/// a causal softmax stays whole.
+/// The mask of a column depends on its number, and a shard of the simpler ops does not know it: a
+/// causal softmax stays whole.
 FailureOr<SmallVector<Value>> SoftmaxOp::decompose(OpBuilder &builder) {
   if (getCausal())
     return failure();

@@ -60,8 +60,8 @@ def Dtc_InferType : TraitList<[
 class Dtc_Op<string mnemonic, list<Trait> traits = []>
     : Op<Dtc_Dialect, mnemonic, !listconcat([Pure, Dtc_PrecisionOpInterface], traits)>;
 
-/// Declarations of an op that computes on 16-bit floats, of whose operands those numbered in `wide`
-/// (a C++ condition on `operand`) are wide all the same.
+/// Declarations of an op that computes on 16-bit floats. The operands numbered in `wide` (a C++
+/// condition on `operand`) are wide all the same.
 class Dtc_LowPrecision<string wide = "false"> {
   code declaration = [{
     ::dtc::PrecisionClass getPrecisionClass() { return ::dtc::PrecisionClass::Low; }

@@ -10,7 +10,7 @@
 
 using namespace mlir;
 
-/// Dimensions of which the order does not matter: they are kept in increasing order.
+/// Dimensions without an order: they are kept in increasing order.
 static ParseResult parseDimSet(OpAsmParser &parser, DenseI64ArrayAttr &dims) {
   auto parsed = dyn_cast_or_null<DenseI64ArrayAttr>(DenseI64ArrayAttr::parse(parser, Type()));
   if (!parsed)

@@ -87,7 +87,7 @@ LogicalResult AdamOp::inferReturnTypes(MLIRContext *, std::optional<Location> lo
       location, {{"adam-c1", "adam-c2", "adam-c3"}, "adam-c4", "adam-c5"}, adaptor, types);
 }
 
-/// Checks what the optimizers with one buffer share.
+/// Checks the common part of the optimizers with one buffer.
 template <typename OpT>
 static LogicalResult inferMomentum(std::optional<Location> location, const OperandLabels &labels,
                                    StringRef decayLabel, typename OpT::Adaptor adaptor,

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each takes `p, g` and the state's parts, all W[s], scalars of W, and `apply: i1`; it gives the
-// new p and the new parts. g' = g grad_scale. Where `apply` is false the results are the operands.
+// new p and the new parts. g' = g grad_scale. If `apply` is false the results are the operands.
 //
 //===----------------------------------------------------------------------===//
 

@@ -11,9 +11,8 @@
 
 namespace dtc {
 
-/// What a file of adapters needs beside their tensors, on a module: {rank, alpha, dropout,
-/// targets}, an integer, two 64-bit floats and an array of strings. It changes nothing that is
-/// computed.
+/// The data of a file of adapters beside their tensors, on a module: {rank, alpha, dropout,
+/// targets}, an integer, two 64-bit floats and an array of strings. It changes no computation.
 inline constexpr llvm::StringLiteral kLoraAttrName = "dtc.lora";
 
 } // namespace dtc

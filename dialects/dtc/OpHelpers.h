@@ -94,8 +94,8 @@ mlir::LogicalResult expectScores(std::optional<mlir::Location> location, const S
 double getAttentionFlops(mlir::RankedTensorType q, mlir::RankedTensorType k, bool causal,
                          std::optional<int64_t> window);
 
-/// Adds what the kernel of a random op needs to know to draw its mask over a tensor of which the op
-/// has a shard of shape `local`: the op's number, the shape of the whole tensor and its sharding.
+/// Adds the attributes with which the kernel of a random op draws its mask. The op has a shard of
+/// shape `local` of a tensor: the op's number, the shape of the whole tensor and its sharding.
 template <typename OpT>
 void addRandomKernelAttributes(OpT op, llvm::ArrayRef<int64_t> local,
                                mlir::NamedAttrList &attributes) {

@@ -164,9 +164,9 @@ ShardingRule dtc::makeReshapeRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to) 
   TensorFactors fromDims(from.size()), toDims(to.size());
 
   // Walks both shapes from the slowest dimension. The blocks that the walk has split off so far are
-  // the same on both sides; `fromRest` and `toRest` are what is left of the dimensions `i` and `j`.
-  // A common divisor of the two splits off a common factor. Dimensions of size 1 between the same
-  // blocks are the same ones in their order, as far as both sides have them.
+  // the same on both sides; `fromRest` and `toRest` are the rests of the dimensions `i` and `j`. A
+  // common divisor of the two splits off a common factor. Dimensions of size 1 between the same
+  // blocks are matched in their order, as far as both sides have them.
   size_t i = 0, j = 0;
   int64_t fromRest = 1, toRest = 1;
   while (true) {
@@ -224,8 +224,8 @@ ShardingRule dtc::makeReshapeRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to) 
 
 namespace {
 
-/// Checks a rule against its op.
-/// No constraint: a rule is no part of the IR; what is wrong with one is a defect of its op.
+/// Checks a rule against its op. These are no constraints: a rule is no part of the IR; a wrong
+/// rule is a defect of its op.
 class RuleChecker {
 public:
   RuleChecker(Operation *op, const ShardingRule &rule, function_ref<InFlightDiagnostic()> emitError)

@@ -65,8 +65,8 @@ struct ShardingRule {
   llvm::SmallVector<IndexedFactor> indexedFactors;
 
   /// The dimensions of the tensor over which the op draws random numbers, each as a dimension of an
-  /// operand; empty for other ops. What a device draws depends on where its shard lies in that
-  /// tensor, so a shard of the op is told, in its attributes `shape` and `sharding`.
+  /// operand; empty for other ops. The random numbers of a device depend on the position of its
+  /// shard in that tensor, so a shard of the op gets it in its attributes `shape` and `sharding`.
   struct TensorDim {
     unsigned operand, dim;
   };
@@ -98,8 +98,8 @@ ShardingRule makeReshapeRule(llvm::ArrayRef<int64_t> from, llvm::ArrayRef<int64_
 
 /// Checks that the rule matches the op's operands and results: one entry each, the factors of a
 /// dimension multiply to its size, a factor occurs at most once in a tensor, results lacking a
-/// factor have a reduction for it, indices are in range. What is wrong is added to what `emitError`
-/// begins.
+/// factor have a reduction for it, indices are in range. Errors are appended to the diagnostic of
+/// `emitError`.
 mlir::LogicalResult checkShardingRule(mlir::Operation *op, const ShardingRule &rule,
                                       llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 

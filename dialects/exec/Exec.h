@@ -28,7 +28,7 @@ inline constexpr int64_t kBufferAlignment = 64;
 /// The bytes of a dense buffer of type `type`; one for each element of i1.
 int64_t getNumBytes(mlir::MemRefType type);
 
-/// The exec.buffer in whose bytes `buffer` lies: itself, or what it is a view or a reuse of.
+/// The exec.buffer whose bytes `buffer` uses: itself, or the root of a view or a reuse.
 BufferOp getRoot(mlir::Value buffer);
 
 /// The microbatches of a step, by the program's mesh.

@@ -54,7 +54,7 @@ static LogicalResult verifyMapLength(BufferOp buffer, int64_t microbatches) {
   return success();
 }
 
-/// Checks that each update is that of one state, in its bytes.
+/// Checks that each update is the new value of one state, in its bytes.
 static LogicalResult verifyUpdates(ProgramOp program) {
   llvm::StringMap<StateOp> states;
   for (auto state : program.getOps<StateOp>())

@@ -43,21 +43,21 @@ public:
   HtmlWriter &open(std::string_view name, HtmlAttributes attributes = {});
   /// Ends the element that was opened last.
   HtmlWriter &close();
-  /// An element with nothing but text in it.
+  /// An element with text alone in it.
   HtmlWriter &element(std::string_view name, std::string_view text, HtmlAttributes attributes = {});
   /// An element without content, as the void elements of HTML and the shapes of SVG are.
   HtmlWriter &empty(std::string_view name, HtmlAttributes attributes = {});
   HtmlWriter &text(std::string_view text);
-  /// What is written unchanged: the style and the script of a page, which are constants.
+  /// Text that is written unchanged: the style and the script of a page, which are constants.
   HtmlWriter &constant(std::string_view markup);
 
-  /// A figure that is as wide as the report lets it be, with what it shows for those who cannot see
-  /// it; to be closed. Sizes are in pixels.
+  /// A figure that is as wide as the report lets it be, with a description for readers who cannot
+  /// see it; to be closed. Sizes are in pixels.
   HtmlWriter &openPicture(double width, double height, std::string_view title,
                           std::string_view description, std::string_view kind);
 
   /// The row of names of a table with its <thead>, and the begin of its <tbody>; closeTable() ends
-  /// both and the table. A name that begins with '#' is that of a column of numbers.
+  /// both and the table. A name that begins with '#' heads a column of numbers.
   HtmlWriter &openTable(std::string_view caption, const std::vector<std::string> &columns);
   HtmlWriter &closeTable();
   /// A cell with a number.

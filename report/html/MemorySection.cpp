@@ -68,7 +68,7 @@ public:
     page.close();
   }
 
-  /// What the figure does not show.
+  /// A note about the parts that the figure does not show.
   std::string note() const {
     std::string text = fmt::format(
         "Most, {}, in task \"{}\"{}{}.", formatBytes(memory.peak.total()), memory.peakTask,

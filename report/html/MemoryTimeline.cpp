@@ -38,7 +38,7 @@ public:
 
   explicit Lives(const plan::Program &program) : program(program) {
     for (uint32_t index = 0; index < static_cast<uint32_t>(program.buffers_size()); ++index) {
-      // What others are in comes before them.
+      // A buffer comes before the buffers that lie in it.
       roots.push_back(storageOf(program, index));
       firstValue.push_back(values.size());
       if (roots.back() == index)
@@ -84,7 +84,7 @@ private:
     bool isState = false; // nothing else may lie there, even while the value is not needed
   };
 
-  /// How many values of a buffer are told apart: where slots are shared, those of all microbatches.
+  /// The loop may run again and then needs values from before it.
   uint32_t valuesOf(uint32_t index) const {
     const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
     if (buffer.has_slot_map())
@@ -206,7 +206,7 @@ public:
   }
 
   void add(const Lives::Change &change) { use[change.band] += static_cast<uint64_t>(change.bytes); }
-  /// What is in use from one time to another. Returns whether it is more than ever before.
+  /// The bytes in use from one time to another. Returns whether it is more than ever before.
   bool hold(double from, double to) {
     uint64_t total = use.total();
     double last = static_cast<double>(result.parts.size() - 1);

@@ -50,9 +50,9 @@ struct MemoryTimeline {
   uint32_t peakMicrobatch = 0;
 };
 
-/// Follows a program's schedule. The times of instructions are those of their tasks in `timeline`,
-/// in which they are taken to be equally long; `parts` is more than 0. The plan is one that
-/// findPlanError() accepts. Takes memory and time in proportion to the executed instructions.
+/// Follows a program's schedule. The times of instructions come from their tasks in `timeline`: all
+/// instructions of a task are taken to be equally long; `parts` is more than 0. The plan is one
+/// that findPlanError() accepts. Takes memory and time in proportion to the executed instructions.
 MemoryTimeline followMemory(const plan::Plan &plan, size_t program, const Timeline &timeline,
                             double stepSeconds, size_t parts);
 

@@ -16,7 +16,7 @@
 
 namespace dtc {
 
-/// What sections are made from.
+/// The input of sections.
 struct PageInput {
   const plan::Plan &plan;
   const Topology &topology;
@@ -45,13 +45,13 @@ bool isDrawable(const Simulation &simulation);
 /// Begins a section with its heading; to be closed.
 void openSection(HtmlWriter &page, const char *id, const char *heading);
 
-/// Folds what follows, a table with a row for each stage, under a line that opens it where there
-/// are many; closeStageTable() ends both.
+/// Folds the following table, with a row for each stage, under a line that opens it where there are
+/// many; closeStageTable() ends both.
 void openStageTable(HtmlWriter &page, const Simulation &simulation, const char *caption,
                     const std::vector<std::string> &columns);
 void closeStageTable(HtmlWriter &page, const Simulation &simulation);
 
-/// One entry of the legend under a figure: a box of a class of the style, and what it means.
+/// One entry of the legend under a figure: a box of a class of the style, and its meaning.
 struct LegendEntry {
   std::string style;
   std::string meaning;

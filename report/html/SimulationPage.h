@@ -26,28 +26,28 @@ struct StrategyItem {
   std::string reason; ///< may be empty
 };
 
-/// A plan that was looked at and is not the one of the report.
+/// A plan that was considered and is not the report's.
 struct AlternativeStrategy {
   std::string name;         ///< "pp=4, tp=2, 1f1b"
   double seconds = 0;       ///< of a step; 0 where it was not simulated
   uint64_t memoryBytes = 0; ///< of the device that needs most; 0 where that is not known
-  std::string reason;       ///< what makes it slower, or why it is no plan at all
+  std::string reason;       ///< why it is slower, or why it is no plan at all
 };
 
-/// What an HTML report says beside what follows from the plan and its simulation.
+/// The content of an HTML report that does not follow from the plan and its simulation.
 struct SimulationPageOptions {
   std::vector<StrategyItem> strategy;
-  std::vector<AlternativeStrategy> alternatives; ///< in the order in which they are shown
+  std::vector<AlternativeStrategy> alternatives; ///< in their order in the report
   /// No plan of this model can be faster on the cluster; the report states the gap.
   std::optional<double> lowerBoundSeconds;
-  std::string lowerBoundReason; ///< what it is made of; may be empty
+  std::string lowerBoundReason; ///< its parts; may be empty
 };
 
 /// The HTML report: one file that is complete by itself, the same bytes for the same arguments, and
-/// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: of what
-/// is too much to draw it shows a part and says so. The simulation is one of this plan on this
-/// cluster, best with SimulationOptions::keepCollectives: without, neither the figure of
-/// the step nor the table of the communication have the times of collectives.
+/// well-formed XML too. It is below 2 MB for pipelines of 64 stages and 512 microbatches: it shows
+/// only a part of larger steps and says so. The simulation is one of this plan on this cluster,
+/// best with SimulationOptions::keepCollectives: without, neither the figure of the step nor the
+/// table of the communication have the times of collectives.
 Expected<std::string> simulationToHtml(const plan::Plan &plan, const cluster::Cluster &cluster,
                                        const Simulation &simulation,
                                        const SimulationPageOptions &options = {});

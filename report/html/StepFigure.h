@@ -24,7 +24,7 @@ struct StepWindow {
 };
 
 /// Draws the tasks, the collectives and the transfers of a step, a row for each coordinate on the
-/// pipeline axis. What an HTML report can hold is limited: of a step with too many tasks and
+/// pipeline axis. The size of an HTML report is limited: of a step with too many tasks and
 /// transfers, its begin, a part of its middle and its end are drawn. Collectives that would be less
 /// than a pixel apart are drawn as one, and none where these are too many still.
 class StepFigure {

@@ -55,7 +55,7 @@ static std::vector<TimeShare> partsOf(const PageInput &input) {
     for (size_t c = 0; c < kNumKernelClasses; ++c)
       kernels += parts[c].seconds[p] = stage.kernels[c];
     double slowed = stage.times.computing - kernels;
-    // Sums of as many summands differ in their last digits.
+    // Sums of many summands differ in their last digits.
     parts[kNumKernelClasses].seconds[p] = slowed > 1e-9 * stage.times.computing ? slowed : 0;
     for (size_t a = 0; a < stage.times.exposed.size(); ++a)
       parts[byAxes.at(axesName(input, a))].seconds[p] += stage.times.exposed[a];

@@ -101,8 +101,8 @@ public:
   /// of device memory; the spans are not used after the call.
   virtual MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) = 0;
   /// Does what the first such call of enqueue() would do beside its work and might wait for the
-  /// device: loads code, makes handles, chooses algorithms. It may write to the outputs and the
-  /// workspace, whatever they hold. The queue holds nothing, and does so again after finish().
+  /// device: loads code, makes handles, chooses algorithms. It may overwrite the outputs and the
+  /// workspace. The queue holds nothing, and does so again after finish().
   virtual MaybeError prepare(const Kernel &kernel, const KernelArguments &arguments) {
     return std::nullopt;
   }

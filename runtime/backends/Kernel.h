@@ -61,8 +61,8 @@ public:
   /// Opens the device for the process's device number `index`, from 0. Several may share the same
   /// hardware.
   virtual Expected<std::unique_ptr<Device>> openDevice(int64_t index) const = 0;
-  /// This backend with so many threads of the host for each kernel, at least 1; null if its kernels
-  /// use none. What it prepares is for its own devices.
+  /// This backend with `threads` threads of the host for each kernel, at least 1; null if its
+  /// kernels use none. What it prepares is for its own devices.
   virtual std::shared_ptr<const Backend> withThreads(int threads) const { return nullptr; }
 };
 

@@ -39,7 +39,7 @@ struct KernelRunOptions {
 /// with 1; every second bool is true.
 class KernelRun {
 public:
-  /// The error is the backend's, or that there is not so much memory.
+  /// The error is the backend's, or that there is too little memory.
   static Expected<KernelRun> create(const Backend &backend, const KernelSignature &signature,
                                     const KernelRunOptions &options = {});
 

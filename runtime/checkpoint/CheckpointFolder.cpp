@@ -179,7 +179,7 @@ MaybeError CheckpointFolder::commit(int64_t step) const {
 void CheckpointFolder::discard(int64_t step) const { (void)removeAll(temporaryPath(step)); }
 
 MaybeError CheckpointFolder::remove(int64_t step) const {
-  // Under its own name it is whole or not there, whatever ends the process.
+  // Under its own name it is whole or not there, also if the process ends.
   std::string path = fmt::format("{}/{}old-{}", folder, kTemporaryPrefix, checkpointName(step));
   if (MaybeError error = renameTo(pathOf(step), path))
     return error;

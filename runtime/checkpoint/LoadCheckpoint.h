@@ -16,9 +16,9 @@
 
 namespace dtc::runtime {
 
-/// Sets the states of a session from a checkpoint, whatever layout and element types they had when
-/// they were saved; a value is rounded where the plan has a narrower type. A parameter that has
-/// master weights is what these round to.
+/// Sets the states of a session from a checkpoint with any layout and element types; a value is
+/// rounded where the plan has a narrower type. A parameter that has master weights is what these
+/// round to.
 ///
 /// An adapter, or a part of the optimizer's state, that the checkpoint lacks is not set, so that
 /// Session::initializeOtherStates() gives it its initial value, and one that the plan lacks is not

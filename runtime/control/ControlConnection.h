@@ -33,8 +33,8 @@ struct ControlOptions {
   std::string network;
   /// All processes are on this host: it listens on its loopback address, if `network` is empty.
   bool isOneHost = false;
-  /// After so long without a word a process is lost. Heartbeats come five times as often, or once a
-  /// second.
+  /// A process is lost after this time without a word. Heartbeats come five times as often, or once
+  /// a second.
   std::chrono::milliseconds heartbeatTimeout{10000};
   /// How long a process has to end by itself once the run ends.
   std::chrono::milliseconds grace{3000};

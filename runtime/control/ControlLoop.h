@@ -45,7 +45,7 @@ private:
     bool isDone = false;      // has said goodbye, or is lost
     bool hasAnswered = false; // what it is at, since the end is being decided
   };
-  /// A connection of which nothing is known yet.
+  /// A connection of an unknown process.
   struct Stranger {
     ControlSocket socket;
     Clock::time_point since;

@@ -65,9 +65,9 @@ public:
   /// The error names the file, and the value and the position where one is out of range.
   Expected<Batch> batch(int64_t number, const BatchRows &rows = {}) const;
 
-  /// Batches that the data hold in their order, none of which shares a sample with another, and the
-  /// one of that number, 0 for the first. Errors as those of batch(). Where an input has an ignored
-  /// index, all samples are in a batch: what the last one lacks are copies of a sample in which all
+  /// The number of batches in the order of the data, no two with a common sample, and batch `index`
+  /// of these, 0 for the first. Errors as those of batch(). Where an input has an ignored index,
+  /// all samples are in a batch: what the last one lacks are copies of a sample in which all
   /// elements of such inputs are the ignored index. Elsewhere samples that fill no batch are left
   /// out.
   int64_t sequentialBatches() const;

@@ -21,7 +21,7 @@ namespace dtc::runtime {
 /// little-endian numbers that do not decrease.
 class DocumentFile {
 public:
-  /// Opens the file of a token file with so many tokens. The error begins with the path.
+  /// Opens the file of a token file with `tokens` tokens. The error begins with the path.
   static Expected<DocumentFile> open(const std::string &tokensPath, uint64_t tokens);
 
   const std::string &path() const { return file.path(); }

@@ -73,7 +73,7 @@ private:
 /// follow without gaps, sorted by name.
 std::string safetensorsHeader(const std::map<std::string, TensorType> &tensors);
 
-/// A file that is to be written, of which only the types are known yet.
+/// A file that is to be written. Only the types of its tensors are known yet.
 class SafetensorsWriter {
 public:
   /// The value of a tensor.

@@ -34,7 +34,7 @@ public:
   Error locate(const Error &error) const;
   /// An error if something that was started has not been finished.
   MaybeError checkAllFinished() const;
-  /// Begins another step, of which the one before may not be over.
+  /// Begins another step. The step before may not be over.
   void begin() {
     std::swap(waits, waitsBefore);
     waits.clear();

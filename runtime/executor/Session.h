@@ -41,8 +41,8 @@ struct SessionOptions {
   OpenFabric openFabric = nullptr;
   /// Take the time of every instruction.
   bool profile = false;
-  /// A step in which no device comes to another instruction for so many seconds is given up, with
-  /// an error that says what each device was at; 0: wait for ever.
+  /// A step is given up if no device comes to another instruction for this many seconds, with an
+  /// error that says what each device was at; 0: wait for ever.
   double stallTimeout = 60;
   /// After a failure, devices that wait for others are woken, but a kernel that does not return
   /// cannot be stopped, and step() waits for it; nor can a library whose end does not return. This
@@ -113,8 +113,7 @@ struct StateShard {
   const plan::State *state = nullptr;
   int64_t device = 0;
   ShardRegion region;
-  /// Of the devices that hold the same elements, in whatever program or process, the one that
-  /// stands for all.
+  /// Whether it stands for all devices with the same elements, in any program or process.
   bool isFirst = false;
 };
 

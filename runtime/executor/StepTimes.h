@@ -109,7 +109,7 @@ public:
   bool measures() const { return trace || !instructionTimes.empty(); }
   /// Whether somebody wants to know how long the compute queue waits.
   bool measuresWaits() const { return waits || measures(); }
-  /// Adds the times of a step all of whose work is done.
+  /// Adds the times of a step whose work is all done.
   MaybeError collect(const StepMarks &marks);
 
   const std::vector<InstructionTime> &times() const { return instructionTimes; }

@@ -38,11 +38,11 @@ public:
   int64_t batch() const { return samples; }
   /// How many tokens there are to generate.
   int64_t vocabulary() const { return prefill.findOutput("logits")->shape(2); }
-  /// The most tokens of a prompt and what follows it, the last of which is in no cache.
+  /// The most tokens of a prompt with its continuation. The last token is in no cache.
   int64_t longest() const { return places + 1; }
 
   /// Goes on with the prompts, as many at once as the plan's batch has; `first` is the number of
-  /// the first one, of which random numbers depend. None is empty. When `stop` becomes true, what
+  /// the first one: random numbers depend on it. None is empty. When `stop` becomes true, what
   /// there is by then is returned.
   Expected<GeneratedText> run(const std::vector<std::vector<int32_t>> &prompts,
                               const GeneratorOptions &options, const std::atomic<bool> &stop);

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 struct SamplerOptions {
   /// 0: the most likely token. T > 0: drawn from softmax(logits / T).
   double temperature = 0;
-  /// Only the so many most likely tokens are drawn; 0: all.
+  /// Only this many of the most likely tokens are drawn; 0: all.
   int64_t topK = 0;
   uint64_t seed = 0;
 };

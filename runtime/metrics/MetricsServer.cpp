@@ -89,9 +89,9 @@ private:
   std::map<std::string, prometheus::MetricFamily> families;
 };
 
-/// A connection has a thread of these while it is served, and one that sends no request has it for
-/// the time given: so many others are served meanwhile, and many that are idle hold them up for
-/// seconds only. A scraper sends its request at once.
+/// A connection has a thread while it is served, and one that sends no request has it until the
+/// timeout: 16 connections are served at once, and many idle ones hold up others for seconds only.
+/// A scraper sends its request at once.
 std::vector<std::string> serverOptions(const std::string &address) {
   return {"listening_ports", address, "num_threads", "16", "request_timeout_ms", "500"};
 }

@@ -40,7 +40,7 @@ public:
   /// Where the run begins, in batches of its plan: zeros for one that starts anew.
   const RunPosition &begin() const { return start; }
   bool hasResumed() const { return source.has_value(); }
-  /// Whether there are steps to do, of which there are to be so many in all.
+  /// Whether there are steps to do, for a run of `steps` steps in all.
   bool hasSteps(int64_t steps) const { return start.step < steps; }
 
   /// Compares the run with the one that was saved, and sets the states that the checkpoint has; the
@@ -70,7 +70,7 @@ public:
   int64_t firstBatch(int64_t step) const {
     return start.nextBatch + (step - 1 - start.step) * batches;
   }
-  /// The last step of which there is a copy, or which the run began with.
+  /// The last step that was copied, or with which the run began.
   int64_t lastStep() const { return copiedStep; }
   bool hasFailed() const { return saver && saver->hasFailed(); }
 

@@ -70,7 +70,7 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(Session &session,
   return evaluation;
 }
 
-/// How many labels of the batch count, of which its loss is the mean; 1 where all batches have as
+/// The number of labels that the loss of the batch is the mean of; 1 where all batches have as
 /// many.
 static double countLabels(const plan::Plan &plan, const Batch &batch) {
   for (const plan::Input *input : distinctInputs(plan))

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 /// decides when the run has to end.
 class SkippedSteps {
 public:
-  /// After so many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
+  /// After this many consecutive skipped steps that no smaller loss scale can avoid, the run ends.
   static constexpr int64_t mostInARow = 10;
 
   SkippedSteps() = default;

@@ -193,7 +193,7 @@ Expected<bool> TrainingRun::mayStart(int64_t step) const {
 }
 
 /// Whether another step is to be started before the one that was just started is taken in. Several
-/// processes do the same, whatever their devices have come to.
+/// processes do the same, independent of the progress of their devices.
 bool TrainingRun::leavesInFlight() const {
   return runsBesideHost && (options.processes.areSeveral() || !session->stepIsDone());
 }

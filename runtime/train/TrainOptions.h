@@ -68,7 +68,7 @@ struct TrainOptions {
   int64_t batches = 1;
   /// Absent: defaultTrainSteps of training, one of a plan that only computes.
   std::optional<int64_t> steps;
-  /// Instead of steps: passes over the data, of which there are to be as many samples.
+  /// Instead of steps: passes over the data; the run takes as many samples as these have.
   std::optional<double> epochs;
   /// Of evaluations on held-out data: the steps from one to the next (absent: a tenth of all), and
   /// how many batches each takes (absent: all that the data have).
@@ -116,7 +116,7 @@ struct TrainOptions {
   OpenFabric openFabric = nullptr;
 };
 
-/// The schedule of a run of so many steps. An error names the flag that does not fit, or that
+/// The schedule of a run of `steps` steps. An error names the flag that does not fit, or that
 /// contradicts another.
 Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps);
 

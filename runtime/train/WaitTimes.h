@@ -20,7 +20,7 @@ struct WaitTimes {
   int64_t mostProcess = 0, leastProcess = 0;
 };
 
-/// Of those of all processes, of which there is at least one.
+/// Of the times of all processes; there is at least one.
 WaitTimes waitTimesOf(std::span<const double> seconds);
 
 /// A line for the end of a run. Where one process waits for others much less than they do, they

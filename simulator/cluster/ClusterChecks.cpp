@@ -120,7 +120,7 @@ static MaybeError checkNode(const cluster::NodeKind &node, const std::string &pa
                      });
 }
 
-/// What the node groups have together. Their names are those of node kinds.
+/// Checks the node groups together. They have the names of node kinds.
 static MaybeError checkGroups(const cluster::Cluster &cluster) {
   // Each number is at most 2^31, so no product overflows; the sums are checked as they grow.
   int64_t nodes = 0, devices = 0;

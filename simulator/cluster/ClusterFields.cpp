@@ -26,7 +26,7 @@ using google::protobuf::Reflection;
 
 namespace {
 
-/// Which numbers a field may hold. A number without a rule is 0 or more.
+/// The numbers that a field may hold. A number without a rule is 0 or more.
 enum class Range { NotNegative, Positive, Share, ShareBelowOne, Factor, AtLeastTwo };
 
 const std::map<std::string, Range, std::less<>> &ranges() {
@@ -65,7 +65,7 @@ std::vector<std::string> tableKinds() {
   return names;
 }
 
-/// Which words a field may hold.
+/// The words that a field may hold.
 const std::map<std::string, std::vector<std::string>, std::less<>> &words() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> table = {
       {"MatrixRate.dtype", {"f32", "f64", "bf16", "f16"}},
@@ -75,7 +75,7 @@ const std::map<std::string, std::vector<std::string>, std::less<>> &words() {
   return table;
 }
 
-/// Texts that must not be empty, and lists that must have an element; what an element is.
+/// Texts that must not be empty, and lists that must have an element; with the name of an element.
 const std::map<std::string, const char *, std::less<>> &required() {
   static const std::map<std::string, const char *, std::less<>> table = {
       {"Cluster.devices", "at least one kind of device"},
@@ -93,7 +93,7 @@ const std::map<std::string, const char *, std::less<>> &required() {
   return table;
 }
 
-/// What is expected instead of a number, or null if it is in the range.
+/// The expected range of a number, or null if the number is in it.
 const char *outOfRange(double value, Range range) {
   switch (range) {
   case Range::NotNegative:
@@ -114,8 +114,8 @@ const char *outOfRange(double value, Range range) {
 
 class FieldChecker {
 public:
-  /// Checks all fields of a message and of those in it, in the order of the schema, so that what
-  /// is missing is found as well. `path` names the message.
+  /// Checks all fields of a message and of those in it, in the order of the schema, so that missing
+  /// fields are found as well. `path` names the message.
   MaybeError check(const Message &message, const std::string &path) {
     const Reflection &reflection = *message.GetReflection();
     for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {

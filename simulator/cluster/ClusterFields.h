@@ -12,15 +12,14 @@
 
 namespace dtc {
 
-/// Numbers are 0 or of a size within these, so that no sum or product of a few of them overflows:
-/// what is beyond is a mistake of units of measure. Whole numbers are at most `largestCount`.
+/// Numbers are 0 or of a size within these, so that no sum or product of a few of them overflows: a
+/// number beyond is a mistake of units of measure. Whole numbers are at most `largestCount`.
 inline constexpr double kSmallestNumber = 1e-18;
 inline constexpr double kLargestNumber = 1e18;
 inline constexpr int64_t kLargestCount = int64_t{1} << 31;
 
-/// The first field whose value makes no sense by itself, whatever the others are: numbers out of
-/// their range, names that are empty, words that are none of those there are, lists that are empty
-/// or do not rise.
+/// The first field whose value makes no sense by itself: numbers out of their range, names that are
+/// empty, unknown words, lists that are empty or do not rise.
 MaybeError checkFields(const cluster::Cluster &cluster);
 
 } // namespace dtc

@@ -73,7 +73,7 @@ public:
   /// Of the wanted value.
   std::optional<int64_t> wantedLine() const { return lineOfWanted; }
 
-  // What nlohmann::json asks of those who listen to its parser, by its names.
+  // The interface of nlohmann::json for listeners to its parser, with its names.
   // NOLINTBEGIN(readability-identifier-naming)
   using number_integer_t = json::number_integer_t;
   using number_unsigned_t = json::number_unsigned_t;
@@ -249,7 +249,7 @@ Expected<cluster::Cluster> parseClusterJson(const std::string &text) {
     return Error{message};
   std::string path = message.substr(1, end - 1);
   SchemaWalk walk(text, path);
-  (void)walk.run(); // for the line: what is wrong is known
+  (void)walk.run(); // for the line: the error is known
   std::string words = fmt::format("{}: {}", path, message.substr(end + 3));
   if (std::optional<std::string> clear = rewriteTypeError(path, message.substr(end + 3)))
     words = *clear;

@@ -16,13 +16,13 @@ namespace dtc {
 
 /// The cluster that a text describes: JSON where its first character that is no white space is '{',
 /// else Protobuf's text format. The error names the line, or the field by its path
-/// ("devices[0].memory_bandwidth"). What is returned has passed checkCluster().
+/// ("devices[0].memory_bandwidth"). The returned cluster has passed checkCluster().
 Expected<cluster::Cluster> parseCluster(const std::string &text);
 
 /// The same for a file; the error names it too.
 Expected<cluster::Cluster> readCluster(const std::string &path);
 
-/// What is wrong with a cluster: a rate, a size or a count that is missing, negative, zero or not
+/// The first error of a cluster: a rate, a size or a count that is missing, negative, zero or not
 /// finite where that makes no sense, a name that is given twice or that nothing has, tables whose
 /// lengths do not agree. Fields are named by their paths. Numbers of a cluster that passes are 0 or
 /// from 1e-18 to 1e18, whole numbers at most 2^31, which is also the most devices.

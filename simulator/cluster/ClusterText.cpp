@@ -38,7 +38,7 @@ struct UnknownField {
   std::string message, field;
 };
 
-/// What Protobuf means by 'Message type "a.B" has no field named "c".'.
+/// The parts of Protobuf's message 'Message type "a.B" has no field named "c".'.
 std::optional<UnknownField> parseUnknownField(std::string_view text) {
   constexpr std::string_view begin = "Message type \"", middle = "\" has no field named \"",
                              end = "\".";

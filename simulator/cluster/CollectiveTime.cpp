@@ -34,8 +34,8 @@ double reduceAll(double bytes, const Level &level) {
 
 } // namespace
 
-/// Of what was measured with several numbers of members, that of the nearest which is not smaller,
-/// or of the largest. Null if there is none, or none that `isAsked` takes.
+/// The measurement with the fewest members that are enough, or else with the most members. Null if
+/// there is none, or none that `isAsked` takes.
 template <typename List, typename IsAsked>
 static auto findNearest(const List &measured, int64_t members, const IsAsked &isAsked) {
   decltype(&measured[0]) best = nullptr;
@@ -50,7 +50,7 @@ static auto findNearest(const List &measured, int64_t members, const IsAsked &is
   return best;
 }
 
-/// What was measured for a kind of collective inside of a node.
+/// The measured time of a kind of collective inside of a node.
 static std::optional<double> measuredTime(const char *kind, double bytes, const GroupShape &group) {
   if (!group.link || group.nodes > 1)
     return std::nullopt;

@@ -19,7 +19,7 @@ inline constexpr const char *kTransferTable = "transfer";
 /// How the bytes of a collective go.
 enum class CollectiveAlgorithm { None, Ring, Tree, Hierarchical, Measured };
 
-/// What moving bytes takes.
+/// The time of moving bytes.
 struct MovingTime {
   double seconds = 0; ///< without contention by others than groups of the same axes
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::None;
@@ -47,20 +47,20 @@ double sentBytes(CollectiveKind kind, double bytes, int64_t members);
 ///   permute       a message, as all members of a node send one: bytes / (B/m) + L between nodes,
 ///                 bytes / b + l inside of one
 ///
-/// The least of those that there are is taken, as NCCL tunes itself. Inside of a node measured
-/// times (Link.collectives) come first; of those with at least as many members the fewest, or else
-/// the most. A permute that was not measured is a transfer. Neither the arithmetic of reductions
-/// nor other traffic on the same links is counted. Ring and tree: Thakur, Rabenseifner and Gropp,
-/// "Optimization of Collective Communication Operations in MPICH", International Journal of High
-/// Performance Computing Applications 19(1), 2005, sections 3 and 4; Sanders, Speck and Traeff,
-/// "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (both trees
+/// The algorithm with the least time is taken, as NCCL tunes itself. Inside of a node measured
+/// times (Link.collectives) come first: those with the fewest members that are enough, or else with
+/// the most members. A permute that was not measured is a transfer. Neither the arithmetic of
+/// reductions nor other traffic on the same links is counted. Ring and tree: Thakur, Rabenseifner
+/// and Gropp, "Optimization of Collective Communication Operations in MPICH", International Journal
+/// of High Performance Computing Applications 19(1), 2005, sections 3 and 4; Sanders, Speck and
+/// Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009 (both trees
 /// together use the whole bandwidth).
 MovingTime collectiveTime(CollectiveKind kind, double bytes, const GroupShape &group);
 
 /// How many seconds later than the mean member of a group the last one comes to a collective after
-/// `work` seconds without one, inside of a node: measured (`Link.arrival_skews`, for as many
-/// members as with measured times), or 0. What delays one member and not the others is independent
-/// from one moment to the next, so the wait grows as the square root of the work.
+/// `work` seconds without one, inside of a node: measured (`Link.arrival_skews`, chosen by members
+/// like measured times), or 0. Delays of members are independent of each other and of earlier
+/// delays, so the wait grows as the square root of the work.
 double waitForLast(double work, const GroupShape &group);
 
 /// The time of a message of `bytes` bytes between members of a group, where all those of a node

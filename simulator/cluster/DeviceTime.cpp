@@ -18,7 +18,7 @@ namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
-/// The rate of an element type, or else of f32, or else of whatever the device has.
+/// The rate of an element type, or else of f32, or else the first that the device has.
 static const cluster::MatrixRate &findRate(const cluster::DeviceKind &device,
                                            std::string_view dtype) {
   for (std::string_view name : {dtype, std::string_view("f32")})
@@ -83,7 +83,7 @@ static constexpr double kShortestPart = 512;
 double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape) {
   const cluster::MatrixRate &rate = findRate(device, name(dtype));
   double flops = shape.flops();
-  // Each element of a matrix is used once: reading it is what takes time.
+  // Each element of a matrix is used once: reading it takes the time.
   if (flops == 0 || shape.rows == 1 || shape.columns == 1)
     return 0;
   const cluster::MatrixTable &table =
@@ -96,13 +96,13 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
   auto units = static_cast<double>(std::max<int64_t>(device.compute_units(), 1));
   double best = 0;
   for (const cluster::Tile &tile : rate.tiles())
-    // Either operand may be the one that is cut into rows.
+    // Either operand may be cut into rows.
     for (bool isTurned : {false, true}) {
       auto rows = static_cast<double>(isTurned ? tile.columns() : tile.rows());
       auto columns = static_cast<double>(isTurned ? tile.rows() : tile.columns());
       double tiles =
           shape.batch * std::ceil(shape.rows / rows) * std::ceil(shape.columns / columns);
-      // Where there are fewer tiles than compute units, several work on parts of one tile's sum.
+      // If there are fewer tiles than compute units, several work on parts of one tile's sum.
       double parts = std::max(
           1.0, std::min(std::floor(units / tiles), std::floor(shape.depth / kShortestPart)));
       double ofTile = 2 * rows * columns * (std::ceil(shape.depth / parts) + rate.tile_ramp()) /
@@ -140,8 +140,8 @@ double kernelSeconds(const cluster::DeviceKind &device, const KernelWork &work) 
     flops = work.flops / rate->flops();
   } else if (classOf(work.kernel) == KernelClass::Attention) {
     const cluster::MatrixRate &matrix = findRate(device, name(work.dtype));
-    // What a fused kernel of two products with a softmax between them reaches of the data sheet's
-    // rate (Dao 2023, "FlashAttention-2", section 4.1: 50 to 73 % of the A100's).
+    // The share of the data sheet's rate that a fused kernel of two products with a softmax between
+    // them reaches (Dao 2023, "FlashAttention-2", section 4.1: 50 to 73 % of the A100's).
     flops = work.flops / (0.6 * peakOf(matrix));
   }
   return std::max(bytes, flops);

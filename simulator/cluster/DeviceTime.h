@@ -16,8 +16,8 @@
 
 namespace dtc {
 
-/// `batch` products of [rows x depth] by [depth x columns], of which the result's columns are
-/// innermost in memory.
+/// `batch` products of [rows x depth] by [depth x columns]. The result's columns are innermost in
+/// memory.
 struct MatrixShape {
   double batch = 1, rows = 1, columns = 1, depth = 1;
   bool isTransposed = false; ///< the left operand lies with its rows innermost
@@ -26,8 +26,8 @@ struct MatrixShape {
 };
 
 /// The shape of an einsum, from its equation ("bsd,df->bsf") and the shapes of its operands; none
-/// if that is no equation with a letter for each dimension of two operands. Where the result ends
-/// with a letter of the first operand, the second one is the left one.
+/// if that is no equation with a letter for each dimension of two operands. If the result ends with
+/// a letter of the first operand, the second one is the left one.
 std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vector<int64_t> &lhs,
                                        const std::vector<int64_t> &rhs);
 
@@ -37,8 +37,8 @@ std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vec
 /// best is taken. An element type without a rate is computed as f32.
 double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape);
 
-/// The FLOP/s that a device has in an element type, or in the one in which products of it are
-/// computed: those of its data sheet, or what was measured if that is more.
+/// The FLOP/s of a device in an element type, or in the one in which products of it are computed:
+/// from its data sheet, or as measured if that is more.
 double peakFlops(const cluster::DeviceKind &device, std::string_view dtype);
 
 /// The seconds in which a device reads and writes bytes.
@@ -52,12 +52,12 @@ struct KernelWork {
   double bytes = 0; ///< read and written
 };
 
-/// The rate for a kernel, or null: that of its element type before that of any.
+/// The rate for a kernel, or null. A rate of its element type comes before one of any type.
 const cluster::KernelRate *findKernelRate(const cluster::DeviceKind &device,
                                           std::string_view kernel, DType dtype);
 
-/// The seconds of a kernel that is no product, without its launch: its measured time, or what its
-/// bytes and, of kernels that are products inside (attention), its FLOPs take.
+/// The seconds of a kernel that is no product, without its launch: its measured time, or else the
+/// time of its bytes and, for kernels with products inside (attention), of its FLOPs.
 double kernelSeconds(const cluster::DeviceKind &device, const KernelWork &work);
 
 } // namespace dtc

@@ -25,9 +25,9 @@ struct GroupAxis {
   LinkSpeed link; ///< has a bandwidth
 };
 
-/// What is between the devices of a group: of the group of a collective, or of the two ends of a
-/// message. A Topology tells it of the devices of a cluster, ofTorus() of those of a mesh whose
-/// cluster is not known.
+/// The connection between the devices of a group: the group of a collective, or the two ends of a
+/// message. A Topology gives it for the devices of a cluster, ofTorus() for a mesh of an unknown
+/// cluster.
 struct GroupShape {
   int64_t members = 1;
   int64_t nodes = 1;

@@ -34,7 +34,7 @@ double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoi
 }
 
 namespace {
-/// Where a size lies on an axis of the grid.
+/// The position of a size on an axis of the grid.
 struct GridPosition {
   int lower = 0, upper = 0;
   double share = 0; // of the upper point

@@ -177,7 +177,7 @@ GroupShape Topology::group(int64_t device, const std::vector<std::string> &axes)
   return shapeOf(devices.group(device, axes));
 }
 
-/// Whether a group takes longer than another of as many members.
+/// Whether a group takes longer than another with the same number of members.
 static bool isSlower(const GroupShape &a, const GroupShape &b) {
   if ((a.nodes > 1) != (b.nodes > 1))
     return a.nodes > 1;

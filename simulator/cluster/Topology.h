@@ -73,8 +73,8 @@ struct UsedNodes {
   int64_t devices = 0; ///< of these nodes that are used, more than 0
 };
 
-/// Where the first `devices` devices of a cluster are, in the order of its node groups. The cluster
-/// is one that checkCluster() accepts.
+/// The nodes of the first `devices` devices of a cluster, in the order of its node groups. The
+/// cluster is one that checkCluster() accepts.
 std::vector<UsedNodes> findUsedNodes(const cluster::Cluster &cluster, int64_t devices);
 
 /// How many devices a cluster has.

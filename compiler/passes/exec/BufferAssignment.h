@@ -37,7 +37,7 @@ public:
   void setInLoop(bool holds) { inLoop = holds; }
   bool isInLoop() const { return inLoop; }
 
-  /// What a value that needs a buffer of its own is for.
+  /// The purpose of a value that needs a buffer of its own.
   BufferKind kindOf(mlir::Value value) const;
   /// Declares a buffer; a reusable one holds an intermediate value, which may be overwritten after
   /// its last use.

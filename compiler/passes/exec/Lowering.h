@@ -49,7 +49,7 @@ private:
   /// Declare one end of a transfer, and the buffers of what is received.
   exec::TransferOp declareSend(dist::SendOp send);
   exec::TransferOp declareReceive(dist::ReceiveOp receive);
-  /// Waits for what was sent outside a loop.
+  /// Waits for messages that were sent outside a loop.
   void finishSends();
 
   mlir::func::FuncOp function;

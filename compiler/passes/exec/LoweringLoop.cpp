@@ -71,7 +71,7 @@ LogicalResult Lowering::lowerBody(Block &block) {
     accumulate(ready);
   }
   accumulate(arriving);
-  // What no op of the block makes.
+  // Values that no op of the block makes.
   for (Value value : llvm::SetVector<Value>(block.getTerminator()->operand_begin(),
                                             block.getTerminator()->operand_end()))
     if (value.getParentBlock() != &block)

@@ -16,7 +16,7 @@
 
 namespace dtc {
 
-/// What a device runs at once: a pass of a stage, for one microbatch.
+/// The work that a device runs at once: a pass of a stage, for one microbatch.
 struct Fragment {
   int64_t stage = 0;
   StagePass pass = StagePass::Forward;
@@ -53,7 +53,7 @@ mlir::FailureOr<PipelineProgram> cutLoop(dist::MicrobatchLoopOp loop,
                                          const StageAssignment &assignment,
                                          llvm::function_ref<int64_t(int64_t)> deviceOf);
 
-/// What one device's body of the loop holds, in order.
+/// An op of one device's body of the loop, in order.
 struct BodyOp {
   enum Kind { Receive, Run, Send } kind;
   size_t index; ///< of a message or a fragment

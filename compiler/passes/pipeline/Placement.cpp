@@ -116,7 +116,7 @@ void Placement::findHomes() {
     else if (attr("dtc.cache"))
       made[arg] = home(arg);
     else if (!attr("dtc.state"))
-      made[arg] = all(); // data, the learning rate: the caller hands them to whoever reads them
+      made[arg] = all(); // data, the learning rate: the caller hands them to all readers
   }
   for (BlockArgument arg : function.getArguments())
     if (auto of = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state_of"))

@@ -30,7 +30,7 @@ static Operation *definerIn(Block &body, Value value) {
   return definer ? body.findAncestorOpInBlock(*definer) : nullptr;
 }
 
-/// What the op and the ops in its region read.
+/// The operands of the op and of the ops in its region.
 static SmallVector<Value> operandsOf(Operation &op) {
   SmallVector<Value> values;
   op.walk([&](Operation *inner) { llvm::append_range(values, inner->getOperands()); });

@@ -13,7 +13,7 @@
 
 namespace dtc {
 
-/// What the axis map says of one logical axis.
+/// The entry of the axis map for one logical axis.
 struct LogicalAxis {
   AxisList axes;
   int64_t priority = 0;   ///< 0 is the most urgent

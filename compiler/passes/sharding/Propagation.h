@@ -38,7 +38,7 @@ public:
               const LogicalAxisMap &logicalAxes)
       : function(function), mesh(mesh), logicalAxes(logicalAxes), planner(mesh) {}
 
-  /// Enters what the user requests and propagates it until it reaches a fixpoint.
+  /// Enters the user's requests and propagates them to a fixpoint.
   mlir::LogicalResult enterRequests();
   /// Propagates what has been appended since, to a fixpoint again.
   void fixpoint();
@@ -116,7 +116,7 @@ private:
   /// Logical axes, with sizes, of which it was said that some shards are empty.
   std::set<std::pair<std::string, int64_t>> warned;
   std::map<int64_t, std::vector<ShardingRequest>> requests;
-  /// What is decided of each op.
+  /// The decided axes of each op.
   llvm::DenseMap<mlir::Operation *, FactorAxes> committed;
   llvm::DenseMap<mlir::Operation *, unsigned> numbers;
   std::vector<mlir::Operation *> ops;               ///< by number; null where erased

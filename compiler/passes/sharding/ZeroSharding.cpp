@@ -58,7 +58,7 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
 
 namespace {
 
-/// What ZeRO was asked to split, and what of that stays whole on every device.
+/// The tensors that ZeRO was asked to split, and those of them that stay whole on every device.
 class ReplicatedTensors {
 public:
   ReplicatedTensors(Propagation &propagation, const ZeroOptions &options)

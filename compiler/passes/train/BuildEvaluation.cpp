@@ -17,7 +17,7 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// Replaces the loop by one that yields only what is used.
+/// Replaces the loop by one that yields only used values.
 static void dropUnusedSums(dist::MicrobatchLoopOp loop) {
   Operation *yield = loop.getBody().front().getTerminator();
   SmallVector<Value> values;

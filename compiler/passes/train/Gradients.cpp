@@ -15,7 +15,7 @@ using namespace dtc;
 
 FailureOr<SmallVector<Value>> dtc::buildGradients(OpBuilder &builder, Block &block, Value loss,
                                                   ValueRange wrt, Value seed, bool numberOps) {
-  // Only what depends on `wrt` has a gradient that is of use.
+  // Only values that depend on `wrt` have a useful gradient.
   llvm::DenseSet<Value> active(wrt.begin(), wrt.end());
   SmallVector<Operation *> forward;
   for (Operation &op : block) {

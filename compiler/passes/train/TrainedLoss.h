@@ -13,7 +13,7 @@
 
 namespace dtc {
 
-/// What a train step, or gradients alone, are built of.
+/// The parts of a train step, or of gradients alone.
 struct TrainedLoss {
   /// Emits an error where the function is none that computes a loss of parameters that train, or
   /// where the optimizer cannot work with the options.

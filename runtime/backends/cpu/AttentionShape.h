@@ -169,7 +169,7 @@ void storeRows(HeadRows<Wide<F>> wide, F *to, int64_t stride, int64_t rows, int6
       narrow(wide.data + i * wide.stride, to + i * stride, headSize);
 }
 
-/// Elements of the array for so many widened rows; none where nothing is widened.
+/// Elements of the array for `rows` widened rows; none where nothing is widened.
 template <typename F> int64_t rowElements(const AttentionShape &shape, int64_t rows) {
   return kIsWide<F> ? 0 : rows * shape.headSize;
 }

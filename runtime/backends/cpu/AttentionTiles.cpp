@@ -29,7 +29,7 @@ constexpr int64_t kWeightStride = kKeyBlock + kTileDepth;
 int64_t padRows(int64_t count) { return roundUp(count, kTileRows); }
 int64_t padDepth(int64_t count) { return roundUp(count, kTileDepth); }
 
-/// Floats that take the room of so many elements of bf16.
+/// Floats that take the room of `elements` elements of bf16.
 int64_t halfFloats(int64_t elements) { return (elements + 1) / 2; }
 BFloat16 *halves(float *array) { return reinterpret_cast<BFloat16 *>(array); }
 uint32_t *words(float *array) { return reinterpret_cast<uint32_t *>(array); }

@@ -13,8 +13,8 @@ namespace dtc::runtime::cpu {
 
 namespace {
 
-// Both kernels move bytes, whatever they mean. A tensor is [samples, rows, ...]; `width` is the
-// bytes of a row.
+// Both kernels move bytes of any type. A tensor is [samples, rows, ...]; `width` is the bytes of a
+// row.
 
 std::unique_ptr<CpuKernel> makeCacheUpdate(int64_t samples, int64_t places, int64_t rows,
                                            int64_t width) {

@@ -218,7 +218,7 @@ PrepareResult prepareCompare(const KernelSignature &signature) {
   });
 }
 
-/// Elements of unsigned integers: they are moved, whatever they mean.
+/// Elements are moved as unsigned integers, for any type.
 template <typename T> std::unique_ptr<CpuKernel> makeSelect(int64_t count) {
   return makeKernel([count](const CpuArguments &args) {
     const uint8_t *condition = input<uint8_t>(args, 0);

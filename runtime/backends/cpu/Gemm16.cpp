@@ -17,7 +17,7 @@ namespace dtc::runtime::cpu {
 
 namespace {
 
-/// Below so many multiplications a call of the library costs more than widening does.
+/// With fewer multiplications a call of the library costs more than widening does.
 constexpr int64_t kSmallWork = 16384;
 
 /// A product whose operands are widened this many rows and columns at a time: so much that an

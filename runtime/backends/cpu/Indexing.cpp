@@ -13,8 +13,7 @@ namespace {
 
 bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
-// embedding, pick and pick_grad move elements, whatever they mean: T is an unsigned integer as
-// wide.
+// embedding, pick and pick_grad move elements of any type: T is an unsigned integer as wide.
 
 template <typename T>
 std::unique_ptr<CpuKernel> makeEmbedding(int64_t vocabulary, int64_t width, int64_t count) {

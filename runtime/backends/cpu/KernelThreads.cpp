@@ -18,7 +18,7 @@
 
 namespace dtc::runtime::cpu {
 
-/// Whether so many threads more can run at once.
+/// Whether `count` more threads can run at once.
 static MaybeError tryThreads(int count) {
   std::latch end(1);
   std::vector<std::thread> threads;
@@ -53,7 +53,7 @@ MaybeError startKernelThreads(int threads) {
   static thread_local int started = 0;
   if (threads <= started)
     return std::nullopt;
-  // One caller at a time, so that what was tried is what is then had.
+  // One caller at a time, so that the tried threads are still free when they are started.
   static std::mutex mutex;
   static bool hasLibrary = false;
   std::lock_guard lock(mutex);

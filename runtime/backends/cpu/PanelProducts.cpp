@@ -39,7 +39,7 @@ void packTransposed(const W *from, int64_t stride, int64_t depth, int64_t column
 
 namespace {
 
-/// A register of so many bytes.
+/// A register of `Bytes` bytes.
 template <typename W, int Bytes> struct RegisterOf { using type [[gnu::vector_size(Bytes)]] = W; };
 
 /// The arguments of multiplyPanels for some of its rows and panels.
@@ -55,7 +55,7 @@ template <typename W> struct Operands {
   int64_t columns; // of c that are there; in the last panel maybe not all
 };
 
-/// Results in registers of so many bytes: Rows times Panels lines.
+/// Results in registers of `Bytes` bytes: Rows times Panels lines.
 template <typename W, int Bytes, int Rows, int Panels>
 [[gnu::always_inline]] inline void multiplyTile(const Operands<W> &p) {
   using Register = typename RegisterOf<W, Bytes>::type;

@@ -31,7 +31,7 @@ inline float reduceExp(float x, int32_t &n, float &r) {
   float shifted = x * 1.44269504f + 12582912.0f;
   n = std::bit_cast<int32_t>(shifted) - 0x4B400000;
   float rounded = shifted - 12582912.0f;
-  // log(2) in two parts; the first has so few bits that its product with n is exact.
+  // log(2) in two parts; the first has few bits, so its product with n is exact.
   r = x - rounded * 0.693359375f;
   r = r + rounded * 2.12194440e-4f;
   float p = 1.9875691500e-4f;

@@ -14,8 +14,8 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-// Both kernels move words of bytes, whatever they mean: T is an unsigned integer or a vector of
-// them. A tensor is [samples, places, ...]; `width` is the words of a row.
+// Both kernels move words of bytes of any type: T is an unsigned integer or a vector of them. A
+// tensor is [samples, places, ...]; `width` is the words of a row.
 
 /// A block for each row that comes.
 template <typename T>

@@ -51,8 +51,8 @@ std::unique_ptr<Backend> createCudaBackend(CudaOptions options = {});
 /// Before all else that calls CUDA, as it sets CUDA_DEVICE_MAX_CONNECTIONS where that is not set.
 Expected<int> countGpus();
 
-/// The identity of a GPU, by the number that the calls of CUDA count, whatever process asks: its
-/// UUID as nvidia-smi prints it, "GPU-fcf9a9c1-...".
+/// The identity of a GPU, by its number in the calls of CUDA, the same in every process: its UUID
+/// as nvidia-smi prints it, "GPU-fcf9a9c1-...".
 Expected<std::string> identityOfGpu(int ordinal);
 
 /// For people, a line for each GPU ("cuda 0: NVIDIA H200, 143771 MiB, compute capability 9.0, 132

@@ -18,8 +18,8 @@
 
 namespace dtc::runtime::cuda {
 
-/// The graphs of a backend, each of which is compiled once. They are compiled for the first GPU;
-/// others of its model use them too.
+/// The graphs of a backend. Each is compiled once. They are compiled for the first GPU; others of
+/// its model use them too.
 class CudnnAttention {
 public:
   /// `isDemanded`: that cuDNN cannot compile a call is an error, not a note.

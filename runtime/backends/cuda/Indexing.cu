@@ -22,7 +22,7 @@ namespace {
 
 __device__ __forceinline__ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
-// embedding moves words of bytes, whatever they mean; pick and pick_grad elements: T is an unsigned
+// embedding moves words of bytes of any type; pick and pick_grad elements: T is an unsigned
 // integer, or a vector of them.
 
 /// A block for each index. `width` is the words of a row.

@@ -96,7 +96,7 @@ template <typename F> constexpr int kNormVector = sizeof(Wide<F>) == 8 ? 4 : 8;
 /// The most threads of a block where each has one vector of a row, with several rows at a time: two
 /// such blocks, of up to 80 registers a thread, are on a multiprocessor.
 inline constexpr unsigned kNormThreads = 384;
-/// Rows that are wider than the vectors of so many threads have two for each.
+/// Rows that are wider than the vectors of this many threads have two for each.
 inline constexpr unsigned kNormRowThreads = 256;
 template <typename F> constexpr int kMostNormVectors = sizeof(Wide<F>) == 8 ? 1 : 2;
 

@@ -146,7 +146,7 @@ public:
     int done = 0;
     statuses.resize(requests.size());
     int code = MPI_SUCCESS;
-    // Open MPI looks at its sockets in each eighth call alone (opal_progress), and whoever waits
+    // Open MPI looks at its sockets in each eighth call alone (opal_progress), and a waiting thread
     // sleeps between two calls.
     for (int looks = network->onHost < network->processes ? 8 : 1;
          looks > 0 && !done && code == MPI_SUCCESS; --looks)

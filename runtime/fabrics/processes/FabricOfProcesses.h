@@ -16,7 +16,7 @@
 
 namespace dtc::runtime {
 
-/// Where devices live and how the processes agree, of which there may be one, whatever moves the
+/// The places of devices and the agreement of processes (one or more), for any transport of the
 /// tensors of devices.
 class FabricOfProcesses : public Fabric {
 public:

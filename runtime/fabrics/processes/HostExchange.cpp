@@ -147,8 +147,8 @@ Error HostExchange::otherCollective(size_t process) const {
                            group.processes[process], group.processes[group.own])};
 }
 
-/// Whoever publishes the next one has read what was given in this one, so that what was given in
-/// the one before may be overwritten.
+/// A process that publishes the next exchange has read this one, so the data of the exchange before
+/// may be overwritten.
 MaybeError HostExchange::awaitSmall(uint64_t fingerprint) {
   progressOf(group.own).smallExchanges.publish(smallExchanges, fingerprint);
   for (size_t process = 0; process < group.numProcesses(); ++process) {

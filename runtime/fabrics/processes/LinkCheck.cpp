@@ -241,7 +241,7 @@ static std::string formatAlike(const std::vector<LinkTime> &links, const std::st
                                const std::vector<std::string> &hosts) {
   if (links.empty())
     return "";
-  // Where half of the links are slow, as of one of four hosts, the other half is the measure.
+  // If half of the links are slow, as with one slow host of four, the other half is the measure.
   std::vector<double> latencies, periods;
   for (const LinkTime &link : links) {
     latencies.push_back(link.latency);

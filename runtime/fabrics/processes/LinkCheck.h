@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is measured: medians of so many rounds, or of fewer where these take long.
+/// The measurement: medians of this many rounds, or of fewer where these take long.
 struct LinkCheckOptions {
   size_t bytes = 4 << 20;           ///< of the messages whose bandwidth is measured
   size_t allReduceBytes = 32 << 20; ///< of each process

@@ -23,7 +23,7 @@ std::vector<int64_t> placeDevices(int64_t numDevices, int64_t numProcesses);
 /// The devices of one process, in rising order.
 std::vector<int64_t> devicesOfProcess(int64_t numDevices, int64_t numProcesses, int64_t process);
 
-/// Whether a mesh can have so many processes. The error says how many it can.
+/// Whether a mesh can have `numProcesses` processes. The error says how many it can.
 MaybeError checkProcesses(const Mesh &mesh, int64_t numProcesses);
 
 /// How many processes a mesh has with so many devices each. The error says which numbers fit.

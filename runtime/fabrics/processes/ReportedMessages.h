@@ -16,7 +16,7 @@
 namespace dtc::runtime {
 
 /// The messages of another network. An abort stops this process at once; the others hear of it from
-/// whoever gets the report, since the network may be what has failed.
+/// the receiver of the report, since the network may be what has failed.
 class ReportedMessages final : public Messages {
 public:
   ReportedMessages(std::shared_ptr<Messages> messages, std::function<void(const Error &)> report)
