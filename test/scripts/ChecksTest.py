@@ -179,8 +179,7 @@ class Checks(unittest.TestCase):
 [one](other.md), [two](other.md#a-name-twice-1), [three](#page), [folder](../compiler/passes), [web](https://example.invalid/x).
 
 ```sh
-dtc-run model.plan --metrics out/steps.csv
-`Stale.cpp` in a block, --stale-flag
+dtc-run model.plan --steps 5 > out/steps.csv  # `Stale.cpp` in a block
 ```
 
 The command writes `out/steps.csv`.
@@ -193,7 +192,7 @@ The command writes `out/steps.csv`.
         self.write("README.md", "# Tool\n\n`compiler/passes/FoldCasts.cpp`\n`compiler/{passes,driver}/`, `Fold.cpp`\n`--no-such`, "
                    "`dtc-run --step 5`\n`UnfoldCastsPass`, `dtc::unfoldCasts`,\n`unfoldCasts()`, `min_casts`\n`dtc-unfold-casts`\n"
                    "`dtc.gelu`, `DTC_NO_SUCH`\n[a](docs/gone.md) [b](docs/reference.md#dtc-gone)\n[c](#gone)\n"
-                   "`data.csv`\n`UnfoldCasts*`, a span that\ngoes `compiler/\ngone.h`\n")
+                   "`data.csv`\n`UnfoldCasts*`, a span that\ngoes `compiler/\ngone.h`\n\n```sh no-run\ndtc-run --no-steps\n```\n")
         self.write("examples/a/README.md", "`Gone.cpp`\n")
         self.write("test/README.md", "`Gone.cpp` of a page that is no document\n")
         found = self.documents()
@@ -208,6 +207,7 @@ The command writes `out/steps.csv`.
             ("README.md:12", "data.csv is no"),
             ("README.md:13", "UnfoldCasts* is no"),
             ("README.md:14", "gone.h is no"),
+            ("README.md:18", "--no-steps is no"),
             ("README.md:10", "leads to docs/gone.md,"), ("README.md:10", "docs/reference.md has no"), ("README.md:11", "README.md has no"),
             ("examples/a/README.md:1", "Gone.cpp is no")])
 
