@@ -8,7 +8,7 @@ from scaffold.changes import Changes, ScaffoldError
 from scaffold.names import check_name, file_header, pascal_case
 
 PASSES = "compiler/passes"
-TESTS = ("test/compiler/passes", "test/passes")  # the first one that is there
+TESTS = "test/compiler/passes"
 
 DECLARATION = '''\
 def {pascal}Pass : Pass<"dtc-{name}", "::mlir::ModuleOp"> {{
@@ -116,11 +116,6 @@ def declared_passes(root):
     return sorted(str(path.relative_to(root)) for path in pathlib.Path(root, PASSES).rglob("Passes.td"))
 
 
-def tests_folder(root):
-    """Where the tests of passes are."""
-    return next((path for path in TESTS if os.path.isdir(os.path.join(root, path))), TESTS[0])
-
-
 def source_list(root, folder):
     """The CMakeLists.txt that lists the sources of a folder, and the folder as its paths name it."""
     if folder and os.path.exists(os.path.join(root, PASSES, folder, "CMakeLists.txt")):
@@ -167,7 +162,7 @@ def new_pass(root, name, folder=""):
                    DECLARATION.format(**values), after=False)
     changes.create(f"{PASSES}/{place}{pascal}.cpp", SOURCE.format(**values))
     add_source(changes, *source_list(root, folder), f"{pascal}.cpp")
-    tests = f"{tests_folder(root)}/{place}"
+    tests = f"{TESTS}/{place}"
     if not os.path.isdir(os.path.join(root, tests)):
         raise ScaffoldError(f"{tests} is not a folder; the tests of the pass belong there")
     changes.create(f"{tests}{name}.mlir", TEST.format(**values))

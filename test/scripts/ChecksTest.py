@@ -1,7 +1,8 @@
-"""Tests of scripts/check-format, check-tidy and check-words in a small repository."""
+"""Tests of scripts/check-docs, check-format, check-tidy and check-words in a small repository."""
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -50,7 +51,7 @@ class Checks(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / "scripts").mkdir()
-        for script in ("changed_files.py", "check-format", "check-tidy", "check-words"):
+        for script in ("changed_files.py", "check-docs", "check-format", "check-tidy", "check-words"):
             shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
         for file in (".clang-format", ".clang-tidy"):
             shutil.copy(ROOT / file, self.root)
@@ -148,6 +149,67 @@ class Checks(unittest.TestCase):
         self.assertEqual(self.words("a.md"), (1, [("a.md:3", "behind")]))
         self.git("add", "-A")
         self.assertEqual(self.words("b.md", "c.md"), (1, [("c.md:1", "behind")]))
+
+    # Documents
+
+    def documents(self):
+        """What check-docs finds, as (place, text)."""
+        status, printed = self.run_script("check-docs")
+        lines = [tuple(line.split(": ", 1)) for line in printed.splitlines()]
+        self.assertEqual(status, 0 if lines == [("every name and link of the documents is right",)] else 1)
+        return lines if status else []
+
+    def write_tree(self):
+        self.write("compiler/passes/sharding/Passes.td", 'def FoldCastsPass : Pass<"dtc-fold-casts", "ModuleOp"> {}\n')
+        self.write("compiler/passes/sharding/FoldCasts.cpp", "void dtc::foldCasts(int max_casts); // reads manifest.json\n")
+        self.write("dialects/dtc/DtcOps.td", 'def Dtc_ReluOp : Dtc_Op<"relu"> {} // - [relu-c1] and `dtc.param`\n')
+        self.write("tools/dtc-run/main.cpp", "int main() {}\n")
+        self.write("docs/reference.md", "# The flags\n\n## `dtc-run`\n\n| `--steps UINT` | steps; `--stale` |\n")
+
+    def test_names_that_exist(self):
+        self.write_tree()
+        self.write("docs/other.md", "# Other\n\n## A `name`, twice\n\n## A name, twice\n")
+        self.write("docs/page.md", """# Page
+
+`compiler/passes/sharding/FoldCasts.cpp`, `sharding/FoldCasts.cpp`, `FoldCasts.cpp`, `compiler/{passes,passes/sharding}/`,
+`compiler/passes/*/Passes.td`, `other.md`, `.td` files, `manifest.json`, `build/release/bin`.
+`dtc-run model.plan --steps=5`, `--dtc-fold-casts`, `--filter`, `--help`, `tokens/s`, `tools/NAME`.
+`FoldCastsPass`, `dtc::foldCasts`, `foldCasts()`, `max_casts`, `FoldCastsP*`, `dtc-fold-casts`, `relu-c1`,
+`dtc.relu`, `dtc.param`, `dtc-NAME`.
+[one](other.md), [two](other.md#a-name-twice-1), [three](#page), [folder](../compiler/passes), [web](https://example.invalid/x).
+
+```sh
+dtc-run model.plan --steps 5 > out/steps.csv  # `Stale.cpp` in a block
+```
+
+The command writes `out/steps.csv`.
+""")
+        self.write("docs/glossary.md", "# Glossary\n\n## Words to replace\n\n`StaleName` is a word of before.\n")
+        self.assertEqual(self.documents(), [])
+
+    def test_names_that_do_not_exist(self):
+        self.write_tree()
+        self.write("README.md", "# Tool\n\n`compiler/passes/FoldCasts.cpp`\n`compiler/{passes,driver}/`, `Fold.cpp`\n`--no-such`, "
+                   "`dtc-run --step 5`\n`UnfoldCastsPass`, `dtc::unfoldCasts`,\n`unfoldCasts()`, `min_casts`\n`dtc-unfold-casts`\n"
+                   "`dtc.gelu`, `DTC_NO_SUCH`\n[a](docs/gone.md) [b](docs/reference.md#dtc-gone)\n[c](#gone)\n"
+                   "`data.csv`\n`UnfoldCasts*`, a span that\ngoes `compiler/\ngone.h`\n\n```sh no-run\ndtc-run --no-steps\n```\n")
+        self.write("examples/a/README.md", "`Gone.cpp`\n")
+        self.write("test/README.md", "`Gone.cpp` of a page that is no document\n")
+        found = self.documents()
+        self.assertEqual([(place, re.search(r"(\S+) (?:is no|has no|, which)|leads to (\S+),", text)[0]) for place, text in found], [
+            ("README.md:3", "compiler/passes/FoldCasts.cpp is no"),
+            ("README.md:4", "compiler/driver/ is no"), ("README.md:4", "Fold.cpp is no"),
+            ("README.md:5", "--no-such is no"), ("README.md:5", "--step is no"),
+            ("README.md:6", "UnfoldCastsPass is no"), ("README.md:6", "unfoldCasts is no"),
+            ("README.md:7", "unfoldCasts is no"), ("README.md:7", "min_casts is no"),
+            ("README.md:8", "dtc-unfold-casts is no"),
+            ("README.md:9", "dtc.gelu is no"), ("README.md:9", "DTC_NO_SUCH is no"),
+            ("README.md:12", "data.csv is no"),
+            ("README.md:13", "UnfoldCasts* is no"),
+            ("README.md:14", "gone.h is no"),
+            ("README.md:18", "--no-steps is no"),
+            ("README.md:10", "leads to docs/gone.md,"), ("README.md:10", "docs/reference.md has no"), ("README.md:11", "README.md has no"),
+            ("examples/a/README.md:1", "Gone.cpp is no")])
 
     # Format
 

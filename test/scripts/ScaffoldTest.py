@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 from scaffold import passes  # noqa: E402
 from scaffold.changes import Changes, ScaffoldError  # noqa: E402
 
-PASS_TESTS = passes.tests_folder(ROOT)
+PASS_TESTS = passes.TESTS
 
 class Skeleton(unittest.TestCase):
     copied = []  # what the script reads and changes, as far as it exists
