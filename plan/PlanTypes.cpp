@@ -148,10 +148,11 @@ bool trains(const plan::Plan &plan) {
 }
 
 bool mayRepeatLoop(const plan::Plan &plan) {
-  return trains(plan) && std::none_of(plan.programs().begin(), plan.programs().end(),
-                                      [](const plan::Program &program) {
-                                        return program.loop_begin() == program.loop_end();
-                                      });
+  return trains(plan) && plan.one_batch().empty() &&
+         std::none_of(plan.programs().begin(), plan.programs().end(),
+                      [](const plan::Program &program) {
+                        return program.loop_begin() == program.loop_end();
+                      });
 }
 
 bool isStepState(plan::State::Kind kind) { return kind >= plan::State::APPLIED_STEPS; }

@@ -113,6 +113,21 @@ LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options
   return runPasses(model, [&](OpPassManager &manager) { buildPartitioning(manager, options); });
 }
 
+/// Of a module whose gradients do not add up over several batches as they are: one that was asked
+/// to add them up, or the reason why none can.
+static void accumulateIfPossible(OwningOpRef<ModuleOp> &module, ModuleOp model,
+                                 ResolvedOptions options) {
+  options.accumulates = true;
+  OwningOpRef<ModuleOp> several = model.clone();
+  std::vector<Diagnostic> errors;
+  Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
+  if (succeeded(partitionModel(*several, options)))
+    module = std::move(several);
+  else
+    (*module)->setAttr(dist::kOneBatchAttrName,
+                       StringAttr::get(model.getContext(), firstErrorOf(errors)));
+}
+
 ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
   PartitionedModel &partitionedModel = partitionedModelOf(options);
   if (partitionedModel.isMade)
@@ -130,6 +145,8 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
                       /*errorsOnly=*/options.decodes);
   if (failed(partitionModel(*partitionedModel.module, all)))
     partitionedModel.module = nullptr;
+  else if ((*partitionedModel.module)->hasAttr(dist::kOneBatchAttrName))
+    accumulateIfPossible(partitionedModel.module, model, all);
   return partitionedModel.module.get();
 }
 

@@ -48,6 +48,7 @@ static ResolvedOptions resolveOptions(ModuleOp model, const CompileOptions &opti
       resolved.modelHasPipeline |= axis.getPipeline();
       if (axis.getTemporal() && axis.getSize() == 1)
         resolved.modelMicrobatchAxis = axis.getName().str();
+      resolved.modelHasMicrobatches |= axis.getTemporal() && axis.getSize() > 1;
       if (options.zero > 0 && options.zeroAxes.empty() && options.mesh.empty() &&
           axis.getName() == "fsdp")
         resolved.zeroAxes = {"fsdp"};
@@ -79,6 +80,8 @@ static LogicalResult replaceModel(ModuleOp module, CandidateSearch &search, Cand
   if (failed(search.complete(candidate)))
     return failure();
   module.getBodyRegion().takeBody(candidate.module->getBodyRegion());
+  if (Attribute reason = (*candidate.module)->getAttr(dist::kOneBatchAttrName))
+    module->setAttr(dist::kOneBatchAttrName, reason);
   return success();
 }
 

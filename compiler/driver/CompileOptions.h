@@ -79,8 +79,8 @@ struct CompileOptions {
   /// not name follows defaultAxisMap.
   std::vector<std::string> shard;
   int64_t microbatches = 1;
-  /// Gradients can be accumulated over several batches also with a single microbatch; with several
-  /// microbatches they always can.
+  /// Gradients can be accumulated over several batches, also with a single microbatch; a model for
+  /// which they cannot is an error. With several microbatches they can wherever that is possible.
   bool accumulates = false;
   /// The ZeRO stage (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
   /// fsdp where the mesh has it, else dp.
@@ -131,8 +131,9 @@ struct ResolvedOptions : CompileOptions {
   ResolvedOptions() = default;
   ResolvedOptions(const CompileOptions &options) : CompileOptions(options) {}
 
-  /// The model declares a mesh, which may have a pipeline axis, and a temporal axis of size 1.
-  bool modelHasMesh = false, modelHasPipeline = false;
+  /// The model declares a mesh, which may have a pipeline axis, and a temporal axis, of a size
+  /// above 1 or of size 1.
+  bool modelHasMesh = false, modelHasPipeline = false, modelHasMicrobatches = false;
   std::string modelMicrobatchAxis;
   /// Of generation: the program for one position, and where the program for whole sequences was cut
   /// into stages (see dtc-partition-stages).

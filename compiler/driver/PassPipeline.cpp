@@ -163,8 +163,12 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     train.lossScale = options.dtype == ComputeType::F16 && train.optimizer != "none";
     train.numberOps = marksStages(options);
     train.accumulates =
-        train.optimizer != "none" && (options.accumulates || options.microbatches > 1);
-    train.separateBatches = train.optimizer != "none" && hasSingleMicrobatch(options);
+        train.optimizer != "none" &&
+        (options.accumulates || options.microbatches > 1 || options.modelHasMicrobatches);
+    // Without marks, the gradients of several microbatches are sums over batches where that is
+    // possible: see CandidateSearch::partitioned().
+    train.separateBatches =
+        train.optimizer != "none" && (hasSingleMicrobatch(options) || options.accumulates);
     manager.addPass(createBuildTrainStepPass(train));
   }
   manager.addPass(createAdvanceRandomKeyPass());
@@ -198,7 +202,9 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     manager.addPass(createPartitionStagesPass(partition));
   }
   manager.addPass(createInsertReshardsPass());
-  manager.addPass(createSpmdPartitionPass());
+  SpmdPartitionPassOptions spmd;
+  spmd.accumulates = options.accumulates && options.mode == CompileMode::Train;
+  manager.addPass(createSpmdPartitionPass(spmd));
   if (options.gradReduceDtype != ComputeType::F32) {
     NarrowGradientReductionsPassOptions narrow;
     narrow.dtype = wordOf(options.gradReduceDtype);

@@ -462,6 +462,8 @@ LogicalResult Exporter::run(StringRef modelName, StringAttr entry) {
     for (auto target : lora.getAs<ArrayAttr>("targets").getAsRange<StringAttr>())
       plan.mutable_lora()->add_targets(target.str());
   }
+  if (auto reason = module->getAttrOfType<StringAttr>(dist::kOneBatchAttrName); reason && !entry)
+    plan.set_one_batch(reason.str());
   for (auto mesh : module.getOps<dist::MeshOp>())
     for (auto axis : mesh.getAxes().getAsRange<dist::AxisAttr>()) {
       plan::Axis *out = plan.add_axes();

@@ -64,6 +64,9 @@ inline constexpr llvm::StringLiteral kPipelineAttrName = "dist.pipeline";
 /// each stage but the first.
 inline constexpr llvm::StringLiteral kStageStartsAttrName = "dist.stage_starts";
 
+/// On a module, why its loop over microbatches must not run again for further batches.
+inline constexpr llvm::StringLiteral kOneBatchAttrName = "dist.one_batch";
+
 /// The op's #dist.stage, or null.
 StageAttr getStage(mlir::Operation *op);
 

@@ -118,6 +118,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (attr.getName() == kStageStartsAttrName && isa<DenseI64ArrayAttr>(attr.getValue()))
     return success();
+  if (attr.getName() == kOneBatchAttrName && isa<StringAttr>(attr.getValue()))
+    return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))
       return violates(op, "dist-c1") << "has '" << kStageAttrName << "' = " << attr.getValue()

@@ -32,7 +32,8 @@ def Dist_Dialect : Dialect {
     - [dist-c1] `dist.stage` is a `#dist.stage`.
     - [dist-c2] `dist.factors` is an array of arrays.
     - [dist-c3] An op has no other attribute of the dialect than `dist.sharding`, `dist.stage`, `dist.factors`,
-      `dist.reason` and `dist.pipeline` (dictionaries) and `dist.stage_starts` (an array of i64).
+      `dist.reason` and `dist.pipeline` (dictionaries), `dist.stage_starts` (an array of i64) and `dist.one_batch` (a
+      string).
     - [dist-c4] `dist.sharding` of an op with another number of results than one is an array.
     - [dist-c5] An array `dist.sharding` has an entry for each result of the op.
     - [dist-c6] The entries of an array `dist.sharding` are of type `#dist.sharding`, or units where the sharding is not

@@ -76,13 +76,16 @@ def Dist_SumBatchesOp : Dist_Op<"sum_batches", [Pure, AllTypesMatch<["input", "r
     for each batch and what follows from the result once. With one batch it is the identity (shapes `[s] -> [s]`, global
     view). It lies as its operand does, be that a partial sum.
 
+    With `over_samples` the operand has to be a sum over samples: a summand that each batch would add once, whatever
+    samples it has, is an error of `dtc-spmd-partition`.
+
     ```mlir
     %1 = dist.sum_batches %0 : tensor<4x8xf32>
     ```
   }];
-  let arguments = (ins Dist_FloatTensor:$input);
+  let arguments = (ins Dist_FloatTensor:$input, UnitAttr:$over_samples);
   let results = (outs Dist_FloatTensor:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let assemblyFormat = "$input (`over_samples` $over_samples^)? attr-dict `:` type($input)";
 }
 
 def Dist_ReshardOp : Dist_Op<"reshard", [Pure, AllTypesMatch<["input", "result"]>, Dtc_SameElements, Dtc_CarriesSums,

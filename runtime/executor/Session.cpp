@@ -64,6 +64,9 @@ static Expected<std::shared_ptr<Fabric>> openFabric(const SessionOptions &option
 Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::Plan> plan,
                                                    std::shared_ptr<const Backend> backend,
                                                    const SessionOptions &options) {
+  if (options.batches > 1 && !plan->one_batch().empty())
+    return Error{"a step has one batch, since several do not make what one large batch has: " +
+                 plan->one_batch()};
   if (MaybeError error = findPlanError(*plan, /*repeatsLoop=*/options.batches > 1))
     return *error;
   if (options.batches > 1 && !trains(*plan))

@@ -9,23 +9,270 @@
 // sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
 // loop, or after it if it depends on such a sum.
 //
-// A single microbatch has all of every value, so that nothing has to be summed before it is used:
-// what is between two ops of the loop is in the loop as well. Such a loop may run again, for
-// further batches of the same step. What is summed over these is then in the function, as
-// dist.sum_batches, and all that leads there is in the loop.
+// The loop may run again, for further batches of the same step: its sums are then over all of them.
+// dist.sum_batches marks what is to be such a sum, such as a gradient. What is between the loop and
+// such a mark is linear, so that it works on the sums; what it adds that is the same for all
+// batches counts once for each.
+//
+// A single microbatch has all of every value, so that in a step of one batch nothing has to be
+// summed before it is used: what is between two ops of the loop is in the loop as well. In a step
+// of several batches a single microbatch is as several are.
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/DescribeLocation.h"
 #include "compiler/passes/spmd/Partitioner.h"
+
+#include "mlir/IR/Matchers.h"
+
+#include <algorithm>
 
 using namespace mlir;
 using namespace dtc;
 
+/// What to do where several batches do not make what one large batch has.
+static constexpr llvm::StringLiteral kInsteadOfBatches =
+    "; compile a larger batch and do not accumulate, or a loss that is a sum over samples or a "
+    "quotient of such sums";
+
+namespace {
+
+/// Replaces dist.sum_batches, of what is computed after the loop by sums that the loop makes.
+class BatchSums {
+public:
+  BatchSums(func::FuncOp function, const LinkedMesh &mesh, const llvm::DenseSet<Value> &ofBatch)
+      : function(function), mesh(mesh), ofBatch(ofBatch) {}
+  LogicalResult run();
+
+private:
+  Layout layoutOf(Value value) { return getLayout(mesh, dist::getSharding(value)); }
+  bool isOfMicrobatch(Value value) { return layoutOf(value).mentions(*mesh.temporalAxis()); }
+  bool isLate(Value value) { return late.contains(value); }
+  /// Of a value of one batch, the sum over all batches of the step; null after an error.
+  Value sumOf(Value value);
+  Value sumOfLate(Value value);
+  Value timesBatches(Value value);
+  BlockArgument countBatches();
+
+  func::FuncOp function;
+  const LinkedMesh &mesh;
+  const llvm::DenseSet<Value> &ofBatch;
+  llvm::DenseSet<Value> late; ///< sums that the loop makes, and what is computed from them
+  llvm::DenseMap<Value, Value> known;
+  Operation *user = nullptr; ///< what adds the value
+  bool overSamples = false;
+  bool multiplies = true; ///< what is the same for all batches by their number
+};
+
+} // namespace
+
+/// How many batches a step has, an argument of the function.
+BlockArgument BatchSums::countBatches() {
+  for (BlockArgument arg : function.getArguments())
+    if (auto scalar = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.scalar");
+        scalar && scalar.getValue() == "batches")
+      return arg;
+  Builder builder(function.getContext());
+  NamedAttrList attributes;
+  attributes.set("dtc.scalar", builder.getStringAttr("batches"));
+  attributes.set(dist::kShardingAttrName,
+                 toAttr(function.getContext(), mesh, Layout::replicated(0)));
+  unsigned end = function.getNumArguments();
+  (void)function.insertArgument(end, RankedTensorType::get({}, builder.getF32Type()),
+                                attributes.getDictionary(function.getContext()),
+                                NameLoc::get(builder.getStringAttr("batches")));
+  return function.getArgument(end);
+}
+
+Value BatchSums::timesBatches(Value value) {
+  if (matchPattern(value, m_AnyZeroFloat()))
+    return value;
+  if (ofBatch.contains(value)) {
+    emitError(value.getLoc()) << "is another value in each batch of a step and no sum over samples"
+                              << kInsteadOfBatches;
+    return {};
+  }
+  if (overSamples) {
+    user->emitError() << "'" << user->getName().getStringRef()
+                      << "' adds what depends on no data to a sum over samples, before a tensor of "
+                         "such sums is added up; add it to the loss, as a scalar"
+                      << kInsteadOfBatches;
+    return {};
+  }
+  if (!multiplies) {
+    user->emitError() << "'" << user->getName().getStringRef()
+                      << "' uses what is the same for all batches as a part of a "
+                         "gradient; compile with --accumulate";
+    return {};
+  }
+  OpBuilder builder(function.getContext());
+  builder.setInsertionPointAfterValue(value);
+  auto type = cast<RankedTensorType>(value.getType());
+  Layout layout = layoutOf(value);
+  auto laid = [&](Value made, const Layout &as) {
+    dist::setSharding(made, toAttr(function.getContext(), mesh, as));
+    return made;
+  };
+  Value count = countBatches();
+  if (cast<RankedTensorType>(count.getType()).getElementType() != type.getElementType())
+    count = laid(ConvertOp::create(builder, value.getLoc(), count, type.getElementType()),
+                 Layout::replicated(0));
+  if (type.getRank() > 0)
+    count = laid(BroadcastOp::create(builder, value.getLoc(), type, count, ArrayRef<int64_t>()),
+                 layout.complete());
+  return laid(MulOp::create(builder, value.getLoc(), value, count), layout);
+}
+
+Value BatchSums::sumOf(Value value) {
+  if (Value sum = known.lookup(value))
+    return sum;
+  Value sum = isLate(value) ? sumOfLate(value) : timesBatches(value);
+  return known[value] = sum;
+}
+
+Value BatchSums::sumOfLate(Value value) {
+  Operation *op = value.getDefiningOp();
+  SmallVector<unsigned> of;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isLate(operand.get()))
+      of.push_back(operand.getOperandNumber());
+  if (of.empty())
+    return value; // the reshard that completes it: the loop sums it over all batches
+  // The operands in which the op is linear together.
+  SmallVector<unsigned> summands;
+  if (isa<dist::ReshardOp, dist::ConstrainOp, ConvertOp>(op))
+    summands = of;
+  else if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
+    for (const auto &set : rule.getShardingRule().linearOperands)
+      if (llvm::all_of(of, [&](unsigned index) { return llvm::is_contained(set, index); }))
+        summands.assign(set.begin(), set.end());
+  if (summands.empty()) {
+    op->emitError() << "'" << op->getName().getStringRef()
+                    << "' is not linear in a sum over the samples of a batch, so that several "
+                       "batches do not add up to one large batch"
+                    << kInsteadOfBatches;
+    return {};
+  }
+  SmallVector<Value> operands(op->getOperands());
+  for (unsigned index : summands) {
+    user = op;
+    if (!(operands[index] = sumOf(operands[index])))
+      return {};
+  }
+  if (llvm::equal(operands, op->getOperands()))
+    return value;
+  Operation *copy = OpBuilder(op).clone(*op);
+  copy->setOperands(operands);
+  return copy->getResult(cast<OpResult>(value).getResultNumber());
+}
+
+LogicalResult BatchSums::run() {
+  for (Operation &op : function.front()) {
+    auto reshard = dyn_cast<dist::ReshardOp>(op);
+    bool leaves = reshard && isOfMicrobatch(reshard.getInput()) && !isOfMicrobatch(reshard);
+    if (leaves || llvm::any_of(op.getOperands(), [&](Value operand) { return isLate(operand); }))
+      late.insert(op.result_begin(), op.result_end());
+  }
+  SmallVector<OptimizerOpInterface> unmarked;
+  llvm::DenseSet<Value> marked;
+  for (Operation &op : function.front()) {
+    if (isa<dist::SumBatchesOp>(op) ||
+        llvm::any_of(op.getOperands(), [&](Value operand) { return marked.contains(operand); }))
+      marked.insert(op.result_begin(), op.result_end());
+    if (auto optimizer = dyn_cast<OptimizerOpInterface>(op);
+        optimizer && !marked.contains(optimizer.getGradientMutable().get()))
+      unmarked.push_back(optimizer);
+  }
+  // Those over samples first: they multiply nothing, so that what is known of them is true of all.
+  auto sums = llvm::to_vector(function.front().getOps<dist::SumBatchesOp>());
+  std::stable_partition(sums.begin(), sums.end(), [](auto sum) { return sum.getOverSamples(); });
+  for (dist::SumBatchesOp sum : sums) {
+    user = sum;
+    overSamples = sum.getOverSamples();
+    // A partial sum goes on: the loop sums it.
+    Value all = isOfMicrobatch(sum.getInput()) ? sum.getInput() : sumOf(sum.getInput());
+    if (!all)
+      return failure();
+    sum.getResult().replaceAllUsesWith(all);
+    sum.erase();
+  }
+  // A gradient without a mark has to be such a sum as it is.
+  multiplies = false;
+  known.clear();
+  for (OptimizerOpInterface op : unmarked) {
+    user = op;
+    if (Value gradient = op.getGradientMutable().get(); !isOfMicrobatch(gradient))
+      if (!sumOf(gradient))
+        return failure();
+  }
+  return success();
+}
+
+/// Whether the op draws a mask, which is another one in each batch.
+static bool drawsMask(Operation &op) {
+  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
+  return rule && !rule.getShardingRule().randomDims.empty();
+}
+
+llvm::StringRef Partitioner::remedy(llvm::StringRef ofOneBatch) const {
+  return repeats ? llvm::StringRef(kInsteadOfBatches) : ofOneBatch;
+}
+
 LogicalResult Partitioner::classify() {
-  if (temporalAxis && mesh.axes[*temporalAxis].size == 1)
+  bool sumsBatches = temporalAxis && !function.front().getOps<dist::SumBatchesOp>().empty();
+  if (temporalAxis && mesh.axes[*temporalAxis].size == 1 && !(accumulates && sumsBatches))
     return classifySingle();
+  if (!sumsBatches)
+    return classifyOps();
+  if (accumulates)
+    return classifyRepeated();
+  std::string reason;
+  {
+    ScopedDiagnosticHandler handler(function.getContext(), [&](Diagnostic &diagnostic) {
+      if (reason.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+        reason = describeLocation(diagnostic.getLocation()) + ": " + diagnostic.str();
+    });
+    if (succeeded(classifyRepeated()))
+      return success();
+  }
+  phases.clear();
+  accumulated.clear();
+  ofBatch.clear();
+  repeats = false;
+  for (auto sum : llvm::make_early_inc_range(function.front().getOps<dist::SumBatchesOp>())) {
+    sum.getResult().replaceAllUsesWith(sum.getInput());
+    sum.erase();
+  }
+  function->getParentOfType<ModuleOp>()->setAttr(dist::kOneBatchAttrName,
+                                                 StringAttr::get(function.getContext(), reason));
+  return classifyOps();
+}
+
+LogicalResult Partitioner::classifyRepeated() {
+  repeats = true;
+  // Several microbatches share the masks of parameters, and so do their batches.
+  bool isSingle = mesh.axes[*temporalAxis].size == 1;
+  for (BlockArgument arg : function.getArguments())
+    if (function.getArgAttr(arg.getArgNumber(), DtcDialect::kInputAttrName) &&
+        !mentionsTemporalAxis(layoutOf(arg)))
+      ofBatch.insert(arg);
+  for (Operation &op : function.front()) {
+    auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
+    auto isOfMicrobatch = [&](Value value) { return mentionsTemporalAxis(layoutOf(value)); };
+    if (((isSingle && drawsMask(op)) || llvm::any_of(op.getOperands(), isOfBatch)) &&
+        llvm::none_of(op.getResults(), isOfMicrobatch))
+      ofBatch.insert(op.result_begin(), op.result_end());
+  }
+  if (failed(BatchSums(function, mesh, ofBatch).run()))
+    return failure();
+  return classifyOps();
+}
+
+LogicalResult Partitioner::classifyOps() {
   for (Operation &op : function.front().without_terminator()) {
-    bool inLoop = false;
+    auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
+    bool inLoop =
+        llvm::any_of(op.getOperands(), isOfBatch) || llvm::any_of(op.getResults(), isOfBatch);
     Operation *late = nullptr;
     for (Value operand : op.getOperands()) {
       // Data are there whole before the step: only in the loop are they cut into microbatches.
@@ -42,8 +289,11 @@ LogicalResult Partitioner::classify() {
                   !mentionsTemporalAxis(layoutOf(reshard.getResult()));
     if (leaves && layoutOf(reshard.getInput()).isPartialOver(*temporalAxis)) {
       if (layoutOf(reshard.getInput()).partialKind != ReductionKind::Sum)
-        return op.emitError() << "needs the maximum over microbatches of a value; only sums are "
-                                 "carried from one microbatch to the next; use one microbatch";
+        return op.emitError()
+               << "the result of '" << reshard.getInput().getDefiningOp()->getName().getStringRef()
+               << "' needs the maximum over microbatches; only sums are carried from "
+                  "one microbatch to the next"
+               << remedy("; use one microbatch");
       accumulated.insert(reshard.getInput());
       phases[&op] = Phase::After;
       continue;
@@ -53,14 +303,15 @@ LogicalResult Partitioner::classify() {
           op.emitError()
           << "'" << op.getName().getStringRef()
           << "' computes on a microbatch and needs a sum over all microbatches, which "
-             "is known only after the last of them; use one microbatch, or a form of "
-             "the op that does not mix samples (a batch norm does)";
+             "is known only after the last of them"
+          << remedy("; use one microbatch, or a form of the op that does not mix samples (a batch "
+                    "norm does)");
       diag.attachNote(late->getLoc()) << "the sum over microbatches is completed here";
       return failure();
     }
     // What leaves the loop is a sum: nothing else of a microbatch is known outside it.
     for (Value result : op.getResults())
-      if (inLoop && !mentionsTemporalAxis(layoutOf(result))) {
+      if (inLoop && !mentionsTemporalAxis(layoutOf(result)) && !isOfBatch(result)) {
         if (reshard)
           return refuseGather(reshard);
         return op.emitOpError() << "computes on a microbatch, but its result is laid out as "
@@ -71,7 +322,11 @@ LogicalResult Partitioner::classify() {
   sinkIntoAfter();
   Operation *ret = function.front().getTerminator();
   for (auto [index, value] : llvm::enumerate(ret->getOperands()))
-    if (mentionsTemporalAxis(layoutOf(value)))
+    if (ofBatch.contains(value))
+      return emitError(value.getLoc())
+             << "result " << index << " of the step is another value in each batch and no sum over "
+             << "samples" << kInsteadOfBatches;
+    else if (mentionsTemporalAxis(layoutOf(value)))
       return ret->emitOpError() << "returns as result " << index
                                 << " what each microbatch has a part of ("
                                 << layoutOf(value).str(mesh) << "); run dtc-insert-reshards first";
@@ -128,12 +383,6 @@ LogicalResult Partitioner::classifyLate(const llvm::DenseSet<Operation *> &batch
     }
   }
   return success();
-}
-
-/// Whether the op draws a mask, which is another one in each batch.
-static bool drawsMask(Operation &op) {
-  auto rule = dyn_cast<ShardingRuleOpInterface>(op);
-  return rule && !rule.getShardingRule().randomDims.empty();
 }
 
 LogicalResult Partitioner::classifySingle() {
@@ -218,10 +467,10 @@ void Partitioner::sinkIntoAfter() {
 }
 
 LogicalResult Partitioner::refuseGather(dist::ReshardOp op) {
-  return op.emitError()
-         << "a value of shape " << op.getType() << " that each microbatch has a part of ("
-         << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
-         << layoutOf(op.getResult()).str(mesh)
-         << "); microbatches cannot see each other; use one microbatch, or an op that "
-            "does not mix samples";
+  return op.emitError() << "a value of shape " << op.getType()
+                        << " that each microbatch has a part of ("
+                        << layoutOf(op.getInput()).str(mesh) << ") is needed as a whole ("
+                        << layoutOf(op.getResult()).str(mesh)
+                        << "); microbatches cannot see each other"
+                        << remedy("; use one microbatch, or an op that does not mix samples");
 }

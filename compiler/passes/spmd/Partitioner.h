@@ -24,8 +24,9 @@ enum class Phase { Before, Loop, After };
 
 class Partitioner {
 public:
-  Partitioner(mlir::func::FuncOp function, const LinkedMesh &mesh)
-      : function(function), mesh(mesh), temporalAxis(mesh.temporalAxis()), planner(mesh) {}
+  Partitioner(mlir::func::FuncOp function, const LinkedMesh &mesh, bool accumulates)
+      : function(function), mesh(mesh), temporalAxis(mesh.temporalAxis()), accumulates(accumulates),
+        planner(mesh) {}
   mlir::LogicalResult run();
 
 private:
@@ -35,6 +36,9 @@ private:
   }
   mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
   mlir::LogicalResult classify();
+  /// As the loop runs for each batch of a step, or for one alone.
+  mlir::LogicalResult classifyRepeated();
+  mlir::LogicalResult classifyOps();
   mlir::LogicalResult classifySingle();
   /// Puts after the loop what depends on its sums, and finds these. `batchSums` are the ops that
   /// take sums over batches.
@@ -47,6 +51,8 @@ private:
   }
   void sinkIntoAfter();
   mlir::LogicalResult refuseGather(dist::ReshardOp op);
+  /// What to do where microbatches cannot compute what the model asks for.
+  llvm::StringRef remedy(llvm::StringRef ofOneBatch) const;
   void recordIndexLimits();
   mlir::LogicalResult localizeSignature(mlir::Block &body);
   /// The ops of a phase, in their order.
@@ -77,8 +83,12 @@ private:
   mlir::func::FuncOp function;
   const LinkedMesh &mesh;
   std::optional<unsigned> temporalAxis;
+  bool accumulates;     ///< the loop has to run for several batches
+  bool repeats = false; ///< it is planned so that it can
   ReshardCache planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
+  /// What each batch of a step has its own of, though not each of its microbatches.
+  llvm::DenseSet<mlir::Value> ofBatch;
   /// Values whose sum over the repetitions of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;
   mlir::IRMapping locals; ///< global value -> local value; of what the loop makes, the sum after it

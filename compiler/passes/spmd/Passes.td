@@ -17,6 +17,13 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
     function in which the computation of a microbatch needs the result of a sum over microbatches is refused, with the
     op named.
 
+    Where a function has `dist.sum_batches`, the loop may run again, for further batches of the same step, and its sums
+    are then over all of them. A `dist.sum_batches` of what is computed after the loop becomes one of what the loop
+    sums: the ops in between must be linear, and what they add that is the same for all batches is multiplied by the
+    number of batches. A gradient without `dist.sum_batches` must be what the loop sums. With `accumulates` a function
+    for which that cannot be done is refused. Without it, a loop over several microbatches then runs for one batch, and
+    the module says why in `dist.one_batch`; a loop over one microbatch always does, and refuses nothing.
+
     ```mlir
     // Before
     dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
@@ -44,6 +51,10 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::dtc::dist::DistDialect"];
+  let options = [
+    Option<"accumulates", "accumulates", "bool", "false",
+      "the loop has to run for several batches, also a loop over one microbatch">,
+  ];
 }
 
 #endif // DTC_COMPILER_PASSES_SPMD_PASSES_TD

@@ -332,8 +332,8 @@ struct SpmdPartitionPass : dtc::impl::SpmdPartitionPassBase<SpmdPartitionPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), [](func::FuncOp function, const LinkedMesh &mesh) {
-          return Partitioner(function, mesh).run();
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
+          return Partitioner(function, mesh, accumulates).run();
         })))
       signalPassFailure();
   }

@@ -11,8 +11,10 @@
 #include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <optional>
 #include <utility>
 
 namespace dtc {
@@ -33,11 +35,17 @@ public:
   LogicalResult run();
 
 private:
+  /// A value that is `(sums + once) / divisor + rest`. The divisor depends on data and on no
+  /// parameter, `once` and `rest` depend on no data. Null: 0, and a divisor of 1.
+  struct Quotient {
+    Value sums, divisor, once, rest;
+  };
+  std::optional<Quotient> findQuotient(Value value);
   void peelDivisor();
   SmallVector<unsigned> summandsOf(Operation *op);
-  bool hasSummandsWithoutData(Value value);
-  Value countOncePerBatch(Value summand);
-  void sumOverBatches(MutableArrayRef<Value> gradients);
+  void buildQuotient();
+  LogicalResult markSums(MutableArrayRef<Value> gradients);
+  LogicalResult addGradients(Value summand, Value factor, MutableArrayRef<Value> gradients);
   void buildArguments();
   void buildScalars();
   void buildUpdates(ArrayRef<Value> gradients);
@@ -51,6 +59,9 @@ private:
     return ConstantOp::create(builder, function.getLoc(),
                               RankedTensorType::get({}, builder.getI32Type()),
                               static_cast<double>(value));
+  }
+  Value sumOverBatches(Value value, bool overSamples = false) {
+    return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value, overSamples);
   }
   Value gradientNorm(ArrayRef<Value> gradients);
   void declareState(BlockArgument param, StringRef state);
@@ -70,6 +81,8 @@ private:
   OpBuilder builder;
   /// What is differentiated, and what the gradients are divided by in the end (null: 1).
   Value differentiated, divisor;
+  /// Besides that quotient, what the loss has once in a step of several batches.
+  Value once, rest;
   OptimizerScalars scalars;
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
   /// Null: the loss is not scaled.
@@ -89,8 +102,81 @@ private:
 
 } // namespace
 
+/// Takes apart a value of which several batches make what one large batch has: the sums and the
+/// divisor are those of all samples, the rest is there once. Nullopt if it has several divisors:
+/// the gradients of the sums over each would have to be kept apart.
+std::optional<TrainStepBuilder::Quotient> TrainStepBuilder::findQuotient(Value value) {
+  if (!dependsOnData(value))
+    return Quotient{{}, {}, {}, value};
+  Operation *op = value.getDefiningOp();
+  auto divide = [&](Value dividend, Value by) -> std::optional<Quotient> {
+    std::optional<Quotient> parts = findQuotient(dividend);
+    if (!parts || parts->divisor)
+      return std::nullopt;
+    return Quotient{parts->sums, by, parts->rest, {}};
+  };
+  auto isDivisor = [&](Value by) { return dependsOnData(by) && !dependsOnParameters(by); };
+  if (auto div = dyn_cast_or_null<DivOp>(op); div && isDivisor(div.getRhs()))
+    return divide(div.getLhs(), div.getRhs());
+  if (isa_and_nonnull<MulOp>(op))
+    for (unsigned index : {0, 1})
+      if (auto div = op->getOperand(index).getDefiningOp<DivOp>();
+          div && isDivisor(div.getRhs()) && !dependsOnData(div.getLhs()))
+        return divide(MulOp::create(builder, op->getLoc(), op->getOperand(1 - index), div.getLhs()),
+                      div.getRhs());
+
+  SmallVector<unsigned> summands = summandsOf(op);
+  Quotient quotient;
+  SmallVector<Quotient> parts;
+  for (unsigned index : summands) {
+    std::optional<Quotient> part = findQuotient(op->getOperand(index));
+    if (!part || (part->divisor && quotient.divisor && part->divisor != quotient.divisor))
+      return std::nullopt;
+    if (part->divisor)
+      quotient.divisor = part->divisor;
+    parts.push_back(*part);
+  }
+  if (parts.empty())
+    return Quotient{value, {}, {}, {}};
+  if (quotient.divisor &&
+      llvm::any_of(parts, [](const Quotient &part) { return part.sums && !part.divisor; }))
+    return std::nullopt;
+  // The op on one part of its operands; those that have none are 0.
+  auto join = [&](Value Quotient::*member) -> Value {
+    SmallVector<Value> operands(op->getOperands());
+    for (auto [index, part] : llvm::zip_equal(summands, parts))
+      operands[index] = part.*member;
+    if (llvm::equal(operands, op->getOperands()))
+      return value;
+    if (llvm::all_of(parts, [&](const Quotient &part) { return bool(part.*member); })) {
+      Operation *copy = builder.clone(*op);
+      copy->setOperands(operands);
+      return copy->getResult(0);
+    }
+    if (summands.size() == 1)
+      return {};
+    if (operands[1] && isa<SubOp>(op))
+      return NegOp::create(builder, op->getLoc(), operands[1]);
+    return operands[0] ? operands[0] : operands[1];
+  };
+  quotient.sums = join(&Quotient::sums);
+  quotient.once = join(&Quotient::once);
+  quotient.rest = join(&Quotient::rest);
+  return quotient;
+}
+
 /// Takes a divisor off the loss that depends on no parameter and is not known yet.
 void TrainStepBuilder::peelDivisor() {
+  if (options.accumulates) {
+    if (std::optional<Quotient> quotient = findQuotient(loss);
+        quotient && quotient->divisor && quotient->sums) {
+      differentiated = quotient->sums;
+      divisor = quotient->divisor;
+      once = quotient->once;
+      rest = quotient->rest;
+    }
+    return;
+  }
   auto quotient = loss.getDefiningOp<DivOp>();
   if (!quotient || quotient.getRhs().getDefiningOp<ConstantOp>() ||
       dependsOnParameters(quotient.getRhs()))
@@ -113,52 +199,57 @@ SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
   return {};
 }
 
-/// Whether a value is a sum, or a multiple of one, of which some summands depend on no data.
-bool TrainStepBuilder::hasSummandsWithoutData(Value value) {
-  if (!dependsOnData(value))
-    return true;
-  Operation *op = value.getDefiningOp();
-  return llvm::any_of(summandsOf(op), [&](unsigned operand) {
-    return hasSummandsWithoutData(op->getOperand(operand));
-  });
+/// The loss, where the divisor is of all batches. It is computed after all of them. So that the
+/// gradients are those of this loss, its sums have to be sums over samples and nothing besides.
+void TrainStepBuilder::buildQuotient() {
+  Location loc = loss.getLoc();
+  loss = sumOverBatches(differentiated, /*overSamples=*/true);
+  if (once)
+    loss = AddOp::create(builder, loc, loss, once);
+  loss = DivOp::create(builder, loc, loss, divisor);
+  if (rest)
+    loss = AddOp::create(builder, loc, loss, rest);
 }
 
-/// A summand of the loss, summed over all batches of the step. Those that depend on the data are
-/// sums over all of them by the loop; the others are there once.
-Value TrainStepBuilder::countOncePerBatch(Value summand) {
-  if (!hasSummandsWithoutData(summand))
-    return summand;
-  if (!dependsOnData(summand)) {
-    Value factor = batches;
-    auto type = cast<RankedTensorType>(summand.getType());
-    if (type.getElementType() != elementType)
-      factor = ConvertOp::create(builder, summand.getLoc(), factor, type.getElementType());
-    if (type.getRank() > 0)
-      factor = BroadcastOp::create(builder, summand.getLoc(), type, factor, ArrayRef<int64_t>());
-    return MulOp::create(builder, summand.getLoc(), summand, factor);
+/// Marks what is summed over all batches of the step: the gradients, and what the loss is made of.
+LogicalResult TrainStepBuilder::markSums(MutableArrayRef<Value> gradients) {
+  if (options.separateBatches)
+    for (Value &gradient : gradients)
+      gradient = sumOverBatches(gradient);
+  if (!divisor) {
+    loss = sumOverBatches(loss);
+  } else if (!options.accumulates) {
+    divisor = sumOverBatches(divisor);
+    loss = DivOp::create(builder, loss.getLoc(), sumOverBatches(differentiated), divisor);
   }
-  Operation *op = builder.clone(*summand.getDefiningOp());
-  for (unsigned operand : summandsOf(op)) {
-    builder.setInsertionPoint(op);
-    op->setOperand(operand, countOncePerBatch(op->getOperand(operand)));
-  }
-  builder.setInsertionPointAfter(op);
-  return op->getResult(0);
+  return success(succeeded(addGradients(once, {}, gradients)) &&
+                 succeeded(addGradients(rest, divisor, gradients)));
 }
 
-/// Marks what is summed over all batches of the step: what the loss and the gradients are made of.
-void TrainStepBuilder::sumOverBatches(MutableArrayRef<Value> gradients) {
-  auto sum = [&](Value value) -> Value {
-    return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value);
-  };
-  for (Value &gradient : gradients)
-    gradient = sum(gradient);
-  if (divisor) {
-    divisor = sum(divisor);
-    loss = DivOp::create(builder, loss.getLoc(), sum(differentiated), divisor);
-  } else {
-    loss = sum(loss);
+/// Adds to the gradients, which are divided by the divisor in the end, those of a summand of the
+/// loss that depends on no data, times a factor (null: 1).
+LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
+                                             MutableArrayRef<Value> gradients) {
+  if (!summand || !dependsOnParameters(summand))
+    return success();
+  SmallVector<Value> wrt(params.begin(), params.end());
+  FailureOr<SmallVector<Value>> further =
+      buildGradients(builder, function.front(), summand, wrt, lossScale);
+  if (failed(further))
+    return failure();
+  for (auto [gradient, own] : llvm::zip_equal(gradients, *further)) {
+    if (matchPattern(own, m_AnyZeroFloat()))
+      continue;
+    Location loc = gradient.getLoc();
+    Value part = own;
+    if (factor)
+      part = MulOp::create(builder, loc, part,
+                           BroadcastOp::create(builder, loc,
+                                               cast<RankedTensorType>(gradient.getType()), factor,
+                                               ArrayRef<int64_t>()));
+    gradient = AddOp::create(builder, loc, gradient, part);
   }
+  return success();
 }
 
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
@@ -225,10 +316,8 @@ void TrainStepBuilder::buildArguments() {
   Type i32 = builder.getI32Type();
   declare("dtc.scalar", "learning_rates", elementType, kNumLearningRates);
   declare("dtc.scalar", "first_step", i32);
-  // A divisor is summed over the batches as the gradients are.
-  bool countsBatches =
-      options.accumulates &&
-      (!divisor || (!options.separateBatches && hasSummandsWithoutData(differentiated)));
+  // A divisor is of all batches, as the gradients are.
+  bool countsBatches = options.accumulates && !divisor;
   if (countsBatches)
     declare("dtc.scalar", "batches", elementType);
   declare(stepState, "applied_steps", i32);
@@ -310,7 +399,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   Value norm = gradientNorm(gradients);
   Location loc = norm.getLoc();
   Value factor = divisor;
-  for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
+  for (BlockArgument further : {lossScale, batches})
     if (further)
       factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
   if (factor) {
@@ -379,19 +468,16 @@ LogicalResult TrainStepBuilder::run() {
   peelDivisor();
   if (optimizer)
     buildArguments();
-  if (batches && !options.separateBatches) {
-    differentiated = countOncePerBatch(differentiated);
-    loss = divisor ? Value(DivOp::create(builder, loss.getLoc(), differentiated, divisor))
-                   : differentiated;
-  }
+  if (divisor && options.accumulates)
+    buildQuotient();
   SmallVector<Value> wrt(params.begin(), params.end());
   FailureOr<SmallVector<Value>> gradients =
       buildGradients(builder, block, differentiated, wrt, lossScale, options.numberOps);
   if (failed(gradients))
     return failure();
-  if (options.separateBatches)
-    sumOverBatches(*gradients);
-  if (batches && !divisor)
+  if ((options.separateBatches || options.accumulates) && failed(markSums(*gradients)))
+    return failure();
+  if (batches)
     loss = DivOp::create(builder, loss.getLoc(), loss, batches);
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
   if (optimizer)

@@ -59,10 +59,11 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
 
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
-    With `accumulates` a step may accumulate gradients over several batches. The loss is then the mean of the batches'
-    losses or, where it is such a quotient, the quotient of the sums over all batches. A summand of the loss that
-    depends on no data counts once for each batch, also where the sum is multiplied or divided afterwards. With `separate-batches` the sums
-    over batches are ops (`dist.sum_batches`), and no other op combines values of different batches.
+    With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the loss, or the sums
+    that it is made of, and with `separate-batches` each gradient, as what is summed over them. A loss `(sums + once) / divisor + rest`, where the divisor depends on data and `once` and `rest` on none, is
+    computed from the sums over all batches; `once` and `rest` count once. Any other loss is the mean of the batches'
+    losses. `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks
+    of `separate-batches` are for a loop over one microbatch that runs for one batch.
 
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
 
@@ -147,7 +148,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Option<"lossScale", "loss-scale", "bool", "false", "scale the loss">,
     Option<"accumulates", "accumulates", "bool", "false", "gradients may be summed over several batches">,
     Option<"separateBatches", "separate-batches", "bool", "false",
-      "make ops of the sums over batches, for a loop over one microbatch that is repeated for each batch">,
+      "mark gradients as sums over batches">,
     Option<"numberOps", "number-ops", "bool", "false",
       "leave in dtc.op and dtc.gradient_of which op each gradient belongs to, for dtc-partition-stages">,
   ];

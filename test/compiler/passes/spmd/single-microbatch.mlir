@@ -1,11 +1,11 @@
-// RUN: dtc-opt %s --dtc-build-train-step="optimizer=sgd clip=0 accumulates separate-batches" --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp+micro" --dtc-insert-reshards --dtc-spmd-partition | FileCheck %s
+// RUN: dtc-opt %s --dtc-build-train-step="optimizer=sgd clip=0 separate-batches" --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp+micro" --dtc-insert-reshards --dtc-spmd-partition | FileCheck %s
 // RUN: dtc-opt %s --dtc-propagate-shardings="shard=batch=dp+micro" --dtc-insert-reshards --dtc-spmd-partition | FileCheck %s --check-prefix=FORWARD
+// RUN: not dtc-opt %s --dtc-build-train-step="optimizer=sgd clip=0 accumulates separate-batches" --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp+micro" --dtc-insert-reshards --dtc-spmd-partition=accumulates 2>&1 | FileCheck %s --check-prefix=BATCHES
 // RUN: sed 's/"micro"=1/"micro"=2/' %s > %t.mlir
 // RUN: not dtc-opt %t.mlir --dtc-propagate-shardings="shard=batch=dp+micro" --dtc-insert-reshards --dtc-spmd-partition 2>&1 | FileCheck %s --check-prefix=TWO
 
-// A loss that is no sum over samples, of one microbatch. Where a step takes several batches, the loss and the gradients of
-// each batch are made in the loop, which adds them up; devices are summed over after it, once a step. The gradient's norm
-// and the update are of the sums.
+// A loss that is no sum over samples, of one microbatch: the loss and the gradients are made in the loop, and devices are
+// summed over after it.
 // CHECK-LABEL: func.func @train_step(
 // CHECK: dist.microbatch_loop @mesh "micro" : {{.*}}tensor<3x2xf32>{{.*}} {
 // CHECK: dist.all_reduce
@@ -24,6 +24,9 @@
 // FORWARD: }
 // FORWARD: dist.all_reduce
 // FORWARD: dtc.log
+
+// Several batches do not make what one large batch has.
+// BATCHES: error: {{.*}}; compile a larger batch and do not accumulate
 
 // TWO: error: a value of shape 'tensor<8x2xf32>' that each microbatch has a part of {{.*}} is needed as a whole
 dist.mesh @mesh <"dp"=2, "micro"=1 temporal>

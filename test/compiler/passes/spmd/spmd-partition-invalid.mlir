@@ -129,7 +129,7 @@ func.func @exchange(%x: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [
 dist.mesh @mesh <"micro"=2 temporal>
 func.func @maximum(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"micro"}]>}) -> tensor<f32> {
   %0 = dtc.reduce max %x dims [0] {dist.sharding = #dist.sharding<@mesh, [], partial = max{"micro"}>} : (tensor<8xf32>) -> tensor<f32>
-  // expected-error@+1 {{needs the maximum over microbatches of a value; only sums are carried from one microbatch to the next; use one microbatch}}
+  // expected-error@+1 {{needs the maximum over microbatches; only sums are carried from one microbatch to the next; use one microbatch}}
   %1 = dist.reshard %0 from <@mesh, [], partial = max{"micro"}> to <@mesh, []> {dist.sharding = #dist.sharding<@mesh, []>} : tensor<f32>
   return %1 : tensor<f32>
 }

@@ -1,11 +1,14 @@
-// RUN: dtc-opt %s --split-input-file --dtc-build-train-step='optimizer=sgd accumulates' | FileCheck %s
+// RUN: dtc-opt %s --split-input-file --dtc-build-train-step='optimizer=sgd accumulates separate-batches' | FileCheck %s
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step=optimizer=sgd | FileCheck %s --check-prefix=ONE --implicit-check-not=batches
 
 // Sums over several batches are divided by their number: the loss, and gradients where they are used.
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
-// CHECK: %[[SUM:.*]] = dtc.reduce sum
+// CHECK: %[[BATCH:.*]] = dtc.reduce sum
+// CHECK: %[[GRADIENT:.*]] = dist.sum_batches %{{.*}} : tensor<4xf32>
+// CHECK: %[[SUM:.*]] = dist.sum_batches %[[BATCH]] : tensor<f32>
 // CHECK: %[[LOSS:.*]] = dtc.div %[[SUM]], %[[N]]
+// CHECK: dtc.einsum "a,a->" %[[GRADIENT]], %[[GRADIENT]]
 // CHECK: %[[SUMNORM:.*]] = dtc.sqrt
 // CHECK-NEXT: %[[NORM:.*]] = dtc.div %[[SUMNORM]], %[[N]]
 // CHECK: %[[CLIP:.*]] = dtc.minimum
@@ -21,10 +24,15 @@ func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.inpu
 
 // -----
 
-// A divisor is summed over the batches as the gradients are, so that their number is of no use.
+// A divisor is computed from sums over all batches, so that their number is of no use.
 // CHECK-LABEL: func.func @train_step
-// CHECK-NOT: batches
-// CHECK: return
+// CHECK-NOT: "batches"
+// CHECK: %[[SUM:.*]] = dtc.reduce sum
+// CHECK: %[[COUNT:.*]] = dtc.reduce sum
+// CHECK: %[[ALL:.*]] = dist.sum_batches %[[SUM]] over_samples : tensor<f32>
+// CHECK: %[[LOSS:.*]] = dtc.div %[[ALL]], %[[COUNT]]
+// CHECK: dist.sum_batches %{{.*}} : tensor<8xf32>
+// CHECK: return %[[LOSS]],
 // ONE-LABEL: func.func @train_step
 func.func @count(%x: tensor<4x8xf32> {dtc.input = "x"}, %n: tensor<4xi32> {dtc.input = "n"}, %w: tensor<8xf32> {dtc.param = "w"}) -> tensor<f32> {
   %0 = dtc.einsum "bi,i->b" %x, %w : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
@@ -37,15 +45,14 @@ func.func @count(%x: tensor<4x8xf32> {dtc.input = "x"}, %n: tensor<4xi32> {dtc.i
 
 // -----
 
-// Also if the sum is multiplied by a number afterwards.
+// The loss of the step is the mean of those of the batches, whatever it is made of.
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
-// CHECK: %[[DATA:.*]] = dtc.reduce sum
 // CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
-// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
-// CHECK: %[[SUM:.*]] = dtc.add %[[DATA]], %[[ALL]]
+// CHECK: %[[SUM:.*]] = dtc.add %{{.*}}, %[[PENALTY]]
 // CHECK: %[[PART:.*]] = dtc.mul %[[SUM]], %{{.*}}
-// CHECK: dtc.div %[[PART]], %[[N]]
+// CHECK: %[[ALL:.*]] = dist.sum_batches %[[PART]] : tensor<f32>
+// CHECK: dtc.div %[[ALL]], %[[N]]
 // ONE-LABEL: func.func @train_step
 func.func @part(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
   %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
@@ -59,15 +66,19 @@ func.func @part(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.pa
 
 // -----
 
-// And where the divisor is summed over the batches too, which says how many there are.
+// What is added before such a division is there once, and so is its gradient.
 // CHECK-LABEL: func.func @train_step
-// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// CHECK-NOT: "batches"
+// CHECK: %[[DATA:.*]] = dtc.reduce sum %{{.*}} dims [0] :
 // CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
-// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
-// CHECK: %[[SUM:.*]] = dtc.add %{{.*}}, %[[ALL]]
-// CHECK: dtc.div %[[SUM]], %{{.*}}
-// CHECK-NOT: dtc.div %{{.*}}, %[[N]]
-// CHECK: return
+// CHECK: %[[COUNT:.*]] = dtc.reduce sum %{{.*}} dims [0, 1]
+// CHECK: %[[ALL:.*]] = dist.sum_batches %[[DATA]] over_samples : tensor<f32>
+// CHECK: %[[SUM:.*]] = dtc.add %[[ALL]], %[[PENALTY]]
+// CHECK: %[[LOSS:.*]] = dtc.div %[[SUM]], %[[COUNT]]
+// CHECK: %[[OFDATA:.*]] = dist.sum_batches %{{.*}} : tensor<4xf32>
+// CHECK: %[[GRADIENT:.*]] = dtc.add %[[OFDATA]], %{{.*}} : tensor<4xf32>
+// CHECK: dtc.einsum "a,a->" %[[GRADIENT]], %[[GRADIENT]]
+// CHECK: return %[[LOSS]],
 // ONE-LABEL: func.func @train_step
 func.func @mean(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
   %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
@@ -81,20 +92,29 @@ func.func @mean(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.pa
 
 // -----
 
-// A term that depends on no data is there once, and counts once for each batch.
+// What is added after such a division has gradients that are multiplied by the divisor, as all are divided by it.
 // CHECK-LABEL: func.func @train_step
-// CHECK-SAME: %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}
-// CHECK-SAME: %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
-// CHECK: %[[DATA:.*]] = dtc.reduce sum
+// CHECK-NOT: "batches"
+// CHECK: %[[DATA:.*]] = dtc.reduce sum %{{.*}} dims [0] :
 // CHECK: %[[PENALTY:.*]] = dtc.einsum "i,i->"
-// CHECK: %[[ALL:.*]] = dtc.mul %[[PENALTY]], %[[N]]
-// CHECK: %[[SUM:.*]] = dtc.sub %[[DATA]], %[[ALL]]
-// CHECK: dtc.div %[[SUM]], %[[N]]
+// CHECK: %[[COUNT:.*]] = dtc.reduce sum %{{.*}} dims [0, 1]
+// CHECK: %[[REST:.*]] = dtc.neg %[[PENALTY]]
+// CHECK: %[[ALL:.*]] = dist.sum_batches %[[DATA]] over_samples : tensor<f32>
+// CHECK: %[[MEAN:.*]] = dtc.div %[[ALL]], %[[COUNT]]
+// CHECK: %[[LOSS:.*]] = dtc.add %[[MEAN]], %[[REST]]
+// CHECK: %[[OFDATA:.*]] = dist.sum_batches %{{.*}} : tensor<4xf32>
+// CHECK: %[[BY:.*]] = dtc.broadcast %[[COUNT]]
+// CHECK: %[[OFREST:.*]] = dtc.mul %{{.*}}, %[[BY]]
+// CHECK: %[[GRADIENT:.*]] = dtc.add %[[OFDATA]], %[[OFREST]]
+// CHECK: dtc.einsum "a,a->" %[[GRADIENT]], %[[GRADIENT]]
+// CHECK: return %[[LOSS]],
 // ONE-LABEL: func.func @train_step
 func.func @penalty(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
   %h = dtc.einsum "bi,i->b" %x, %w : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2xf32>
   %data = dtc.reduce sum %h dims [0] : (tensor<2xf32>) -> tensor<f32>
   %penalty = dtc.einsum "i,i->" %w, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
-  %loss = dtc.sub %data, %penalty : tensor<f32>
+  %count = dtc.reduce sum %x dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>
+  %mean = dtc.div %data, %count : tensor<f32>
+  %loss = dtc.sub %mean, %penalty : tensor<f32>
   return %loss : tensor<f32>
 }
