@@ -224,8 +224,8 @@ ShardingRule dtc::makeReshapeRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to) 
 
 namespace {
 
-/// Checks a rule against its op. These are no constraints: a rule is no part of the IR; a wrong
-/// rule is a defect of its op.
+/// Checks a rule against its op.
+/// No constraint: a rule is no part of the IR; a wrong rule is a defect of its op.
 class RuleChecker {
 public:
   RuleChecker(Operation *op, const ShardingRule &rule, function_ref<InFlightDiagnostic()> emitError)
