@@ -3,7 +3,6 @@
 With DTC_BUILD, a build of the tree, and LLVM_TOOLS, the folder of mlir-tblgen and FileCheck, in the
 environment, what they make is compiled, and the tests of the new pass are run."""
 
-import json
 import os
 import pathlib
 import re
@@ -17,6 +16,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 sys.dont_write_bytecode = True
+import compile_database  # noqa: E402
 from scaffold import passes  # noqa: E402
 from scaffold.changes import Changes, ScaffoldError  # noqa: E402
 
@@ -85,8 +85,7 @@ class Skeleton(unittest.TestCase):
     def compile(self, neighbour, source, *flags):
         """Compiles a source as the build compiles its neighbour, before whose includes those of the changed tree go."""
         build, _ = self.tools()
-        entries = json.loads((build / "compile_commands.json").read_text())
-        entry = next((e for e in entries if pathlib.Path(e["file"]) == ROOT / neighbour), None)
+        entry = compile_database.read_entries(build).get(str(ROOT / neighbour))
         self.assertIsNotNone(entry, f"the build does not compile {neighbour}")
         words = shlex.split(entry["command"])
         compiler = next(i for i, word in enumerate(words) if not word.endswith("ccache"))
