@@ -51,7 +51,7 @@ class Checks(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name).resolve()
         (self.root / "scripts").mkdir()
-        for script in ("changed_files.py", "check-docs", "check-format", "check-tidy", "check-words"):
+        for script in ("changed_files.py", "compile_database.py", "check-docs", "check-format", "check-tidy", "check-words"):
             shutil.copy(ROOT / "scripts" / script, self.root / "scripts")
         for file in (".clang-format", ".clang-tidy"):
             shutil.copy(ROOT / file, self.root)
@@ -277,6 +277,16 @@ The command writes `out/steps.csv`.
         self.assertNotIn("redefinition", printed)
         self.assertRegex(printed, r"twin\.cpp:2:6: error: invalid case style for variable 'Worse_name'")
         self.assertRegex(printed, r"twin\.cpp:2:19: error: use nullptr")
+        # Files that a build compiles together, as CMake does it.
+        together = self.root / "build/release/x.dir/Unity/unity_0_cxx.cxx"
+        self.write(str(together.relative_to(self.root)), "".join(f'#include "{self.root / file}"\n' for file in ("bad.cpp", "good.cpp")))
+        self.write("build/release/compile_commands.json", json.dumps([
+            {"directory": str(self.root), "file": str(together),
+             "command": f"/usr/bin/c++ -std=c++20 -Wno-restrict {pch} -o x.o -c {together}"}]))
+        self.assertEqual(self.run_script("check-tidy", "good.cpp"), (0, ""))
+        status, printed = self.run_script("check-tidy", "good.cpp", "bad.cpp")
+        self.assertEqual(status, 1)
+        self.assertRegex(printed, r"bad\.cpp:1:5: error: invalid case style for function 'Bad_name'")
 
 
 if __name__ == "__main__":
