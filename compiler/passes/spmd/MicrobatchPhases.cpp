@@ -156,7 +156,8 @@ Value BatchSums::sumOfLate(Value value) {
   SmallVector<Value> operands(op->getOperands());
   for (unsigned index : summands) {
     user = op;
-    if (!(operands[index] = sumOf(operands[index])))
+    operands[index] = sumOf(operands[index]);
+    if (!operands[index])
       return {};
   }
   if (llvm::equal(operands, op->getOperands()))
