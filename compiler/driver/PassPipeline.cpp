@@ -129,6 +129,30 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
   return mesh.verify();
 }
 
+static BuildTrainStepPassOptions trainStepOptions(const ResolvedOptions &options) {
+  BuildTrainStepPassOptions train;
+  train.optimizer = options.mode == CompileMode::Train ? wordOf(options.optimizer) : "none";
+  train.clip = options.clip;
+  train.beta1 = options.beta1;
+  train.beta2 = options.beta2.value_or(options.optimizer == Optimizer::Lion ? 0.99 : 0.95);
+  train.eps = options.eps;
+  train.weightDecay = options.weightDecay;
+  train.momentum = options.momentum;
+  train.freeze.assign(options.freeze.begin(), options.freeze.end());
+  train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
+  // Gradients in bf16 have the range of those in f32.
+  train.lossScale = options.dtype == ComputeType::F16 && train.optimizer != "none";
+  train.numberOps = marksStages(options);
+  train.accumulates =
+      train.optimizer != "none" &&
+      (options.accumulates || options.microbatches > 1 || options.modelHasMicrobatches);
+  // Without marks, the gradients of several microbatches are sums over batches where that is
+  // possible: see CandidateSearch::partitioned().
+  train.separateBatches =
+      train.optimizer != "none" && (hasSingleMicrobatch(options) || options.accumulates);
+  return train;
+}
+
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   NameDimensionsPassOptions nameDimensions;
@@ -149,27 +173,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     if (!options.keepDropout)
       manager.addPass(createRemoveDropoutPass());
   } else {
-    BuildTrainStepPassOptions train;
-    train.optimizer = options.mode == CompileMode::Train ? wordOf(options.optimizer) : "none";
-    train.clip = options.clip;
-    train.beta1 = options.beta1;
-    train.beta2 = options.beta2.value_or(options.optimizer == Optimizer::Lion ? 0.99 : 0.95);
-    train.eps = options.eps;
-    train.weightDecay = options.weightDecay;
-    train.momentum = options.momentum;
-    train.freeze.assign(options.freeze.begin(), options.freeze.end());
-    train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
-    // Gradients in bf16 have the range of those in f32.
-    train.lossScale = options.dtype == ComputeType::F16 && train.optimizer != "none";
-    train.numberOps = marksStages(options);
-    train.accumulates =
-        train.optimizer != "none" &&
-        (options.accumulates || options.microbatches > 1 || options.modelHasMicrobatches);
-    // Without marks, the gradients of several microbatches are sums over batches where that is
-    // possible: see CandidateSearch::partitioned().
-    train.separateBatches =
-        train.optimizer != "none" && (hasSingleMicrobatch(options) || options.accumulates);
-    manager.addPass(createBuildTrainStepPass(train));
+    manager.addPass(createBuildTrainStepPass(trainStepOptions(options)));
   }
   manager.addPass(createAdvanceRandomKeyPass());
   if (options.dtype != ComputeType::F32) {

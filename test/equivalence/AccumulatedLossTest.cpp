@@ -43,7 +43,7 @@ constexpr int64_t kBatch = 4;
 /// * C, 1 by the number of samples
 ///
 /// each named by its letter, as in "%loss = dtc.div %S, %N : tensor<f64>".
-std::string modelOf(std::string last, int64_t batch) {
+std::string modelOf(const std::string &last, int64_t batch) {
   std::string text = R"(func.func @loss(
     %x: tensor<@x3xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},
     %m: tensor<@xf64> {dtc.input = "m", dtc.axes = ["batch"]},
@@ -194,8 +194,8 @@ const char *const kMeans[] = {
     "%c = dtc.div %one, %N : tensor<f64> %r = dtc.mul %c, %s : tensor<f64>",
     // What is added before the division counts once.
     "%n = dtc.add %s, %Q : tensor<f64> %r = dtc.div %n, %N : tensor<f64>",
-    "%n0 = dtc.mul %Q, %half : tensor<f64> %n = dtc.sub %n0, %s : tensor<f64> "
-    "%r = dtc.div %n, %N : tensor<f64>",
+    R"(%n0 = dtc.mul %Q, %half : tensor<f64> %n = dtc.sub %n0, %s : tensor<f64>
+       %r = dtc.div %n, %N : tensor<f64>)",
 };
 
 /// The loss, of "%r".
