@@ -1,25 +1,22 @@
 # Finds the CUDA toolkit for the backend of NVIDIA GPUs. DTC_CUDA_FOUND says whether that backend is built, and
 # DTC_NCCL_FOUND whether the fabric of several GPUs is, which needs NCCL's header.
 
-set(DTC_CUDA AUTO CACHE STRING "Build the backend of NVIDIA GPUs: ON, OFF, or AUTO (where nvcc and a GPU are found)")
+set(DTC_CUDA AUTO CACHE STRING
+  "Build the backend of NVIDIA GPUs: ON, OFF, or AUTO (where nvcc is found, for the GPUs of the machine or for named ones)")
 set_property(CACHE DTC_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(DTC_CUDA_ARCHITECTURES "AUTO" CACHE STRING
-  "Compute capabilities to build CUDA kernels for; AUTO: those of the GPUs that are there, or of all supported ones")
+set(DTC_CUDA_ARCHITECTURES "" CACHE STRING
+  "Compute capabilities to build CUDA kernels for (default: those of the GPUs of the machine)")
 
-# The compute capabilities of the machine's GPUs, such as "90;100"; empty without a GPU.
-set(DTC_CUDA_GPUS "")
+set(architectures "${DTC_CUDA_ARCHITECTURES}")
 find_program(DTC_NVIDIA_SMI nvidia-smi)
-if(DTC_NVIDIA_SMI)
+if(NOT architectures AND DTC_NVIDIA_SMI)
   execute_process(COMMAND "${DTC_NVIDIA_SMI}" --query-gpu=compute_cap --format=csv,noheader
     OUTPUT_VARIABLE capabilities ERROR_QUIET)
-  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" DTC_CUDA_GPUS "${capabilities}")
-  list(TRANSFORM DTC_CUDA_GPUS REPLACE "\\." "")
-  list(REMOVE_DUPLICATES DTC_CUDA_GPUS)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]+" architectures "${capabilities}")
+  list(REMOVE_DUPLICATES architectures)
+  list(TRANSFORM architectures REPLACE "([0-9]+)\\.([0-9]+)" "\\1\\2-real")
 endif()
-set(architectures "${DTC_CUDA_ARCHITECTURES}")
-if(architectures STREQUAL "AUTO" AND DTC_CUDA_GPUS)
-  list(TRANSFORM DTC_CUDA_GPUS APPEND "-real" OUTPUT_VARIABLE architectures)
-elseif(architectures STREQUAL "AUTO")
+if(NOT architectures AND DTC_CUDA STREQUAL "ON")
   # Machine code for Ampere, Hopper and Blackwell; what the driver translates for GPUs to come is the last one's PTX.
   set(architectures 80-real 90-real 100)
 endif()
@@ -29,8 +26,8 @@ if(NOT DTC_CUDA MATCHES "^(AUTO|ON|OFF)$")
   message(FATAL_ERROR "DTC_CUDA is \"${DTC_CUDA}\", expected AUTO, ON or OFF")
 elseif(DTC_CUDA STREQUAL "AUTO" AND DTC_SANITIZE)
   message(STATUS "CUDA: not built with sanitizers; -DDTC_CUDA=ON builds it")
-elseif(DTC_CUDA STREQUAL "AUTO" AND NOT DTC_CUDA_GPUS)
-  message(STATUS "CUDA: not built, nvidia-smi finds no GPU; -DDTC_CUDA=ON builds it")
+elseif(DTC_CUDA STREQUAL "AUTO" AND NOT architectures)
+  message(STATUS "CUDA: not built, nvidia-smi finds no GPU; -DDTC_CUDA=ON or -DDTC_CUDA_ARCHITECTURES=... builds it")
 elseif(NOT DTC_CUDA STREQUAL "OFF")
   # CUDACXX is the variable that CMake reads too.
   find_program(DTC_NVCC NAMES "$ENV{CUDACXX}" nvcc HINTS "$ENV{CUDA_HOME}/bin" "$ENV{CUDA_PATH}/bin" /usr/local/cuda/bin)

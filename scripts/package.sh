@@ -46,10 +46,8 @@ mkdir -p "$package/bin" "$package/lib"
 
 if [[ -z "$build" ]]; then
   build="$root/build/package"
-  # A package is for other machines: for all GPUs, whether or not one is here.
-  cuda=OFF
-  command -v "${CUDACXX:-nvcc}" "${CUDA_HOME:-${CUDA_PATH:-/usr/local/cuda}}/bin/nvcc" >/dev/null && cuda=ON
-  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTC_BUILD_COMPILER=OFF -DDTC_MPI=OFF -DDTC_CUDA=$cuda \
+  # For the GPUs of other machines, whether or not this one has any.
+  cmake -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DDTC_BUILD_COMPILER=OFF -DDTC_MPI=OFF \
     -DDTC_CUDA_ARCHITECTURES="80-real;90-real;100" >/dev/null
   targets=(dtc-run dtc-plan)
   if [[ -n "$gpu_check" && -d "$build/runtime/backends/cuda" ]]; then

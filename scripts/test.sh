@@ -3,7 +3,7 @@
 # of the test programs after a colon. CMake's options hold for the preset that follows them. Says at the end how long each
 # part took.
 # Usage: scripts/test.sh [[-Doption=value]... preset[:program,...]]...
-# Example: scripts/test.sh -DDTC_CUDA=ON release thread:ExecutorTests,FabricTests
+# Example: scripts/test.sh -DDTC_CUDA_ARCHITECTURES=90-real release thread:ExecutorTests,FabricTests
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=("${@:-release}")

@@ -201,7 +201,7 @@ private:
     return letters;
   }
 
-  /// Finds the tensors of which operands of the product and the bias are slices.
+  /// Finds the tensors whose slices are operands of the product, or the bias.
   bool takeSlices() {
     for (size_t i = 0; i < calls.calls.size(); ++i) {
       if (name(i) != "slice")

@@ -113,8 +113,8 @@ LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options
   return runPasses(model, [&](OpPassManager &manager) { buildPartitioning(manager, options); });
 }
 
-/// Of a module whose gradients do not add up over several batches as they are: one that was asked
-/// to add them up, or the reason why none can.
+/// The gradients of `module` do not add up over several batches. Replaces it by a module
+/// partitioned so that they do, or leaves the reason why there is none in its attribute.
 static void accumulateIfPossible(OwningOpRef<ModuleOp> &module, ModuleOp model,
                                  ResolvedOptions options) {
   options.accumulates = true;

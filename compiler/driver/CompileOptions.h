@@ -118,7 +118,7 @@ struct CompileOptions {
   double clip = 1.0;
   double weightDecay = 0.1;
   double beta1 = 0.9;
-  /// Absent: the optimizer's paper's value, 0.99 for Lion and 0.95 for the others.
+  /// Absent: 0.99 for Lion and 0.95 for the others.
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;

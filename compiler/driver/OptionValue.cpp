@@ -64,7 +64,7 @@ static std::string describeWords(ArrayRef<std::string> words) {
   return "one of " + llvm::join(words, ", ");
 }
 
-/// The value for a choice by the search.
+/// The word for a value that dtc-compile chooses.
 static constexpr StringRef kAuto = "auto";
 
 template <typename Enum> static std::vector<std::string> wordList(bool isFixed) {
@@ -85,7 +85,7 @@ namespace {
 struct BadValue {
   std::string found;    ///< as it was given
   std::string expected; ///< "0 to 3", "one of none, selective, full, auto"
-  /// A better sentence for the error, if there is one.
+  /// Replaces the sentence made of the other two, if it is not empty.
   std::string message = "";
 };
 

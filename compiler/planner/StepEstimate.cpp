@@ -198,7 +198,7 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
     gradients /= 2;
     wholeGradients /= 2;
   }
-  // The collectives of gradients of which each device has one of `parts` parts.
+  // The collectives of gradients that are split into `parts` parts, one on each device.
   auto sumsOf = [&](int64_t parts) {
     int64_t bucketBytes = strategy.bucketBytes * parts;
     if (options.base.gradReduceDtype != ComputeType::F32)

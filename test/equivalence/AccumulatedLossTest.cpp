@@ -107,7 +107,7 @@ std::map<std::string, HostTensor> resultsOf(runtime::Session &session) {
   return results;
 }
 
-/// A step of SGD on the samples, in so many batches; no results if the model is refused.
+/// A step of SGD on the samples in `batches` batches; no results if the model is refused.
 std::map<std::string, HostTensor> step(const std::string &last, const std::string &text,
                                        const Samples &samples, int64_t batches,
                                        std::string *refusal = nullptr) {
@@ -236,8 +236,7 @@ TEST(AccumulatedLoss, EqualsThatOfOneBatchWithAnyStrategy) {
     }
 }
 
-/// Random samples of some batches, of which one in the last batch counts, so that the mean is
-/// there.
+/// Random samples of some batches. A sample of the last batch counts, so that the mean exists.
 Samples randomSamples(std::mt19937_64 &engine) {
   int64_t batches = 2 + int64_t(engine() % 3);
   uint64_t counting = engine() & engine() & ((uint64_t(1) << batches * kBatch) - 1);

@@ -102,9 +102,9 @@ private:
 
 } // namespace
 
-/// Takes apart a value of which several batches make what one large batch has: the sums and the
-/// divisor are those of all samples, the rest is there once. Nullopt if it has several divisors:
-/// the gradients of the sums over each would have to be kept apart.
+/// Splits a value so that several batches add up to one large batch: the sums and the divisor are
+/// over all samples, the rest counts once. Nullopt if the value has several divisors, whose sums
+/// would need separate gradients.
 std::optional<TrainStepBuilder::Quotient> TrainStepBuilder::findQuotient(Value value) {
   if (!dependsOnData(value))
     return Quotient{{}, {}, {}, value};

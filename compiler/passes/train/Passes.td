@@ -59,10 +59,10 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
 
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
-    With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the loss, or the sums
-    that it is made of, and with `separate-batches` each gradient, as what is summed over them. A loss `(sums + once) / divisor + rest`, where the divisor depends on data and `once` and `rest` on none, is
-    computed from the sums over all batches; `once` and `rest` count once. Any other loss is the mean of the batches'
-    losses. `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks
+    With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over batches:
+    the loss or its sums, and with `separate-batches` each gradient. A loss `(sums + once) / divisor + rest`, whose divisor
+    depends on data while `once` and `rest` do not, is computed from the sums over all batches; `once` and `rest` count
+    once. Any other loss is the mean of the batches' losses. `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks
     of `separate-batches` are for a loop over one microbatch that runs for one batch.
 
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.

@@ -28,7 +28,7 @@ private:
   MaybeError move() override;
   MaybeError reduce() override;
   MaybeError reduceSmall();
-  /// Publishes and takes chunks, of which two are on their way at a time.
+  /// Publishes and takes chunks. Two chunks are on their way at a time.
   template <typename Start, typename Take>
   MaybeError runChunks(size_t count, const Start &start, const Take &take);
   void startReduction(size_t segment);
