@@ -9,14 +9,14 @@
 // sum over the axis leaves the loop where a reshard completes it. Everything else runs before the
 // loop, or after it if it depends on such a sum.
 //
-// The loop may run again, for further batches of the same step: its sums are then over all of them.
-// dist.sum_batches marks what is to be such a sum, such as a gradient. What is between the loop and
-// such a mark is linear, so that it works on the sums; what it adds that is the same for all
-// batches counts once for each.
+// The loop may run again, for further batches of the same step: its sums are then over all batches.
+// dist.sum_batches marks a value, such as a gradient, that must be a sum over all batches. The ops
+// between the loop and a mark must be linear: they then work on the sums. A summand that is the
+// same for all batches is multiplied by their number.
 //
-// A single microbatch has all of every value, so that in a step of one batch nothing has to be
-// summed before it is used: what is between two ops of the loop is in the loop as well. In a step
-// of several batches a single microbatch is as several are.
+// A single microbatch is the whole batch. In a step of one batch its values need no sum, and ops
+// between two ops of the loop are in the loop as well. In a step of several batches the rules for
+// several microbatches hold.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +30,14 @@
 using namespace mlir;
 using namespace dtc;
 
-/// What to do where several batches do not make what one large batch has.
+/// The remedy where several batches do not add up to one large batch.
 static constexpr llvm::StringLiteral kInsteadOfBatches =
     "; compile a larger batch and do not accumulate, or a loss that is a sum over samples or a "
     "quotient of such sums";
 
 namespace {
 
-/// Replaces dist.sum_batches, of what is computed after the loop by sums that the loop makes.
+/// Replaces each dist.sum_batches by ops, after the loop, on the sums that the loop makes.
 class BatchSums {
 public:
   BatchSums(func::FuncOp function, const LinkedMesh &mesh, const llvm::DenseSet<Value> &ofBatch)
@@ -48,7 +48,7 @@ private:
   Layout layoutOf(Value value) { return getLayout(mesh, dist::getSharding(value)); }
   bool isOfMicrobatch(Value value) { return layoutOf(value).mentions(*mesh.temporalAxis()); }
   bool isLate(Value value) { return late.contains(value); }
-  /// Of a value of one batch, the sum over all batches of the step; null after an error.
+  /// The sum of a value of one batch over all batches of the step; null after an error.
   Value sumOf(Value value);
   Value sumOfLate(Value value);
   Value timesBatches(Value value);
@@ -57,16 +57,16 @@ private:
   func::FuncOp function;
   const LinkedMesh &mesh;
   const llvm::DenseSet<Value> &ofBatch;
-  llvm::DenseSet<Value> late; ///< sums that the loop makes, and what is computed from them
+  llvm::DenseSet<Value> late; ///< sums that the loop makes, and values computed from them
   llvm::DenseMap<Value, Value> known;
-  Operation *user = nullptr; ///< what adds the value
+  Operation *user = nullptr; ///< the op that adds the value
   bool overSamples = false;
-  bool multiplies = true; ///< what is the same for all batches by their number
+  bool multiplies = true; ///< values that are the same for all batches, by their number
 };
 
 } // namespace
 
-/// How many batches a step has, an argument of the function.
+/// The number of batches in a step, an argument of the function.
 BlockArgument BatchSums::countBatches() {
   for (BlockArgument arg : function.getArguments())
     if (auto scalar = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.scalar");
@@ -184,7 +184,7 @@ LogicalResult BatchSums::run() {
         optimizer && !marked.contains(optimizer.getGradientMutable().get()))
       unmarked.push_back(optimizer);
   }
-  // Those over samples first: they multiply nothing, so that what is known of them is true of all.
+  // Sums over samples come first: nothing is multiplied for them, so all others can use theirs.
   auto sums = llvm::to_vector(function.front().getOps<dist::SumBatchesOp>());
   std::stable_partition(sums.begin(), sums.end(), [](auto sum) { return sum.getOverSamples(); });
   for (dist::SumBatchesOp sum : sums) {
@@ -197,7 +197,7 @@ LogicalResult BatchSums::run() {
     sum.getResult().replaceAllUsesWith(all);
     sum.erase();
   }
-  // A gradient without a mark has to be such a sum as it is.
+  // A gradient without a mark must already be a sum over all batches.
   multiplies = false;
   known.clear();
   for (OptimizerOpInterface op : unmarked) {
@@ -209,7 +209,7 @@ LogicalResult BatchSums::run() {
   return success();
 }
 
-/// Whether the op draws a mask, which is another one in each batch.
+/// Whether the op draws a mask. Each batch has another one.
 static bool drawsMask(Operation &op) {
   auto rule = dyn_cast<ShardingRuleOpInterface>(op);
   return rule && !rule.getShardingRule().randomDims.empty();

@@ -36,7 +36,8 @@ private:
   }
   mlir::RankedTensorType localType(mlir::Type type, const Layout &layout);
   mlir::LogicalResult classify();
-  /// As the loop runs for each batch of a step, or for one alone.
+  /// For a loop that runs for each batch of a step: makes the sums over batches, then
+  /// classifyOps().
   mlir::LogicalResult classifyRepeated();
   mlir::LogicalResult classifyOps();
   mlir::LogicalResult classifySingle();
@@ -51,7 +52,7 @@ private:
   }
   void sinkIntoAfter();
   mlir::LogicalResult refuseGather(dist::ReshardOp op);
-  /// What to do where microbatches cannot compute what the model asks for.
+  /// The end of an error about microbatches, with the remedy: `ofOneBatch` in a step of one batch.
   llvm::StringRef remedy(llvm::StringRef ofOneBatch) const;
   void recordIndexLimits();
   mlir::LogicalResult localizeSignature(mlir::Block &body);
@@ -87,7 +88,7 @@ private:
   bool repeats = false; ///< it is planned so that it can
   ReshardCache planner;
   llvm::DenseMap<mlir::Operation *, Phase> phases;
-  /// What each batch of a step has its own of, though not each of its microbatches.
+  /// Values that differ between batches but not between the microbatches of one batch.
   llvm::DenseSet<mlir::Value> ofBatch;
   /// Values whose sum over the repetitions of the loop is used after it.
   llvm::SetVector<mlir::Value> accumulated;

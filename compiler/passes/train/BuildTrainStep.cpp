@@ -79,15 +79,15 @@ private:
 
   const BuildTrainStepPassOptions &options;
   OpBuilder builder;
-  /// What is differentiated, and what the gradients are divided by in the end (null: 1).
+  /// The differentiated value, and the divisor of its gradients (null: 1).
   Value differentiated, divisor;
-  /// Besides that quotient, what the loss has once in a step of several batches.
+  /// The parts of the loss that count once in a step of several batches (see Quotient).
   Value once, rest;
   OptimizerScalars scalars;
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
   /// Null: the loss is not scaled.
   BlockArgument lossScale, goodSteps, growthInterval;
-  /// How many batches the sums of a step are over; null: nothing depends on it.
+  /// The number of batches in the sums of a step; null: nothing depends on it.
   BlockArgument batches;
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   struct NewArgument {
@@ -141,7 +141,7 @@ std::optional<TrainStepBuilder::Quotient> TrainStepBuilder::findQuotient(Value v
   if (quotient.divisor &&
       llvm::any_of(parts, [](const Quotient &part) { return part.sums && !part.divisor; }))
     return std::nullopt;
-  // The op on one part of its operands; those that have none are 0.
+  // The op on one part of each operand; an operand without that part is 0.
   auto join = [&](Value Quotient::*member) -> Value {
     SmallVector<Value> operands(op->getOperands());
     for (auto [index, part] : llvm::zip_equal(summands, parts))
@@ -165,7 +165,7 @@ std::optional<TrainStepBuilder::Quotient> TrainStepBuilder::findQuotient(Value v
   return quotient;
 }
 
-/// Takes a divisor off the loss that depends on no parameter and is not known yet.
+/// Splits a divisor off the loss that depends on data and on no parameter.
 void TrainStepBuilder::peelDivisor() {
   if (options.accumulates) {
     if (std::optional<Quotient> quotient = findQuotient(loss);
@@ -185,8 +185,8 @@ void TrainStepBuilder::peelDivisor() {
   divisor = quotient.getRhs();
 }
 
-/// The operands in which an op is linear, all of them together, while its others depend on no data.
-/// Empty if the op is not linear in what depends on the data, or not known to be.
+/// The operands in which an op is jointly linear; its other operands depend on no data. Empty if
+/// there are none, or if it is not known.
 SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
   if (isa_and_nonnull<AddOp, SubOp>(op))
     return {0, 1};
@@ -199,8 +199,8 @@ SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
   return {};
 }
 
-/// The loss, where the divisor is of all batches. It is computed after all of them. So that the
-/// gradients are those of this loss, its sums have to be sums over samples and nothing besides.
+/// Computes the loss after all batches, with the divisor of all batches. Its sums must be sums over
+/// samples alone: otherwise the gradients would not be those of this loss.
 void TrainStepBuilder::buildQuotient() {
   Location loc = loss.getLoc();
   loss = sumOverBatches(differentiated, /*overSamples=*/true);
@@ -211,7 +211,7 @@ void TrainStepBuilder::buildQuotient() {
     loss = AddOp::create(builder, loc, loss, rest);
 }
 
-/// Marks what is summed over all batches of the step: the gradients, and what the loss is made of.
+/// Marks the sums over all batches of the step: the gradients, and the loss or its sums.
 LogicalResult TrainStepBuilder::markSums(MutableArrayRef<Value> gradients) {
   if (options.separateBatches)
     for (Value &gradient : gradients)
@@ -226,8 +226,8 @@ LogicalResult TrainStepBuilder::markSums(MutableArrayRef<Value> gradients) {
                  succeeded(addGradients(rest, divisor, gradients)));
 }
 
-/// Adds to the gradients, which are divided by the divisor in the end, those of a summand of the
-/// loss that depends on no data, times a factor (null: 1).
+/// Adds the gradients of a summand of the loss that depends on no data, times a factor (null: 1).
+/// The gradients are divided by the divisor later.
 LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
                                              MutableArrayRef<Value> gradients) {
   if (!summand || !dependsOnParameters(summand))
