@@ -11,7 +11,7 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
 
 # dtc_optimize(target): optimizes code that runs in every step of training, or for every plan that is proved or simulated.
-set(DTC_OPTIMIZED $<$<NOT:$<CONFIG:Debug>>:-O3>)
+set(DTC_OPTIMIZED $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-O3>)
 function(dtc_optimize target)
   target_compile_options(${target} PRIVATE ${DTC_OPTIMIZED})
 endfunction()
