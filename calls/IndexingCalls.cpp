@@ -8,17 +8,42 @@
 
 #include "calls/SignatureChecker.h"
 
+#include <string>
+
 namespace dtc {
+
+/// The call of a lookup of `ids` in `table`; an error if the table's dimensions before the last two
+/// are not those of `ids` before its last one. `what` names the table in it.
+static EmbeddingCall lookupCall(SignatureChecker &check, const std::string &what,
+                                const TensorType &table, const TensorType &ids) {
+  size_t samples = table.shape.size() - 2;
+  EmbeddingCall call{table.dtype, table.shape[samples], table.shape[samples + 1],
+                     ids.numElements()};
+  bool matches = samples == 0 || ids.shape.size() > samples;
+  for (size_t dim = 0; matches && dim < samples; ++dim) {
+    call.samples *= table.shape[dim];
+    matches = table.shape[dim] == ids.shape[ids.shape.size() - 1 - samples + dim];
+  }
+  if (!matches)
+    check.fail(what + " is " + table.str() + ", expected its dimensions before the last two in " +
+               ids.str() + " before the last one");
+  else if (samples > 0)
+    call.perSample = ids.shape.back();
+  return call;
+}
 
 Expected<EmbeddingCall> checkEmbedding(const KernelSignature &signature) {
   SignatureChecker check(signature, 2, 1);
-  const TensorType &table = check.floatInputOfRank(0, 2);
+  const TensorType &table = check.floatInput(0, 2);
   const TensorType &ids = check.indexInput(1);
-  if (!check.failed())
-    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape[1]));
+  EmbeddingCall call;
+  if (!check.failed()) {
+    check.expectOutput(0, append(withElements(ids, table.dtype), table.shape.back()));
+    call = lookupCall(check, "input 0", table, ids);
+  }
   if (MaybeError error = check.finish())
     return *error;
-  return EmbeddingCall{table.dtype, table.shape[0], table.shape[1], ids.numElements()};
+  return call;
 }
 
 Expected<EmbeddingCall> checkEmbeddingGrad(const KernelSignature &signature) {
@@ -27,13 +52,50 @@ Expected<EmbeddingCall> checkEmbeddingGrad(const KernelSignature &signature) {
   const TensorType &dy = check.floatInput(1, 1);
   const TensorType &out = check.output(0);
   DType wide = wideType(dy.dtype);
-  if (out.dtype != wide || out.rank() != 2)
-    check.fail("output 0 is " + out.str() + ", expected 2 dimensions of " + name(wide));
-  if (!check.failed())
-    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape[1]));
+  if (out.dtype != wide || out.rank() < 2)
+    check.fail("output 0 is " + out.str() + ", expected at least 2 dimensions of " + name(wide));
+  EmbeddingCall call;
+  if (!check.failed()) {
+    check.expectInput(1, append(withElements(ids, dy.dtype), out.shape.back()));
+    call = lookupCall(check, "output 0", out, ids);
+    call.dtype = dy.dtype;
+  }
   if (MaybeError error = check.finish())
     return *error;
-  return EmbeddingCall{dy.dtype, out.shape[0], out.shape[1], ids.numElements()};
+  return call;
+}
+
+Expected<TopKCall> checkTopK(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &x = check.floatInput(0, 1);
+  check.expectOutput(0, withElements(x, DType::Bool));
+  int64_t k = check.intAttribute("k");
+  if (!check.failed() && (k < 1 || k > x.shape.back()))
+    check.failAttribute("k", std::to_string(k),
+                        "at least 1 and at most " + std::to_string(x.shape.back()));
+  if (MaybeError error = check.finish())
+    return *error;
+  return TopKCall{x.dtype, numRows(x), x.shape.back(), k};
+}
+
+Expected<NonzeroCall> checkNonzero(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &x = check.input(0);
+  const TensorType &out = check.output(0);
+  if (!check.failed() && x.rank() < 1)
+    check.fail("input 0 is " + x.str() + ", expected at least 1 dimensions");
+  if (!check.failed() && out.rank() < 1)
+    check.fail("output 0 is " + out.str() + ", expected at least 1 dimensions");
+  if (!check.failed()) {
+    check.expectInput(0, withElements(x, DType::Bool));
+    check.expectOutput(0, append(withElements(dropLast(x), DType::I32), out.shape.back()));
+  }
+  if (!check.failed() && out.shape.back() > x.shape.back())
+    check.fail("output 0 is " + out.str() + ", expected rows of at most " +
+               std::to_string(x.shape.back()));
+  if (MaybeError error = check.finish())
+    return *error;
+  return NonzeroCall{numRows(x), x.shape.back(), out.shape.back()};
 }
 
 Expected<PickCall> checkPick(const KernelSignature &signature) {

@@ -17,10 +17,16 @@
 
 namespace dtc {
 
-/// `count` indices of rows of a table of `vocabulary` rows of `width` elements.
+/// `count` indices of rows of `samples` tables, each of `vocabulary` rows of `width` elements.
+/// `perSample` indices in a row are of one sample, the next ones of the next sample, and after the
+/// last sample the first one follows.
 struct EmbeddingCall {
   DType dtype = DType::F32; // of the table and of the rows
   int64_t vocabulary = 0, width = 0, count = 0;
+  int64_t samples = 1, perSample = 1;
+
+  /// The rows of all tables.
+  int64_t numRows() const { return samples * vocabulary; }
 };
 Expected<EmbeddingCall> checkEmbedding(const KernelSignature &signature);
 Expected<EmbeddingCall> checkEmbeddingGrad(const KernelSignature &signature);
@@ -32,6 +38,19 @@ struct PickCall {
 };
 Expected<PickCall> checkPick(const KernelSignature &signature);
 Expected<PickCall> checkPickGrad(const KernelSignature &signature);
+
+/// The `k` largest of each of `rows` rows of `width` elements.
+struct TopKCall {
+  DType dtype = DType::F32;
+  int64_t rows = 0, width = 0, k = 0;
+};
+Expected<TopKCall> checkTopK(const KernelSignature &signature);
+
+/// The first `count` true elements of each of `rows` rows of `width` elements.
+struct NonzeroCall {
+  int64_t rows = 0, width = 0, count = 0;
+};
+Expected<NonzeroCall> checkNonzero(const KernelSignature &signature);
 
 /// Rows of samples at places of each sample that are known when the kernel runs. `width` is the
 /// bytes of a row.

@@ -62,6 +62,7 @@ static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true
 static constexpr KernelAttribute kSmoothingOfClasses[] = {{"label_smoothing", Float, true},
                                                           {"classes", Int, true}};
 static constexpr KernelAttribute kSoftmax[] = {{"causal", Bool, true}, {"scale", Float, true}};
+static constexpr KernelAttribute kTopK[] = {{"k", Int}};
 static constexpr KernelAttribute kValue[] = {{"value", Float}};
 
 /// Of a kernel with any number of inputs.
@@ -179,6 +180,7 @@ static constexpr KernelInfo kKernels[] = {
      .isPointwise = true,
      .inPlace = kEither},
     {.name = "neg", .isPointwise = true, .inPlace = kFirst},
+    {.name = "nonzero"},
     {.name = "pad", .attributes = kPad},
     {.name = "pick", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
     {.name = "pick_grad", .inputs = {2, 2}},
@@ -212,6 +214,7 @@ static constexpr KernelInfo kKernels[] = {
      .isPointwise = true,
      .inPlace = kEither},
     {.name = "tanh", .isPointwise = true, .inPlace = kFirst},
+    {.name = "top_k", .attributes = kTopK},
     {.name = "transpose", .attributes = kPermutation},
 };
 static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels),

@@ -12,6 +12,7 @@
 #include "support/Tensor.h"
 
 #include <map>
+#include <optional>
 #include <string>
 
 namespace dtc {
@@ -21,6 +22,8 @@ struct FileTensor {
   TensorType type; ///< its element type is its first part's
   /// The parameters that are its rows, by the first one.
   std::map<int64_t, const plan::State *> parts;
+  /// Which element of the first dimension of the one parameter it is, if that is a stack.
+  std::optional<int64_t> element;
 };
 
 /// Those of the parameters of a plan, by name. An error if parameters are not all rows of a tensor,

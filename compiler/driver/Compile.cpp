@@ -50,8 +50,8 @@ static ResolvedOptions resolveOptions(ModuleOp model, const CompileOptions &opti
         resolved.modelMicrobatchAxis = axis.getName().str();
       resolved.modelHasMicrobatches |= axis.getTemporal() && axis.getSize() > 1;
       if (options.zero > 0 && options.zeroAxes.empty() && options.mesh.empty() &&
-          axis.getName() == "fsdp")
-        resolved.zeroAxes = {"fsdp"};
+          axis.getName() == kShardedDataAxis)
+        resolved.zeroAxes = {kShardedDataAxis};
     }
   }
   return resolved;

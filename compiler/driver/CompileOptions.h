@@ -12,6 +12,8 @@
 #ifndef DTC_COMPILER_DRIVER_COMPILEOPTIONS_H
 #define DTC_COMPILER_DRIVER_COMPILEOPTIONS_H
 
+#include "support/MeshAxes.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -143,12 +145,6 @@ struct ResolvedOptions : CompileOptions {
 
 /// The schedule by which the fastest is chosen.
 inline constexpr const char *kAutoSchedule = "auto";
-
-/// The axis name that --microbatches makes.
-inline constexpr const char *kMicrobatchAxis = "micro";
-
-/// The mesh axis along which devices have different stages of a model.
-inline constexpr const char *kPipelineAxis = "pp";
 
 } // namespace dtc
 

@@ -40,11 +40,12 @@ static std::vector<Change> changesOf(const ResolvedOptions &options) {
   }
   if (options.recompute != Recompute::Auto)
     add("--recompute auto", [](CompileOptions &o) { o.recompute = Recompute::Auto; });
-  if (options.hasAxis("dp") || options.hasAxis("fsdp") || !options.zeroAxes.empty())
+  bool hasDataAxis =
+      llvm::any_of(options.mesh, [](const auto &axis) { return splitsBatch(axis.first); });
+  if (hasDataAxis || !options.zeroAxes.empty())
     for (int64_t stage = options.zero + 1; stage <= 3; ++stage)
       add(llvm::formatv("--zero {0}", stage), [&](CompileOptions &o) { o.zero = stage; });
-  if (options.recompute != Recompute::Auto && options.zero < 3 &&
-      (options.hasAxis("dp") || options.hasAxis("fsdp")))
+  if (options.recompute != Recompute::Auto && options.zero < 3 && hasDataAxis)
     add("--zero 3 --recompute auto", [](CompileOptions &o) {
       o.zero = 3;
       o.recompute = Recompute::Auto;

@@ -260,7 +260,7 @@ std::string dtc::spell(StringRef name, OptionSpelling spelling) {
 static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
                                    MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
-  if (options.sequenceParallel && !options.hasAxis("tp"))
+  if (options.sequenceParallel && !options.hasAxis(kTensorAxis))
     return Error{given("sequence_parallel") +
                  " is true, but the mesh has no axis \"tp\" to split sequences over; add one"};
   for (const auto &[axis, speed] : options.links)

@@ -51,21 +51,26 @@ static bool hasSingleMicrobatch(const ResolvedOptions &options) {
 }
 
 std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
-  std::vector<std::string> map, batch;
-  for (const char *axis : {"dp", "fsdp"})
-    if (options.hasAxis(axis))
-      batch.push_back(axis);
+  std::vector<std::string> map, batch, batchOutsideExperts;
+  for (const MeshAxisInfo &axis : meshAxes()) {
+    if (!options.hasAxis(axis.name))
+      continue;
+    if (axis.splitsBatch)
+      (axis.splitsBatchOfExperts ? batch : batchOutsideExperts).emplace_back(axis.name);
+    for (const char *logical : axis.splits)
+      map.push_back(std::string(logical) + "=" + std::string(axis.name));
+  }
   if (std::string micro = microbatchAxis(options); !micro.empty())
     batch.push_back(micro);
+  if (!batch.empty() && !batchOutsideExperts.empty())
+    map.push_back("expert_batch=" + llvm::join(batch, "+"));
+  // Last, as the minor ones: what they split is whole inside experts, and the rest is as before.
+  llvm::append_range(batch, batchOutsideExperts);
   if (!batch.empty())
-    map.push_back("batch=" + llvm::join(batch, "+"));
-  if (options.hasAxis("tp")) {
-    for (const char *logical : kTensorAxisNames)
-      map.push_back(std::string(logical) + "=tp");
-    // After the others: inside attention and the MLP, heads and the inner dimension are split.
-    if (options.sequenceParallel)
-      map.push_back("residual_seq=tp@1");
-  }
+    map.insert(map.begin(), "batch=" + llvm::join(batch, "+"));
+  // After the others: inside attention and the MLP, heads and the inner dimension are split.
+  if (options.sequenceParallel && options.hasAxis(kTensorAxis))
+    map.push_back(std::string("residual_seq=") + kTensorAxis + "@1");
   return map;
 }
 
@@ -78,7 +83,14 @@ int64_t dtc::chunksOf(const ResolvedOptions &options) {
 static std::vector<std::string> zeroAxes(const ResolvedOptions &options) {
   if (!options.zeroAxes.empty())
     return options.zeroAxes;
-  return {options.hasAxis("fsdp") ? "fsdp" : "dp"};
+  if (options.hasAxis(kShardedDataAxis))
+    return {kShardedDataAxis};
+  // What is no expert's is replicated over the devices of experts too.
+  std::vector<std::string> axes;
+  for (const char *axis : {kDataAxis, kExpertAxis})
+    if (options.hasAxis(axis))
+      axes.emplace_back(axis);
+  return axes.empty() ? std::vector<std::string>{kDataAxis} : axes;
 }
 
 LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) {

@@ -28,7 +28,6 @@ class Cluster;
 struct RecomputeActivationsPassOptions;
 
 /// The logical axes that are split over tp without an axis map that says otherwise.
-inline constexpr const char *kTensorAxisNames[] = {"heads", "kv_heads", "mlp", "vocab"};
 
 /// Registers every dialect that a module may contain between the passes.
 void registerDialects(mlir::DialectRegistry &registry);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/Family.h"
+#include "plan/FileTensors.h"
 
 #include <cmath>
 
@@ -65,6 +66,8 @@ private:
   Value attention(const DecoderLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
+  Value experts(const std::string &layer, Value x);
+  Value sharedExpert(Value x);
   Value embedTokens();
   Value parameterOf(llvm::StringRef name, const std::vector<std::vector<Dim>> &shape);
   Value embedPatches();
@@ -81,7 +84,8 @@ private:
   mlir::Attribute normal, residual;
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
       keys{{config.kvHeads, config.headSize}, "he"}, inner{{config.mlp}, "f"};
-  Value table; ///< the embedding
+  Value table;                   ///< the embedding
+  std::vector<Routing> routings; ///< of the layers with experts
 };
 
 } // namespace
@@ -207,9 +211,13 @@ DecoderBuilder::Heads DecoderBuilder::heads(Value x) {
 
 /// x [B, S, D] -> [B, S, D]
 Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value x) {
-  auto [q, k, v] = heads(x);
+  Heads split = heads(x);
+  Value q = split.q, k = split.k, v = split.v;
   q = normHeads(q, "q_norm");
   k = normHeads(k, "k_norm");
+  if (config.attentionClip != 0)
+    for (Value *value : {&q, &k, &v})
+      *value = model.clip(*value, config.attentionClip);
   if (layer.rotary) {
     q = model.rotary(q, *layer.rotary);
     k = model.rotary(k, *layer.rotary);
@@ -251,6 +259,48 @@ Value DecoderBuilder::mlp(Value x) {
     h = model.mul(model.activation(config.activation, gate), up);
   }
   Value y = linear(names.down, h, inner, stream, config.mlpBias, residual);
+  return model.dropout(y, config.residualDropout);
+}
+
+/// A MLP of its own inner size for all tokens, x [B, S, D] -> [B, S, D], times the sigmoid of a
+/// gate.
+Value DecoderBuilder::sharedExpert(Value x) {
+  const Side shared{{config.experts->sharedMlp}, "f"};
+  std::string prefix = names.sharedExpert.str() + ".";
+  Value gate = linear(prefix + names.expertGate.str(), x, stream, shared, false, normal);
+  Value up = linear(prefix + names.expertUp.str(), x, stream, shared, false, normal);
+  Value h = model.mul(model.activation(config.activation, gate), up);
+  Value y = linear(prefix + names.expertDown.str(), h, shared, stream, false, residual);
+  Value factor = linear(names.sharedGate, x, stream, {{Dim{1}}, "f"}, false, normal);
+  return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
+}
+
+/// x [B, S, D] -> [B, S, D]
+Value DecoderBuilder::experts(const std::string &layer, Value x) {
+  const ExpertsConfig &experts = *config.experts;
+  model.beginLayer(layer);
+  Value logits = linear(names.router, x, stream, {{Dim{experts.number.size}}, "f"}, false, normal);
+  Routing routing =
+      model.route(logits, {experts.selected, experts.normalizes,
+                           options.expertCapacity(experts.number.size, experts.selected)});
+  routings.push_back(routing);
+  auto weight = [&](llvm::StringRef name, Dim out, Dim in, mlir::Attribute init) {
+    return model.addParameter(
+        FileStack{names.experts.str(), 0, experts.number.size, (name + ".weight").str()}.name(),
+        {{experts.number}, {out}, {in}}, init);
+  };
+  Value rows = model.dispatch(x, routing);
+  Value gate = weight(names.expertGate, experts.mlp, config.embed, normal);
+  Value up = weight(names.expertUp, experts.mlp, config.embed, normal);
+  Value down = weight(names.expertDown, config.embed, experts.mlp, residual);
+  Value h = model.mul(
+      model.activation(config.activation, model.expertProduct("xbcd,xfd->xbcf", rows, gate)),
+      model.expertProduct("xbcd,xfd->xbcf", rows, up));
+  // Before the last product, which is linear: there the rows are narrower than after it.
+  h = model.weightRows(h, routing);
+  Value y = model.combine(model.expertProduct("xbcf,xdf->xbcd", h, down), routing, x);
+  if (experts.sharedMlp.size != 0)
+    y = model.add(y, sharedExpert(x));
   return model.dropout(y, config.residualDropout);
 }
 
@@ -332,6 +382,8 @@ Value DecoderBuilder::layer(int64_t number, Value x) {
   x = addToStream(x, attended, layerName(names.afterAttention));
   if (!config.parallelResidual)
     normed = normUnder(layerName(names.beforeMlp), x);
+  if (config.layers[number].hasExperts)
+    return addToStream(x, experts(layerName(names.mixture), normed), layerName(names.afterMlp));
   model.beginLayer(names.mlp.empty() ? name : layerName(names.mlp));
   return addToStream(x, mlp(normed), layerName(names.afterMlp));
 }
@@ -380,7 +432,10 @@ mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
     x = layer(int64_t(number), x);
   Value logits = head(x);
   model.beginTopLevelLayer("loss");
-  return model.finish(model.meanLoss(logits), reader);
+  Value loss = model.meanLoss(logits);
+  if (config.experts && config.experts->balanceFactor != 0 && !routings.empty())
+    loss = model.add(loss, model.scale(model.balanceLoss(routings), config.experts->balanceFactor));
+  return model.finish(loss, reader);
 }
 
 mlir::OwningOpRef<mlir::ModuleOp> dtc::buildDecoder(mlir::MLIRContext &context,

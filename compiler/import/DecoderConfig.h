@@ -19,6 +19,17 @@ struct DecoderLayer {
   bool isSliding = false;        ///< of the kind "sliding_attention"
   std::optional<int64_t> window; ///< how many keys a query sees; none: all before it
   std::optional<Rotary> rotary;  ///< none: attention knows no positions
+  bool hasExperts = false;       ///< a mixture of experts in place of the MLP
+};
+
+/// The experts of layers that have them.
+struct ExpertsConfig {
+  Dim number{0, "experts"};
+  int64_t selected = 1;     ///< experts of a token
+  bool normalizes = false;  ///< the weights of a token's experts add up to 1
+  Dim mlp{0, "mlp"};        ///< the inner size of an expert
+  Dim sharedMlp{0, "mlp"};  ///< of the expert that all tokens go to; 0: none
+  double balanceFactor = 0; ///< the balance loss times this is added to the loss
 };
 
 /// Images, and the patches that they are cut into.
@@ -29,8 +40,11 @@ struct ImageConfig {
   int64_t patches() const { return (height / patchHeight) * (width / patchWidth); }
 };
 
+struct Family;
+
 /// A decoder in numbers. What does not depend on numbers is the row of its family.
 struct DecoderConfig {
+  const Family *family = nullptr;
   Dim vocab{0, "vocab"};
   Dim embed{0, "embed"};
   Dim heads{0, "heads"};
@@ -40,8 +54,9 @@ struct DecoderConfig {
   Dim positions{0};
   int64_t firstPosition = 0; ///< the row of the table of positions for the first token
   Dim tokenTypes{0};
-  std::optional<ImageConfig> images; ///< of families that read images
-  Dim classes{0};                    ///< of families that classify samples
+  std::optional<ExpertsConfig> experts; ///< of families that have them
+  std::optional<ImageConfig> images;    ///< of families that read images
+  Dim classes{0};                       ///< of families that classify samples
   Activation activation = Activation::Silu;
   Activation headActivation = Activation::Silu; ///< of the linear layer before the head
   std::string headBias; ///< the layer whose `bias` is added to the logits; "": none
@@ -51,6 +66,7 @@ struct DecoderConfig {
   double attentionScale = 1;
   bool scaleByLayer = false;                     ///< the scale of layer i is divided by i + 1
   double attentionSoftcap = 0, logitSoftcap = 0; ///< 0: none
+  double attentionClip = 0; ///< what queries, keys and values are kept within; 0: nothing
   double embeddingScale = 1;
   bool queryBias = false; ///< of queries, keys and values
   bool outputBias = false;

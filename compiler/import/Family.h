@@ -88,6 +88,16 @@ struct ParameterNames {
   llvm::StringRef gate = "gate_proj"; ///< or the one weight of gate and up
   llvm::StringRef up = "up_proj";
   llvm::StringRef down = "down_proj";
+  /// Of layers with experts: what is named as the MLP is elsewhere, the router, the experts, and
+  /// the expert that all tokens go to with the gate that its output is multiplied by.
+  llvm::StringRef mixture = "mlp";
+  llvm::StringRef router = "gate";
+  llvm::StringRef experts = "experts";
+  llvm::StringRef expertGate = "gate_proj";
+  llvm::StringRef expertUp = "up_proj";
+  llvm::StringRef expertDown = "down_proj";
+  llvm::StringRef sharedExpert = "shared_expert";
+  llvm::StringRef sharedGate = "shared_expert_gate";
   /// Norms before and after attention and MLP; "" where there is none.
   llvm::StringRef beforeAttention = "input_layernorm";
   llvm::StringRef afterAttention = "";
@@ -119,6 +129,8 @@ struct Fields {
   llvm::StringRef rotaryPart = "";          ///< "": all of each head is rotated
   llvm::StringRef tokenTypes = "";          ///< how many types of tokens there are; "": no types
   llvm::StringRef localTheta = "";          ///< of layers with windows; "": as all others
+  llvm::StringRef experts = "num_experts";  ///< of families with experts
+  llvm::StringRef expertSize = "moe_intermediate_size";
 };
 struct Defaults {
   int64_t vocab = 32000, hiddenSize = 4096, heads = 32;
@@ -131,6 +143,9 @@ struct Defaults {
   int64_t originalPositions = 0; ///< 'original_max_position_embeddings'; 0: as the positions
   int64_t tokenTypes = 2;
   bool isTied = false;
+  int64_t experts = 0; ///< 0: the family has none
+  int64_t selectedExperts = 0, expertSize = 0;
+  double balanceFactor = 0.001;
 };
 
 struct Family {

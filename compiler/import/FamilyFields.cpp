@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <functional>
+#include <set>
 
 using namespace dtc;
 using nlohmann::json;
@@ -240,6 +241,113 @@ void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, Decode
   config.parallelResidual = reader.getBool("use_parallel_residual", true);
   readAttentionDropout(reader, config);
   config.residualDropout = config.embeddingDropout = reader.getDropoutRate("hidden_dropout", 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+/// The fields of experts that all families with experts have. `isSparse` says which layers have
+/// them.
+static ExpertsConfig &readExperts(ConfigReader &reader, const Family &family, DecoderConfig &config,
+                                  llvm::function_ref<bool(int64_t)> isSparse) {
+  const Fields &fields = family.fields;
+  const Defaults &defaults = family.defaults;
+  ExpertsConfig &experts = config.experts.emplace();
+  experts.number.size = reader.getSize(fields.experts, defaults.experts);
+  experts.selected = reader.getSize("num_experts_per_tok", defaults.selectedExperts);
+  if (experts.selected > experts.number.size)
+    reader.error("'num_experts_per_tok' is " + std::to_string(experts.selected) +
+                 ", but there are " + std::to_string(experts.number.size) + " experts (" +
+                 reader.quote(fields.experts) + ")");
+  experts.mlp.size = fields.expertSize == fields.mlpSize
+                         ? config.mlp.size
+                         : reader.getSize(fields.expertSize, defaults.expertSize);
+  double factor = reader.getNonNegative("router_aux_loss_coef", defaults.balanceFactor);
+  if (reader.getBool("output_router_logits", false))
+    experts.balanceFactor = factor;
+  for (size_t i = 0; i < config.layers.size(); ++i)
+    config.layers[i].hasExperts = isSparse(int64_t(i));
+  return experts;
+}
+
+/// Qwen's: every 'decoder_sparse_step'-th layer that is not in 'mlp_only_layers'.
+static ExpertsConfig &readQwenExperts(ConfigReader &reader, const Family &family,
+                                      DecoderConfig &config) {
+  int64_t step = reader.getSize("decoder_sparse_step", 1);
+  const json *list = reader.find("mlp_only_layers");
+  std::set<int64_t> dense;
+  if (list && !list->is_null()) {
+    auto isLayer = [&](const json &layer) {
+      return layer.is_number_integer() && layer >= 0 && layer < config.layers.size();
+    };
+    if (!list->is_array() || !llvm::all_of(*list, isLayer))
+      reader.error("'mlp_only_layers' is " + ConfigReader::show(*list) +
+                   ", expected a list of numbers of layers, from 0 to " +
+                   std::to_string(config.layers.size() - 1));
+    else
+      dense = list->get<std::set<int64_t>>();
+  }
+  ExpertsConfig &experts = readExperts(reader, family, config, [&](int64_t layer) {
+    return !dense.contains(layer) && (layer + 1) % step == 0;
+  });
+  experts.normalizes = reader.getBool("norm_topk_prob", false);
+  return experts;
+}
+
+/// The window of Qwen's families with experts, if 'use_sliding_window' says so.
+static std::optional<int64_t> readUsedWindow(ConfigReader &reader) {
+  bool uses = reader.getBool("use_sliding_window", false);
+  const json *window = reader.find("sliding_window");
+  // transformers 5 writes 0 where windows are not used.
+  if (!uses && window && *window == 0)
+    return std::nullopt;
+  std::optional<int64_t> size = reader.getOptionalSize("sliding_window", INT64_MAX);
+  if (!reader.has("sliding_window"))
+    size = 4096;
+  return uses ? size : std::nullopt;
+}
+
+void dtc::readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
+  readAttentionDropout(reader, config);
+  readExperts(reader, *config.family, config, [](int64_t) { return true; }).normalizes = true;
+  reader.requireOneOf("router_jitter_noise", {0.0});
+}
+
+void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  readAttentionDropout(reader, config);
+  readExperts(reader, *config.family, config, [](int64_t) { return true; }).normalizes =
+      reader.getBool("norm_topk_prob", false);
+  if (const json *clip = reader.find("clip_qkv"); clip && !clip->is_null())
+    config.attentionClip = reader.getPositive("clip_qkv", 1);
+}
+
+void dtc::readQwen2Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.queryBias = reader.getBool("qkv_bias", true);
+  std::optional<int64_t> window = readUsedWindow(reader);
+  // 0 is a number of layers as well: none slides.
+  double last = reader.getNonNegative("max_window_layers", 28);
+  readLayerTypes(reader, config, [&](int64_t layer) {
+    return window && layer % 2 == 0 && double(layer) < last;
+  });
+  if (window)
+    setWindows(options, config, *window);
+  readAttentionDropout(reader, config);
+  readQwenExperts(reader, *config.family, config).sharedMlp.size =
+      reader.getSize("shared_expert_intermediate_size", 5632);
+}
+
+void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  readAttentionBias(reader, config);
+  if (std::optional<int64_t> window = readUsedWindow(reader)) {
+    for (DecoderLayer &layer : config.layers)
+      layer.isSliding = true;
+    setWindows(options, config, *window);
+  }
+  readAttentionDropout(reader, config);
+  readQwenExperts(reader, *config.family, config);
 }
 
 //===----------------------------------------------------------------------===//

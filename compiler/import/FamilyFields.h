@@ -24,10 +24,14 @@ void readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig 
 void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readQwen2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readQwen2Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readQwen3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readQwen3Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readSmolLm3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readVit(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);

@@ -13,6 +13,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
+#include <algorithm>
+#include <cmath>
+
 using namespace dtc;
 
 /// Reports a batch of more elements than tensors may have.
@@ -23,6 +26,13 @@ static void checkBatch(const ImportOptions &options, llvm::StringRef samples,
                          " of " + std::to_string(options.seq) + " " + positions.str() +
                          ", expected from 1 to " + std::to_string(kMaxTokens) + " " +
                          positions.str() + " in a batch");
+}
+
+int64_t ImportOptions::expertCapacity(int64_t experts, int64_t selected) const {
+  if (!capacityFactor)
+    return seq;
+  double even = double(seq) * double(selected) / double(experts);
+  return std::clamp(int64_t(std::ceil(*capacityFactor * even)), int64_t{1}, seq);
 }
 
 std::vector<llvm::StringRef> dtc::getKnownModelTypes() {
@@ -68,6 +78,8 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
   DecoderConfig decoder = readDecoder(reader, *family, complete);
   if (family->input == InputKind::Images)
     checkBatch(complete, "images", "positions", log);
+  if (options.capacityFactor && !decoder.experts)
+    reader.error("models of type \"" + name + "\" have no experts; leave --expert-capacity out");
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!reader.hasErrors())
     module = buildDecoder(context, reader, *family, decoder, complete);

@@ -54,6 +54,11 @@ struct ImportOptions {
   /// Whether documents share a sequence, and padding may fill it up: the batch also has "segments",
   /// to which attention keeps, and "positions" of tokens in their documents.
   bool packed = false;
+  /// The rows of an expert for each sequence: this times those of an even spread, rounded up. An
+  /// expert drops the tokens of a sequence that find no row left. Not given: none is dropped, as an
+  /// expert has a row for each token.
+  std::optional<double> capacityFactor;
+  int64_t expertCapacity(int64_t experts, int64_t selected) const;
   /// Adapters beside linear layers, which alone train then.
   std::optional<LoraOptions> lora;
 };

@@ -215,6 +215,17 @@ Value ModelBuilder::mul(Value lhs, Value rhs) { return MulOp::create(builder, lo
 
 Value ModelBuilder::scale(Value x, double factor) { return mul(x, constant(shapeOf(x), factor)); }
 
+Value ModelBuilder::mulRows(Value x, Value factors) {
+  SmallVector<int64_t> rows(shapeOf(x).drop_back());
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rows.size()));
+  return mul(x, BroadcastOp::create(builder, loc, x.getType(), reshape(factors, rows), dims));
+}
+
+Value ModelBuilder::clip(Value x, double limit) {
+  Value low = MaximumOp::create(builder, loc, x, constant(shapeOf(x), -limit));
+  return MinimumOp::create(builder, loc, low, constant(shapeOf(x), limit));
+}
+
 Value ModelBuilder::softcap(Value x, double cap) {
   return scale(TanhOp::create(builder, loc, scale(x, 1 / cap)), cap);
 }

@@ -62,6 +62,21 @@ struct Adapter {
   mlir::Value up;   ///< [out..., rank]: lora_B
 };
 
+/// How a router chooses experts.
+struct RoutingKind {
+  int64_t selected = 1;    ///< experts of a token
+  bool normalizes = false; ///< the weights of a token's experts add up to 1
+  int64_t capacity = 1;    ///< C, the tokens of a sequence that an expert takes at most
+};
+
+/// Which experts the tokens of a layer go to. X experts, C rows of an expert for a sequence.
+struct Routing {
+  mlir::Value scores;     ///< [B, S, X]
+  mlir::Value isSelected; ///< i1 [B, S, X]
+  mlir::Value rows;       ///< i32 [X, B, C]: the position of the token of each row; -1: none
+  mlir::Value weights;    ///< [X, B, C]
+};
+
 class ModelBuilder {
 public:
   /// Begins a function. The names of parameters begin with `parameterPrefix` ("transformer");
@@ -115,6 +130,10 @@ public:
   mlir::Value residual(mlir::Value x);
   mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
   mlir::Value scale(mlir::Value x, double factor);
+  /// `x` [B, S, D], each row times the one element of its row in `factors` [B, S, 1].
+  mlir::Value mulRows(mlir::Value x, mlir::Value factors);
+  /// x, and -limit or limit where it is outside of them.
+  mlir::Value clip(mlir::Value x, double limit);
   /// cap * tanh(x / cap).
   mlir::Value softcap(mlir::Value x, double cap);
   /// `axes` names the result's dimensions; empty: they have no names.
@@ -181,6 +200,31 @@ public:
 
   /// `x` whose elements drop out with probability `rate`.
   mlir::Value dropout(mlir::Value x, double rate);
+
+  //===--------------------------------------------------------------------===//
+  // Experts (ExpertLayers.cpp)
+  //===--------------------------------------------------------------------===//
+
+  /// Routes tokens by the softmax of logits [B, S, X]. The first tokens of a sequence that choose
+  /// an expert take its rows; those that find none left are dropped by that expert.
+  Routing route(mlir::Value logits, const RoutingKind &kind);
+
+  /// The tokens x [B, S, D] of each expert: [X, B, C, D], zeros in rows without a token.
+  mlir::Value dispatch(mlir::Value x, const Routing &routing);
+
+  /// A product of each expert's rows [X, B, C, ...] and its part of a weight [X, ..., ...].
+  mlir::Value expertProduct(llvm::StringRef equation, mlir::Value x, mlir::Value weight);
+
+  /// Rows [X, B, C, F] times their weights.
+  mlir::Value weightRows(mlir::Value h, const Routing &routing);
+
+  /// For each token of x [B, S, D] the sum of its rows of [X, B, C, D].
+  mlir::Value combine(mlir::Value rows, const Routing &routing, mlir::Value x);
+
+  /// The loss that is smallest where the tokens of all layers are spread evenly over the experts
+  /// (Fedus et al., "Switch Transformers", arXiv:2101.03961, section 2.2): X times the sum over
+  /// experts of the share of tokens that choose it and its mean score.
+  mlir::Value balanceLoss(llvm::ArrayRef<Routing> layers);
 
   /// The mean of the cross entropy between `logits` [B, S, V] or [B, V] and the labels, with what
   /// the options add to it, over all labels or over those that count.

@@ -132,6 +132,7 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
   for (auto [field, alias] : family.aliases)
     reader.addAlias(field, alias);
   DecoderConfig config;
+  config.family = &family;
   if (!fields.vocab.empty())
     config.vocab.size = reader.getSize(fields.vocab, defaults.vocab, ConfigReader::kMaxVocab);
   config.embed.size = reader.getSize(fields.hiddenSize, defaults.hiddenSize);

@@ -142,7 +142,7 @@ private:
       decision.bytes += bytesOf(argument);
     if (decision.bytes == 0) // of inputs alone
       return;
-    for (const char *name : kTensorAxisNames)
+    for (const char *name : tensorAxisNames())
       if (group.names.contains(name))
         decision.names.emplace_back(name);
     if (decision.isDefault()) {
@@ -321,9 +321,10 @@ std::vector<std::string> dtc::findBatchDims(func::FuncOp function) {
 std::vector<std::string> dtc::batchEntries(ArrayRef<std::string> batchDims,
                                            ArrayRef<std::pair<std::string, int64_t>> mesh) {
   std::vector<std::string> axes, entries;
-  for (const char *axis : {"dp", "fsdp"})
-    if (llvm::any_of(mesh, [&](const auto &entry) { return entry.first == axis; }))
-      axes.emplace_back(axis);
+  for (const MeshAxisInfo &axis : meshAxes())
+    if (axis.splitsBatch &&
+        llvm::any_of(mesh, [&](const auto &entry) { return entry.first == axis.name; }))
+      axes.emplace_back(axis.name);
   for (const std::string &dim : batchDims)
     entries.push_back(dim + "=" + llvm::join(axes, "+"));
   return entries;

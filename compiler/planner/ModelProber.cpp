@@ -217,9 +217,9 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   int64_t all = setting.batch / key.samples;
   probed.microbatches = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
   if (probed.microbatches < all)
-    probed.mesh.emplace_back("dp", all / probed.microbatches);
+    probed.mesh.emplace_back(kDataAxis, all / probed.microbatches);
   if (key.tp > 1)
-    probed.mesh.emplace_back("tp", key.tp);
+    probed.mesh.emplace_back(kTensorAxis, key.tp);
   probed.sequenceParallel = key.sequenceParallel;
   llvm::append_range(probed.shard, key.shard);
   llvm::append_range(probed.shard, batchEntries(setting.batchDims, probed.mesh));
@@ -236,7 +236,7 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   // Two of dp's devices have its link, which the cluster need not have as many of as a probe.
   CompileOptions paired = probed;
   for (auto &[name, size] : paired.mesh)
-    if (name == "dp")
+    if (name == kDataAxis)
       size = 2;
   useClusterSpeeds(setting.clusters.front(), paired);
   probed.links = paired.links;
@@ -257,7 +257,7 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
     return *error;
   // What is moved over that axis belongs to a strategy, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
-    if (axis.name() == "dp")
+    if (axis.name() == kDataAxis)
       axis.set_size(1);
   std::vector<ModelCosts> costs;
   for (const cluster::Cluster &cluster : setting.clusters) {

@@ -54,7 +54,7 @@ static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> sh
 static bool splitsOverTensorAxis(StringRef entry) {
   SmallVector<StringRef> axes;
   entry.split('=').second.split('@').first.split(axes, '+');
-  return llvm::is_contained(axes, "tp");
+  return llvm::is_contained(axes, kTensorAxis);
 }
 
 Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)

@@ -30,17 +30,17 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   };
   if (!pipelineInside)
     add(kPipelineAxis, pp);
-  add("dp", dp);
+  add(kDataAxis, dp);
   if (pipelineInside)
     add(kPipelineAxis, pp);
-  add("fsdp", fsdp);
-  add("tp", tp);
+  add(kShardedDataAxis, fsdp);
+  add(kTensorAxis, tp);
   options.microbatches = microbatches;
   options.sequenceParallel = sequenceParallel;
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)
-    options.zeroAxes = {fsdp > 1 ? "fsdp" : "dp"};
+    options.zeroAxes = {fsdp > 1 ? kShardedDataAxis : kDataAxis};
   options.schedule = schedule;
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
@@ -88,7 +88,7 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
         traits.hasBatch = true;
         addPositionsOf(type);
       }
-      traits.hasTensorAxes |= llvm::is_contained(kTensorAxisNames, text);
+      traits.hasTensorAxes |= llvm::is_contained(tensorAxisNames(), text);
     }
   }
   if (traits.hasBatch)
@@ -129,8 +129,8 @@ public:
   }
 
   std::vector<ParallelStrategy> run() {
-    for (int64_t tp : choose("tp", tensorSizes()))
-      for (int64_t pp : choose("pp", pipelineSizes(tp)))
+    for (int64_t tp : choose(kTensorAxis, tensorSizes()))
+      for (int64_t pp : choose(kPipelineAxis, pipelineSizes(tp)))
         if (devices % (tp * pp) == 0)
           addMeshes(tp, pp, devices / (tp * pp));
     return std::move(strategies);
@@ -171,12 +171,12 @@ private:
     if (int64_t size = std::min(data, std::max<int64_t>(inNode / tp, 1));
         size > 1 && size < data && data % size == 0)
       inner.push_back(size);
-    for (int64_t fsdp : choose("fsdp", inner)) {
+    for (int64_t fsdp : choose(kShardedDataAxis, inner)) {
       if (data % fsdp != 0)
         continue;
       strategy.fsdp = fsdp;
       strategy.dp = data / fsdp;
-      if (auto it = options.axes.find("dp"); it != options.axes.end() && it->second != strategy.dp)
+      if (auto it = options.axes.find(kDataAxis); it != options.axes.end() && it->second != strategy.dp)
         continue;
       for (bool inside : {false, true}) {
         strategy.pipelineInside = inside;
@@ -205,7 +205,7 @@ private:
       zeros = {1, 2, 3};
     if (isFixed("zero")) {
       if (options.base.zero > 0 ? strategy.data() == 1
-                                : strategy.fsdp > 1 && !options.axes.contains("fsdp"))
+                                : strategy.fsdp > 1 && !options.axes.contains(kShardedDataAxis))
         return;
       zeros = {options.base.zero};
     }

@@ -47,18 +47,18 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
   };
   if (!strategy.pipelineInside)
     add(kPipelineAxis, strategy.pp);
-  add("dp", strategy.dp);
+  add(kDataAxis, strategy.dp);
   if (strategy.pipelineInside)
     add(kPipelineAxis, strategy.pp);
-  add("fsdp", strategy.fsdp);
-  add("tp", strategy.tp);
+  add(kShardedDataAxis, strategy.fsdp);
+  add(kTensorAxis, strategy.tp);
   auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;
-  connections.data = slowestGroup(*topology, {"dp", "fsdp"});
+  connections.data = slowestGroup(*topology, {kDataAxis, kShardedDataAxis});
   connections.zero =
-      strategy.fsdp > 1 ? slowestGroup(*topology, {"fsdp"}) : slowestGroup(*topology, {"dp"});
+      strategy.fsdp > 1 ? slowestGroup(*topology, {kShardedDataAxis}) : slowestGroup(*topology, {kDataAxis});
   if (strategy.fsdp > 1)
-    connections.outer = slowestGroup(*topology, {"dp"});
+    connections.outer = slowestGroup(*topology, {kDataAxis});
   if (strategy.pp > 1)
     connections.pipeline = topology->slowestPair(0, 1);
   for (int64_t from = 1; from + 1 < strategy.pp; ++from)

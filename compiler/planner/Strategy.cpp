@@ -11,6 +11,7 @@
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/SearchSpace.h"
 #include "simulator/cluster/ClusterText.h"
+#include "support/MeshAxes.h"
 #include "support/MappedFile.h"
 #include "support/Printable.h"
 
@@ -323,7 +324,9 @@ static std::vector<std::string> batchAxes(const CompileOptions &options,
                                           const ModelProperties &traits) {
   std::vector<std::string> axes, keys = traits.batchDims;
   if (keys.empty()) {
-    axes = {"dp", "fsdp"};
+    for (const MeshAxisInfo &axis : meshAxes())
+      if (axis.splitsBatch)
+        axes.emplace_back(axis.name);
     keys = {kBatchAxisName.str()};
   }
   for (llvm::StringRef entry : options.shard)

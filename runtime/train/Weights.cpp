@@ -52,13 +52,13 @@ public:
   NameResolver(const WeightsFileShards &file, const std::vector<const plan::State *> &parameters)
       : file(file) {
     for (const plan::State *parameter : parameters)
-      tensors.insert(fileTensorOf(parameter->name()));
+      for (std::string &name : fileTensorNames(parameter->name()))
+        tensors.insert(std::move(name));
   }
 
-  /// The tensor that files have the parameter in, or one whose name differs in its prefix alone;
-  /// nullopt if there is none.
-  Expected<std::optional<std::string>> named(const plan::State &state) const {
-    std::string name = fileTensorOf(state.name());
+  /// The tensor of that name, or one whose name differs in its prefix alone; nullopt if there is
+  /// none.
+  Expected<std::optional<std::string>> named(const std::string &name, const plan::State &) const {
     if (has(name))
       return std::optional(name);
     // Another parameter's tensor is not this one's.
@@ -73,12 +73,13 @@ public:
   }
 
   /// The embedding, for an output projection that shares its weights and so is not in the file.
-  Expected<std::optional<std::string>> tiedEmbedding(const plan::State &state) const {
-    if (state.name() == "lm_head.weight")
-      for (const char *name : {"transformer.wte.weight", "wte.weight", "model.embed_tokens.weight",
-                               "embed_tokens.weight"})
-        if (has(name) && file.tensors().at(name).shape == toVector(state.file_shape()))
-          return std::optional<std::string>(name);
+  Expected<std::optional<std::string>> tiedEmbedding(const std::string &name,
+                                                     const plan::State &state) const {
+    if (name == "lm_head.weight")
+      for (const char *other : {"transformer.wte.weight", "wte.weight", "model.embed_tokens.weight",
+                                "embed_tokens.weight"})
+        if (has(other) && file.tensors().at(other).shape == toVector(state.file_shape()))
+          return std::optional<std::string>(other);
     return std::optional<std::string>();
   }
 
@@ -108,26 +109,40 @@ static std::vector<const plan::State *> parametersOf(const plan::Plan &plan) {
   return states;
 }
 
-/// A parameter of a tensor of the file: all of it, or the rows that the parameter's name says.
-static Expected<HostTensor> readParameter(const WeightsFileShards &file, const std::string &tensor,
+/// Where the values of a tensor of weights files are.
+struct Source {
+  const WeightsFileShards *file = nullptr; // null: the parameter keeps its initial value
+  std::string tensor;
+  double factor = 1; // of its values
+};
+
+/// A parameter of its tensors, in their order: all of one, the rows of it that the parameter's name
+/// says, or a stack.
+static Expected<HostTensor> readParameter(const std::vector<Source> &sources,
                                           const plan::State &parameter, DType dtype) {
+  const Source &first = sources.front();
   std::optional<FileRows> rows = fileRowsOf(parameter.name());
-  if (!rows)
-    return file.read(tensor, dtype);
+  if (!rows && sources.size() == 1)
+    return first.file->read(first.tensor, dtype);
   HostTensor value(TensorType{dtype, toVector(parameter.file_shape())});
-  int64_t count = value.type.numElements(), width = count / (rows->end - rows->begin);
-  if (MaybeError error = file.read(tensor, rows->begin * width, count, dtype, value.bytes.data()))
-    return *error;
+  int64_t count = value.type.numElements() / static_cast<int64_t>(sources.size());
+  int64_t begin = rows ? rows->begin * (count / (rows->end - rows->begin)) : 0;
+  std::byte *to = value.bytes.data();
+  for (const Source &source : sources) {
+    if (MaybeError error = source.file->read(source.tensor, begin, count, dtype, to))
+      return *error;
+    to += count * static_cast<int64_t>(byteWidth(dtype));
+  }
   return value;
 }
 
 /// The same times a factor, rounded once.
-static Expected<HostTensor> readMultiplied(const WeightsFileShards &file, const std::string &tensor,
-                                           const plan::State &parameter, DType dtype,
-                                           double factor) {
+static Expected<HostTensor> readMultiplied(const std::vector<Source> &sources,
+                                           const plan::State &parameter, DType dtype) {
+  double factor = sources.front().factor; // only adapters have another, each of one tensor
   if (factor == 1)
-    return readParameter(file, tensor, parameter, dtype);
-  Expected<HostTensor> wide = readParameter(file, tensor, parameter, DType::F64);
+    return readParameter(sources, parameter, dtype);
+  Expected<HostTensor> wide = readParameter(sources, parameter, DType::F64);
   if (!wide)
     return wide.error();
   for (int64_t i = 0; i < wide->type.numElements(); ++i)
@@ -138,14 +153,11 @@ static Expected<HostTensor> readMultiplied(const WeightsFileShards &file, const 
   return value;
 }
 
-/// Reads a tensor of the file, times a factor, into a parameter and its master weights, which may
-/// be null.
+/// Reads the tensors of a parameter into it and its master weights, which may be null.
 static MaybeError setParameter(Session &session, const plan::State &parameter,
-                               const plan::State *master, const WeightsFileShards &file,
-                               const std::string &source, double factor) {
+                               const plan::State *master, const std::vector<Source> &sources) {
   const plan::State &first = master ? *master : parameter;
-  Expected<HostTensor> tensor =
-      readMultiplied(file, source, parameter, toDType(first.dtype()), factor);
+  Expected<HostTensor> tensor = readMultiplied(sources, parameter, toDType(first.dtype()));
   if (!tensor)
     return tensor.error();
   if (MaybeError error = session.setState(first.name(), *tensor))
@@ -179,12 +191,8 @@ public:
   std::vector<std::string> notes() const;
 
 private:
-  struct Source {
-    const WeightsFileShards *file = nullptr; // null: the parameter keeps its initial value
-    std::string tensor;
-    double factor = 1; // of its values
-  };
   MaybeError resolve(const plan::State &parameter);
+  MaybeError resolve(const plan::State &parameter, const std::string &name, Source &source);
   MaybeError checkRank(const plan::State &parameter) const;
   void findFactors();
   std::vector<std::string> unusedOf(const WeightsFileShards &file) const;
@@ -198,7 +206,7 @@ private:
   std::vector<std::optional<AdapterConfig>> configs;               // beside each file
   std::vector<std::string> multiplied;                             // notes on adapters
   std::vector<NameResolver> resolvers;                             // of each file
-  std::map<std::string, Source> sources;                           // by parameter
+  std::map<std::string, std::vector<Source>> sources;              // by parameter
   std::map<const WeightsFileShards *, std::set<std::string>> used; // tensors that are parameters
   std::vector<std::string> kept;                                   // adapters that are in no file
 };
@@ -229,12 +237,24 @@ std::string WeightsLoader::paths() const {
 }
 
 MaybeError WeightsLoader::resolve(const plan::State &parameter) {
-  Source &source = sources[parameter.name()];
+  for (const std::string &name : fileTensorNames(parameter.name()))
+    if (MaybeError error = resolve(parameter, name, sources[parameter.name()].emplace_back()))
+      return error;
+  if (!sources.at(parameter.name()).front().file) {
+    kept.push_back(parameter.name());
+    return std::nullopt;
+  }
+  return checkRank(parameter);
+}
+
+/// Finds the tensor `name` of the parameter.
+MaybeError WeightsLoader::resolve(const plan::State &parameter, const std::string &name,
+                                  Source &source) {
   // A tensor under the parameter's name goes before one of another that may stand in for it,
   // whichever file they are in.
   for (auto find : {&NameResolver::named, &NameResolver::tiedEmbedding})
     for (size_t i = files.size(); i-- > 0;) {
-      Expected<std::optional<std::string>> tensor = (resolvers[i].*find)(parameter);
+      Expected<std::optional<std::string>> tensor = (resolvers[i].*find)(name, parameter);
       if (!tensor)
         return tensor.error();
       if (!*tensor)
@@ -243,17 +263,13 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter) {
       if (!source.file)
         source = {&files[i], **tensor};
     }
-  std::string name = fileTensorOf(parameter.name());
   const TensorType &expected = tensors.at(name).type;
   if (!source.file) {
-    if (!isAdapterName(parameter.name()))
-      return Error{fmt::format("{}: {} no tensor \"{}\" (expected {})", paths(),
-                               files.size() == 1 ? "has" : "have", name, expected.str())};
-    kept.push_back(parameter.name());
-    return std::nullopt;
+    if (isAdapterName(parameter.name()))
+      return std::nullopt;
+    return Error{fmt::format("{}: {} no tensor \"{}\" (expected {})", paths(),
+                             files.size() == 1 ? "has" : "have", name, expected.str())};
   }
-  if (MaybeError error = checkRank(parameter))
-    return error;
   const SafetensorsEntry &entry = source.file->tensors().at(source.tensor);
   if (entry.shape != expected.shape)
     return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}",
@@ -287,7 +303,7 @@ const AdapterConfig *WeightsLoader::configOf(const WeightsFileShards *file) cons
 
 /// Whether the adapter has the rank that its configuration says.
 MaybeError WeightsLoader::checkRank(const plan::State &parameter) const {
-  const Source &source = sources.at(parameter.name());
+  const Source &source = sources.at(parameter.name()).front();
   const AdapterConfig *config = configOf(source.file);
   if (!config || !session.plan().has_lora() || !isAdapterName(parameter.name()))
     return std::nullopt;
@@ -323,7 +339,7 @@ void WeightsLoader::findFactors() {
     int changed = 0;
     std::set<double> factors;
     for (const plan::State *parameter : parameters) {
-      Source &source = sources.at(parameter->name());
+      Source &source = sources.at(parameter->name()).front();
       if (source.file != &files[i] || !configs[i] || !isAdapterName(parameter->name()) ||
           !source.tensor.ends_with(".lora_B.weight"))
         continue;
@@ -372,13 +388,12 @@ MaybeError WeightsLoader::checkAdapters(bool allowUnused) {
 MaybeError WeightsLoader::read() {
   std::map<std::string, const plan::State *> masters = mastersOf(session.plan());
   for (const plan::State *parameter : parameters) {
-    const Source &source = sources.at(parameter->name());
+    const std::vector<Source> &found = sources.at(parameter->name());
     auto master = masters.find(parameter->name());
-    if (!source.file)
+    if (!found.front().file)
       continue;
-    if (MaybeError error =
-            setParameter(session, *parameter, master == masters.end() ? nullptr : master->second,
-                         *source.file, source.tensor, source.factor))
+    if (MaybeError error = setParameter(session, *parameter,
+                                        master == masters.end() ? nullptr : master->second, found))
       return error;
   }
   return std::nullopt;
@@ -388,10 +403,13 @@ std::vector<std::string> WeightsLoader::notes() const {
   std::vector<std::string> notes;
   for (const WeightsFileShards &file : files) {
     std::vector<std::string> renamed, unused = unusedOf(file);
-    for (const plan::State *parameter : parameters)
-      if (const Source &source = sources.at(parameter->name());
-          source.file == &file && source.tensor != fileTensorOf(parameter->name()))
-        renamed.push_back(fmt::format("{} from {}", parameter->name(), source.tensor));
+    for (const plan::State *parameter : parameters) {
+      std::vector<std::string> names = fileTensorNames(parameter->name());
+      const std::vector<Source> &found = sources.at(parameter->name());
+      // Of a stack, the tensors are renamed alike.
+      if (found.front().file == &file && found.front().tensor != names.front())
+        renamed.push_back(fmt::format("{} from {}", parameter->name(), found.front().tensor));
+    }
     std::sort(renamed.begin(), renamed.end());
     if (!renamed.empty())
       notes.push_back(fmt::format("{}: {} parameters have other names in the file: {}", file.path(),
@@ -478,9 +496,32 @@ std::map<std::string, TensorType> SavedWeights::typesOf(SavedContent content) co
   return types;
 }
 
+Expected<HostTensor> SavedWeights::elementOf(const Session &session,
+                                             const FileTensor &tensor) const {
+  const plan::State &parameter = *tensor.parts.begin()->second;
+  std::string layer = fileStackOf(parameter.name())->before;
+  if (layer != layerOfStacks)
+    stacks.clear();
+  layerOfStacks = layer;
+  auto stack = stacks.find(parameter.name());
+  if (stack == stacks.end()) {
+    Expected<HostTensor> whole = session.getState(valuesOf(parameter).name());
+    if (!whole)
+      return whole.error();
+    stack = stacks.emplace(parameter.name(), std::move(*whole)).first;
+  }
+  HostTensor value(typeOf(tensor));
+  auto bytes = static_cast<int64_t>(value.bytes.size());
+  auto begin = stack->second.bytes.begin() + *tensor.element * bytes;
+  std::copy(begin, begin + bytes, value.bytes.begin());
+  return value;
+}
+
 Expected<HostTensor> SavedWeights::parameterOf(const Session &session,
                                                const std::string &name) const {
   const FileTensor &tensor = tensors.at(name);
+  if (tensor.element)
+    return elementOf(session, tensor);
   if (tensor.parts.size() == 1)
     return session.getState(valuesOf(*tensor.parts.begin()->second).name());
   HostTensor whole(typeOf(tensor));

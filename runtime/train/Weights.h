@@ -72,6 +72,8 @@ private:
   std::map<std::string, TensorType> typesOf(SavedContent content) const;
   /// The tensor of the plan's parameters, and that of the file.
   Expected<HostTensor> parameterOf(const Session &session, const std::string &name) const;
+  /// A tensor of a stack.
+  Expected<HostTensor> elementOf(const Session &session, const FileTensor &tensor) const;
   Expected<HostTensor> valueOf(const Session &session, const std::string &name) const;
 
   const plan::Plan *plan;
@@ -80,6 +82,10 @@ private:
   std::map<std::string, FileTensor> tensors;          // of the plan
   std::map<std::string, TensorType> types;            // of the file
   SafetensorsWriter writer;
+  /// The stacks of one layer: each is gathered once for all of its tensors, which in the order of
+  /// their names take turns with those of the layer's other stacks.
+  mutable std::map<std::string, HostTensor> stacks; // by parameter
+  mutable std::string layerOfStacks;
 };
 
 /// Writes a file of weights whole or not at all.

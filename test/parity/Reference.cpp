@@ -78,11 +78,21 @@ HostTensor Reference::tensor(const std::string &file, const std::string &name, D
 
 HostTensor Reference::tensor(const std::string &file, const plan::State &parameter,
                              DType dtype) const {
+  std::vector<std::string> names = fileTensorNames(parameter.name());
+  TensorType type{dtype, toVector(parameter.file_shape())};
+  if (names.size() > 1) {
+    HostTensor stack(type);
+    std::byte *to = stack.bytes.data();
+    for (const std::string &name : names) {
+      HostTensor each = tensor(file, name, dtype);
+      to = std::copy(each.bytes.begin(), each.bytes.end(), to);
+    }
+    return stack;
+  }
   std::optional<FileRows> rows = fileRowsOf(parameter.name());
-  HostTensor whole = tensor(file, fileTensorOf(parameter.name()), dtype);
+  HostTensor whole = tensor(file, names.front(), dtype);
   if (!rows)
     return whole;
-  TensorType type{dtype, toVector(parameter.file_shape())};
   size_t row = type.numBytes() / size_t(rows->end - rows->begin);
   HostTensor part(type);
   std::memcpy(part.bytes.data(), whole.bytes.data() + size_t(rows->begin) * row, type.numBytes());

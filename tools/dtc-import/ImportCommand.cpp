@@ -81,6 +81,11 @@ ImportCommand::ImportCommand(CLI::App &app) {
                  "mean over the "
                  "others")
       ->check(CLI::Range(int64_t{INT32_MIN}, int64_t{INT32_MAX}));
+  app.add_option("--expert-capacity", options.capacityFactor,
+                 "How many tokens of a sequence an expert takes: this times the number of an even "
+                 "spread, such as 1.25. Tokens that find an expert full are dropped by it; without "
+                 "the flag experts take all tokens that choose them")
+      ->check(numberBetween(1e-6, 1e6, "a number from 1e-6 to 1e6"));
   app.add_flag("--packed", options.packed,
                "Let documents share a sequence: the batch also has segments, beyond which no token "
                "attends, and positions, which begin again with each; the label -100, or that of "

@@ -20,10 +20,15 @@ static StringRef nameOf(func::FuncOp function, unsigned index) {
   return name ? name.getValue() : StringRef();
 }
 
-/// Whether a pattern names a parameter, or the tensor of weights files that it is a part of.
+/// Whether a pattern names a parameter, or the tensor of weights files that it is a part of, or any
+/// of those that it is made of.
 static bool matches(const llvm::GlobPattern &pattern, func::FuncOp function, unsigned index) {
   StringRef name = nameOf(function, index);
-  return pattern.match(name) || (!name.empty() && pattern.match(fileTensorOf(name)));
+  if (name.empty())
+    return pattern.match(name);
+  return pattern.match(name) || llvm::any_of(fileTensorNames(name), [&](const std::string &tensor) {
+           return pattern.match(tensor);
+         });
 }
 
 /// Reads a pattern that names some parameter; `what` is the option, for errors.

@@ -22,19 +22,32 @@ namespace {
 
 __device__ __forceinline__ bool inRange(int32_t id, int64_t size) { return id >= 0 && id < size; }
 
+/// The tables of a lookup, and which rows of them indices name.
+struct Tables {
+  int64_t vocabulary, samples, perSample;
+
+  explicit Tables(const EmbeddingCall &call)
+      : vocabulary(call.vocabulary), samples(call.samples), perSample(call.perSample) {}
+  /// The row of all tables that index `id` at place `i` names; -1 for none.
+  __device__ __forceinline__ int64_t rowOf(int64_t i, int32_t id) const {
+    if (!inRange(id, vocabulary))
+      return -1;
+    return samples == 1 ? id : i / perSample % samples * vocabulary + id;
+  }
+};
+
 // embedding moves words of bytes of any type; pick and pick_grad elements: T is an unsigned
 // integer, or a vector of them.
 
 /// A block for each index. `width` is the words of a row.
 template <typename T>
 __global__ void __launch_bounds__(kMaxBlockThreads)
-    embeddingKernel(const T *table, const int32_t *ids, T *out, int64_t vocabulary, int64_t width,
+    embeddingKernel(const T *table, const int32_t *ids, T *out, Tables tables, int64_t width,
                     int64_t count) {
   for (int64_t i = blockIdx.x; i < count; i += gridDim.x) {
-    int32_t id = ids[i];
-    bool known = inRange(id, vocabulary);
+    int64_t row = tables.rowOf(i, ids[i]);
     for (int64_t c = threadIdx.x; c < width; c += blockDim.x)
-      out[i * width + c] = known ? table[int64_t{id} * width + c] : T{};
+      out[i * width + c] = row >= 0 ? table[row * width + c] : T{};
   }
 }
 
@@ -48,19 +61,19 @@ inline constexpr int kListed = 32; // one for each lane
 /// In the workspace; all but `places` begin as zeros.
 struct RowLists {
   int32_t *numLong;  // of rows with more than kListed places
-  int32_t *hits;     // [vocabulary]: places of the row
+  int32_t *hits;     // [rows]: places of the row
   int32_t *longRows; // in any order
-  int32_t *places;   // [vocabulary, kListed]
+  int32_t *places;   // [rows, kListed]
 
   static size_t clearedBytes(const EmbeddingCall &call) {
-    return arrayBytes<int32_t>(1) + arrayBytes<int32_t>(call.vocabulary);
+    return arrayBytes<int32_t>(1) + arrayBytes<int32_t>(call.numRows());
   }
   static int64_t mostLongRows(const EmbeddingCall &call) {
-    return std::min(call.vocabulary, call.count / (kListed + 1));
+    return std::min(call.numRows(), call.count / (kListed + 1));
   }
   static size_t bytes(const EmbeddingCall &call) {
     return clearedBytes(call) + arrayBytes<int32_t>(mostLongRows(call)) +
-           arrayBytes<int32_t>(call.vocabulary * kListed);
+           arrayBytes<int32_t>(call.numRows() * kListed);
   }
   RowLists(const EmbeddingCall &call, void *workspace) {
     auto *at = static_cast<std::byte *>(workspace);
@@ -68,24 +81,24 @@ struct RowLists {
       return reinterpret_cast<int32_t *>(std::exchange(at, at + arrayBytes<int32_t>(count)));
     };
     numLong = take(1);
-    hits = take(call.vocabulary);
+    hits = take(call.numRows());
     longRows = take(mostLongRows(call));
-    places = take(call.vocabulary * kListed);
+    places = take(call.numRows() * kListed);
   }
 };
 
 __global__ void __launch_bounds__(256)
-    listPlacesKernel(const int32_t *ids, RowLists lists, int64_t vocabulary, int64_t count) {
+    listPlacesKernel(const int32_t *ids, RowLists lists, Tables tables, int64_t count) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
-    int32_t id = ids[i];
-    if (!inRange(id, vocabulary))
+    int64_t row = tables.rowOf(i, ids[i]);
+    if (row < 0)
       continue;
-    int32_t before = atomicAdd(&lists.hits[id], 1);
+    int32_t before = atomicAdd(&lists.hits[row], 1);
     if (before < kListed)
-      lists.places[int64_t{id} * kListed + before] = static_cast<int32_t>(i);
+      lists.places[row * kListed + before] = static_cast<int32_t>(i);
     else if (before == kListed)
-      lists.longRows[atomicAdd(lists.numLong, 1)] = id;
+      lists.longRows[atomicAdd(lists.numLong, 1)] = static_cast<int32_t>(row);
   }
 }
 
@@ -125,12 +138,12 @@ inline constexpr unsigned kListedWarps = 8;
 template <int V, typename F>
 __global__ void __launch_bounds__(kListedWarps *kWarpThreads)
     sumListedKernel(const RowLists lists, const F *dy, const Wide<F> *added, Wide<F> *out,
-                    int64_t vocabulary, int64_t width) {
+                    int64_t rows, int64_t width) {
   __shared__ int32_t ofWarp[kListedWarps][kListed];
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   int32_t *places = ofWarp[warp];
   int64_t step = int64_t{gridDim.x} * kListedWarps;
-  for (int64_t row = int64_t{blockIdx.x} * kListedWarps + warp; row < vocabulary; row += step) {
+  for (int64_t row = int64_t{blockIdx.x} * kListedWarps + warp; row < rows; row += step) {
     int hits = lists.hits[row];
     if (hits > kListed)
       continue;
@@ -157,8 +170,8 @@ inline constexpr int kTileIds = static_cast<int>(kLongWarps * kWarpThreads) * kT
 
 /// Lists in shared memory, in their order, the places of `row` in a tile of ids that begins at
 /// `begin`; gives their number. All threads of the block call it.
-__device__ __forceinline__ int listTile(const int32_t *ids, int64_t begin, int64_t count,
-                                        int32_t row, int32_t (&places)[kTileIds]) {
+__device__ __forceinline__ int listTile(const int32_t *ids, const Tables &tables, int64_t begin,
+                                        int64_t count, int32_t row, int32_t (&places)[kTileIds]) {
   __shared__ int ofWarp[kLongWarps];
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   int64_t first = begin + warp * kWarpThreads * kTileRounds + lane;
@@ -166,7 +179,7 @@ __device__ __forceinline__ int listTile(const int32_t *ids, int64_t begin, int64
 #pragma unroll
   for (int round = 0; round < kTileRounds; ++round) {
     int64_t i = first + round * static_cast<int>(kWarpThreads);
-    found[round] = i < count ? ids[i] : -1;
+    found[round] = i < count ? static_cast<int32_t>(tables.rowOf(i, ids[i])) : -1;
   }
   unsigned masks[kTileRounds];
   int own = 0;
@@ -200,7 +213,7 @@ __device__ __forceinline__ int listTile(const int32_t *ids, int64_t begin, int64
 template <int V, typename F>
 __global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
     sumLongKernel(const int32_t *ids, const RowLists lists, const F *dy, const Wide<F> *added,
-                  Wide<F> *out, int64_t width, int64_t count) {
+                  Wide<F> *out, Tables tables, int64_t width, int64_t count) {
   using W = Wide<F>;
   constexpr int inFlight = sizeof(W) == 8 ? 2 : 4; // with more, registers spill
   __shared__ int32_t places[kTileIds];
@@ -211,7 +224,7 @@ __global__ void __launch_bounds__(kLongWarps *kWarpThreads, 2)
     int32_t row = lists.longRows[n];
     W sums[V] = {};
     for (int64_t begin = 0; begin < count; begin += kTileIds) {
-      int hits = listTile(ids, begin, count, row, places);
+      int hits = listTile(ids, tables, begin, count, row, places);
       if (column < width)
         addPlaces<inFlight>(sums, dy + column, width, places, static_cast<int>(warp),
                             int{kLongWarps}, hits);
@@ -250,6 +263,52 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   }
 }
 
+/// The order of top_k: a NaN is larger than all numbers.
+template <typename W> __device__ __forceinline__ bool isLarger(W a, W b) {
+  return a > b || (a != a && b == b);
+}
+
+/// A block for each row. An element is taken if fewer than k of its row go before it.
+template <typename F>
+__global__ void __launch_bounds__(kMaxBlockThreads)
+    topKKernel(const F *x, uint8_t *out, int64_t rows, int64_t width, int64_t k) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const F *from = x + row * width;
+    for (int64_t c = threadIdx.x; c < width; c += blockDim.x) {
+      Wide<F> own = widen(from[c]);
+      int64_t before = 0;
+      for (int64_t other = 0; other < width; ++other) {
+        Wide<F> value = widen(from[other]);
+        before += isLarger(value, own) || (other < c && !isLarger(own, value));
+      }
+      out[row * width + c] = before < k;
+    }
+  }
+}
+
+/// A warp for each row.
+inline constexpr unsigned kNonzeroWarps = 8;
+__global__ void __launch_bounds__(kNonzeroWarps *kWarpThreads)
+    nonzeroKernel(const uint8_t *x, int32_t *out, int64_t rows, int64_t width, int64_t count) {
+  unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
+  int64_t step = int64_t{gridDim.x} * kNonzeroWarps;
+  for (int64_t row = int64_t{blockIdx.x} * kNonzeroWarps + warp; row < rows; row += step) {
+    int32_t *places = out + row * count;
+    int64_t found = 0;
+    for (int64_t begin = 0; begin < width; begin += kWarpThreads) {
+      int64_t c = begin + lane;
+      bool isTrue = c < width && x[row * width + c] != 0;
+      unsigned mask = __ballot_sync(0xFFFFFFFFu, isTrue);
+      int64_t at = found + __popc(mask & ((1u << lane) - 1));
+      if (isTrue && at < count)
+        places[at] = static_cast<int32_t>(c);
+      found += __popc(mask);
+    }
+    for (int64_t at = found + lane; at < count; at += kWarpThreads)
+      places[at] = -1;
+  }
+}
+
 PrepareResult prepareEmbedding(const KernelSignature &signature) {
   Expected<EmbeddingCall> checked = checkEmbedding(signature);
   if (!checked)
@@ -263,7 +322,7 @@ PrepareResult prepareEmbedding(const KernelSignature &signature) {
       int64_t width = bytes / static_cast<int64_t>(sizeof(T));
       return launch(queue, blockPerRow(width ? call.count : 0, width), embeddingKernel<T>,
                     static_cast<const T *>(table), input<int32_t>(args, 1), static_cast<T *>(out),
-                    call.vocabulary, width, call.count);
+                    Tables(call), width, call.count);
     });
   });
 }
@@ -279,10 +338,9 @@ template <typename F> struct EmbeddingGradOperands {
 template <int V, typename F>
 MaybeError enqueueRowSums(CudaQueue &queue, const EmbeddingCall &call, const RowLists &lists,
                           const EmbeddingGradOperands<F> &at) {
-  LaunchShape warps =
-      gridStride(queue, call.vocabulary * kWarpThreads, kListedWarps * kWarpThreads);
+  LaunchShape warps = gridStride(queue, call.numRows() * kWarpThreads, kListedWarps * kWarpThreads);
   if (MaybeError error = launch(queue, warps, sumListedKernel<V, F>, lists, at.dy, at.added, at.out,
-                                call.vocabulary, call.width))
+                                call.numRows(), call.width))
     return error;
   int64_t columns = kWarpThreads * V;
   LaunchShape blocks;
@@ -290,20 +348,20 @@ MaybeError enqueueRowSums(CudaQueue &queue, const EmbeddingCall &call, const Row
   blocks.blocksY = static_cast<unsigned>((call.width + columns - 1) / columns);
   blocks.threads = kLongWarps * kWarpThreads;
   return launch(queue, blocks, sumLongKernel<V, F>, at.ids, lists, at.dy, at.added, at.out,
-                call.width, call.count);
+                Tables(call), call.width, call.count);
 }
 
 template <typename F>
 MaybeError enqueueEmbeddingGrad(CudaQueue &queue, const EmbeddingCall &call, void *workspace,
                                 const EmbeddingGradOperands<F> &at) {
-  if (call.vocabulary == 0 || call.width == 0)
+  if (call.numRows() == 0 || call.width == 0)
     return std::nullopt;
   RowLists lists(call, workspace);
   if (MaybeError error =
           queue.clear(static_cast<std::byte *>(workspace), RowLists::clearedBytes(call)))
     return error;
   if (MaybeError error = launch(queue, gridStride(queue, call.count), listPlacesKernel, at.ids,
-                                lists, call.vocabulary, call.count))
+                                lists, Tables(call), call.count))
     return error;
   constexpr int V = 16 / sizeof(Wide<F>);
   bool inVectors = call.width % V == 0 && isAligned(at.dy, V * sizeof(F)) &&
@@ -362,6 +420,30 @@ PrepareResult preparePickGrad(const KernelSignature &signature) {
   });
 }
 
+PrepareResult prepareTopK(const KernelSignature &signature) {
+  Expected<TopKCall> checked = checkTopK(signature);
+  if (!checked)
+    return checked.error();
+  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using F = typename decltype(identity)::type;
+    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+      return launch(queue, blockPerRow(call.rows, call.width), topKKernel<F>, input<F>(args, 0),
+                    output<uint8_t>(args, 0), call.rows, call.width, call.k);
+    });
+  });
+}
+
+PrepareResult prepareNonzero(const KernelSignature &signature) {
+  Expected<NonzeroCall> checked = checkNonzero(signature);
+  if (!checked)
+    return checked.error();
+  return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return launch(queue, gridStride(queue, call.rows * kWarpThreads, kNonzeroWarps * kWarpThreads),
+                  nonzeroKernel, input<uint8_t>(args, 0), output<int32_t>(args, 0), call.rows,
+                  call.width, call.count);
+  });
+}
+
 } // namespace
 
 PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGradient &match) {
@@ -379,10 +461,9 @@ PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGrad
 
 std::span<const KernelEntry> indexingKernels() {
   static constexpr KernelEntry entries[] = {
-      {"embedding", prepareEmbedding},
-      {"embedding_grad", prepareEmbeddingGrad},
-      {"pick", preparePick},
-      {"pick_grad", preparePickGrad},
+      {"embedding", prepareEmbedding}, {"embedding_grad", prepareEmbeddingGrad},
+      {"nonzero", prepareNonzero},     {"pick", preparePick},
+      {"pick_grad", preparePickGrad},  {"top_k", prepareTopK},
   };
   return entries;
 }
