@@ -158,6 +158,11 @@ def tied_bias(model):
     return models.published(model, transformers_version="4.57.3")
 
 
+def mixture(name, **changes):
+    """Each expert is computed by itself, in a loop."""
+    return family(name, experts_implementation="eager", **changes)
+
+
 UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
 ODD = {
     # What transformers 5 reads of a family, and what it does not.
@@ -223,7 +228,41 @@ ODD = {
     "smollm3_narrow": lambda: family("SmolLM3", no_rope_layers=[0, 1], mlp_bias=True, **NARROW),
     "smollm3_uneven": lambda: family("SmolLM3", no_rope_layer_interval=2, use_sliding_window=True, sliding_window=4,
                                      tie_word_embeddings=True, **UNEVEN),
+    # Mixtures of experts: 5 or 6 experts, of which a token has 1, 2 or 3. Where output_router_logits is true, the loss
+    # that balances the experts is part of the loss.
+    "mixtral_narrow": lambda: mixture("Mixtral", num_local_experts=5, num_experts_per_tok=2, sliding_window=5,
+                                      output_router_logits=True, router_aux_loss_coef=0.02, **NARROW),
+    "mixtral_uneven": lambda: mixture("Mixtral", num_local_experts=6, num_experts_per_tok=3, rope_theta=300.0,
+                                      rope_scaling=LINEAR, router_aux_loss_coef=0.02, tie_word_embeddings=True, **UNEVEN),
+    # Every other layer is dense, and of those below max_window_layers every other one has a window.
+    "qwen2_moe_narrow": lambda: models.published(
+        mixture("Qwen2Moe", num_experts=5, num_experts_per_tok=3, norm_topk_prob=True, moe_intermediate_size=7,
+                shared_expert_intermediate_size=9, decoder_sparse_step=2, use_sliding_window=True, sliding_window=5,
+                max_window_layers=2, output_router_logits=True, router_aux_loss_coef=0.05,
+                **(NARROW | {"num_hidden_layers": 4})),
+        without=["layer_types"]),
+    "qwen2_moe_uneven": lambda: mixture("Qwen2Moe", num_experts=6, num_experts_per_tok=1, moe_intermediate_size=11,
+                                        shared_expert_intermediate_size=5, mlp_only_layers=[1], qkv_bias=False,
+                                        rope_scaling=YARN, hidden_act="gelu", tie_word_embeddings=True, **UNEVEN),
+    "qwen3_moe_narrow": lambda: mixture("Qwen3Moe", num_experts=6, num_experts_per_tok=2, norm_topk_prob=True,
+                                        moe_intermediate_size=7, mlp_only_layers=[0], attention_bias=True,
+                                        use_sliding_window=True, sliding_window=5, tie_word_embeddings=True,
+                                        **(NARROW | {"num_hidden_layers": 3})),
+    # Of four layers, one has experts: the last would be another.
+    "qwen3_moe_uneven": lambda: models.published(
+        mixture("Qwen3Moe", num_experts=5, num_experts_per_tok=3, moe_intermediate_size=7, decoder_sparse_step=2,
+                mlp_only_layers=[3], rope_scaling=YARN, rms_norm_eps=1e-3, output_router_logits=True,
+                router_aux_loss_coef=0.02, **(UNEVEN | {"num_hidden_layers": 4})),
+        without=["num_local_experts"], num_experts=5),
+    "olmoe_narrow": lambda: mixture("Olmoe", num_experts=5, num_experts_per_tok=2, norm_topk_prob=True,
+                                    attention_bias=True, output_router_logits=True, router_aux_loss_coef=0.02,
+                                    tie_word_embeddings=True, **(NARROW | {"num_attention_heads": 2})),
+    # About half of the queries, keys and values are clipped.
+    "olmoe_uneven": lambda: mixture("Olmoe", num_experts=6, num_experts_per_tok=1, clip_qkv=0.75, rope_scaling=LINEAR,
+                                    **(UNEVEN | {"hidden_size": 24, "num_attention_heads": 6, "head_dim": 4})),
 }
+# An expert of these has no token in the first step.
+IDLE = {"olmoe_uneven"}
 FAMILIES = {function.__name__: function for function in (
     llama3, llama_linear, llama_yarn, mistral, qwen2, qwen3, smollm3, olmo2, gemma, gemma2, gemma3, phi3, gpt_neox,
     gpt_neox_sequential, bert, roberta, vit)} | ODD

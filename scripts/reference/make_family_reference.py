@@ -18,8 +18,9 @@ import torch
 
 import generation
 import models
-from families import FAMILIES, ODD, everything_in_f64, is_decoder, is_encoder, reads_images
+from families import FAMILIES, IDLE, ODD, everything_in_f64, is_decoder, is_encoder, reads_images
 from make_parity_reference import BATCH, ROUNDING, SEQ, STEPS, distances, save, write_json
+from routing import Routing
 from training import ADAMW, Case, train
 
 # The gradients of small models are small.
@@ -28,6 +29,15 @@ CASE = Case(optimizer=ADAMW | {"clip_norm": 0.5})
 SPREAD = 0.4
 # How far PyTorch's own f32 may be from f64, relative to a tensor's largest element: a fifth of the tests' bound.
 MOST_NOISE = 2e-5
+# How far a router's score that is chosen is at least from one that is not: another order of sums must not choose another
+# expert.
+LEAST_MARGIN = 1e-5
+
+
+def as_saved(model, results):
+    """What training gives, by the names of weights files: there, each expert has tensors of its own."""
+    losses, norms, *tensors = results
+    return losses, norms, *(models.named_as_saved(model, each) for each in tensors)
 
 
 def noise_of(double, single):
@@ -82,15 +92,16 @@ def make(name, folder, seed):
     models.randomize(model, generator, SPREAD)
     initial = {key: p.detach().clone() for key, p in model.named_parameters()}
     samples, loss_options = draw_samples(name, model.config, generator)
-    single = train(model, CASE, samples, BATCH)
-    with everything_in_f64():
-        model = FAMILIES[name]().double()
+    single = as_saved(model, train(model, CASE, samples, BATCH))
+    with everything_in_f64(), Routing(model := FAMILIES[name]().double()) as routing:
         models.restore(model, initial)
-        double = train(model, CASE, samples, BATCH)
+        double = as_saved(model, train(model, CASE, samples, BATCH))
     losses, norms, gradients, parameters = double
     noise = noise_of(double, single)
     # Rounding that happens to be 0 would pass for an element that no sample reaches.
     if any((gradient == 0).any() for key, gradient in gradients.items() if key.endswith("key.bias")):
+        return False
+    if routing.margin < LEAST_MARGIN or routing.has_idle_expert() != (name in IDLE):
         return False
     # Every step clips.
     if not is_quiet(double, noise) or any(norm < 1.5 * CASE.optimizer["clip_norm"] for norm in norms):
@@ -104,15 +115,17 @@ def make(name, folder, seed):
 
     os.makedirs(folder, exist_ok=True)
     write_json(os.path.join(folder, "config.json"), models.configuration(model))
-    unused = initial.keys() - gradients.keys()
-    save(os.path.join(folder, "weights.safetensors"), models.named_as_saved(model, initial))
+    weights = models.named_as_saved(model, initial)
+    unused = sorted(weights.keys() - gradients.keys())
+    save(os.path.join(folder, "weights.safetensors"), weights)
     save(os.path.join(folder, "samples.safetensors"), samples)
-    computed = models.named_as_saved(model, gradients)
-    unused_saved = sorted(models.named_as_saved(model, initial).keys() - computed.keys())
-    save(os.path.join(folder, "gradients.safetensors"), computed)
+    save(os.path.join(folder, "gradients.safetensors"), gradients)
+    if routing.choices:
+        save(os.path.join(folder, "routing.safetensors"),
+             {key: value.unflatten(0, (BATCH, SEQ)) for key, value in routing.choices.items()})
     if name not in ODD:
         parameters = {key: value for key, value in parameters.items() if key not in unused}
-        save(os.path.join(folder, "parameters.safetensors"), models.named_as_saved(model, parameters), torch.float32)
+        save(os.path.join(folder, "parameters.safetensors"), parameters, torch.float32)
     if generates:
         write_json(os.path.join(folder, "generation.json"), generated)
     write_json(os.path.join(folder, "expected.json"), {
@@ -127,7 +140,9 @@ def make(name, folder, seed):
         "rounding": ROUNDING,
         "f32_noise": noise,
         # Saved by transformers, which computes with none of them.
-        **({"unused_tensor": unused_saved[0]} if unused_saved else {}),
+        **({"unused_tensor": unused[0]} if unused else {}),
+        **({"balance_loss": routing.balance} if routing.balance else {}),
+        **({"routing_margin": routing.margin} if routing.choices else {}),
     })
     print(f"{name}: seed {seed}, loss {losses}, gradient norm {norms}")
     return True

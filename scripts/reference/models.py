@@ -75,12 +75,15 @@ def configuration(model):
     for key in ("transformers_version", "dtype", "bos_token_id", "eos_token_id", "use_cache"):
         config.pop(key, None)
     config["architectures"] = [type(model).__name__]
+    for key in getattr(model, "unpublished_fields", ()):
+        del config[key]
     return dict(sorted((config | getattr(model, "published_fields", {})).items()))
 
 
-def published(model, **fields):
-    """The model, whose config.json has these fields as they are published, not as transformers converts them."""
-    model.published_fields = fields
+def published(model, without=(), **fields):
+    """The model, whose config.json has these fields as they are published, not as transformers converts them, and lacks
+    those that only transformers writes."""
+    model.published_fields, model.unpublished_fields = fields, without
     return model
 
 

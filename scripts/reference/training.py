@@ -82,19 +82,24 @@ def make_optimizer(model, case):
     return kind(groups, lr=lr, betas=betas, eps=options["eps"])
 
 
-def logits_of(model, samples):
+def outputs_of(model, samples):
     """Of an encoder of text, segments of -1 are padding."""
     if "images" in samples:
-        return model(pixel_values=samples["images"].to(model.dtype)).logits
+        return model(pixel_values=samples["images"].to(model.dtype))
     tokens = samples["tokens"].long()
     if "segments" not in samples:
-        return model(input_ids=tokens, use_cache=False).logits
-    return model(input_ids=tokens, attention_mask=(samples["segments"] >= 0).long()).logits
+        return model(input_ids=tokens, use_cache=False)
+    return model(input_ids=tokens, attention_mask=(samples["segments"] >= 0).long())
+
+
+def logits_of(model, samples):
+    return outputs_of(model, samples).logits
 
 
 def loss_of(model, case, samples):
     # The loss is taken from the logits, for transformers would shift the labels once more.
-    logits = logits_of(model, samples).flatten(0, -2)
+    outputs = outputs_of(model, samples)
+    logits = outputs.logits.flatten(0, -2)
     labels = samples["labels"].long().flatten()
     ignored = case.loss_options.get("ignore_index", -100)
     loss = torch.nn.functional.cross_entropy(
@@ -103,6 +108,9 @@ def loss_of(model, case, samples):
     if "z_loss" in case.loss_options:
         squares = torch.logsumexp(logits, dim=-1).square()
         loss = loss + case.loss_options["z_loss"] * squares[labels != ignored].mean()
+    # Of a mixture of experts whose configuration asks for it.
+    if getattr(outputs, "aux_loss", None) is not None:
+        loss = loss + model.config.router_aux_loss_coef * outputs.aux_loss
     return loss
 
 
