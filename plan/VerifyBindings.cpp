@@ -8,10 +8,12 @@
 #include "plan/PlanTypes.h"
 #include "support/ShardExtent.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <map>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 namespace dtc {
@@ -19,7 +21,7 @@ namespace dtc {
 /// Checks a sharding of `global` and returns the type of the buffers that it gives, padding
 /// included.
 static Expected<TensorType> shardType(const PlanContext &context, const plan::Sharding &sharding,
-                                      const TensorType &global) {
+                                      const TensorType &global, bool isInput) {
   if (sharding.dims_size() != global.rank())
     return Error{fmt::format("the sharding has {} dimensions, the tensor {} has {}",
                              sharding.dims_size(), global.str(), global.rank())};
@@ -31,7 +33,7 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
       if (!axis)
         return Error{
             fmt::format("the sharding names axis \"{}\", which the mesh does not have", name)};
-      if (axis->temporal)
+      if (axis->temporal && !(isInput && d == 0))
         return Error{fmt::format("the sharding names the temporal axis \"{}\"; what outlives a "
                                  "microbatch is split over spatial axes only",
                                  name)};
@@ -42,7 +44,20 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
       if (!seen.insert(name).second)
         return Error{fmt::format("the sharding names axis \"{}\" twice", name)};
     }
-    int64_t blocks = context.mesh.groupSize(toVector(sharding.dims(d).axes()));
+    std::vector<std::string> axes = toVector(sharding.dims(d).axes());
+    int64_t blocks = context.mesh.groupSize(axes);
+    if (auto temporal = std::ranges::find_if(
+            axes, [&](const std::string &axis) { return context.mesh.find(axis)->temporal; });
+        temporal != axes.end()) {
+      // The shard has a piece of each microbatch.
+      if (temporal + 1 == axes.end() || global.shape[d] % blocks != 0)
+        return Error{
+            fmt::format("the sharding splits dimension {} of {} over the temporal axis "
+                        "\"{}\"; expected other axes after it, and a size that all of them "
+                        "divide",
+                        d, global.str(), *temporal)};
+      blocks /= context.mesh.find(*temporal)->size;
+    }
     if (!paddedShardsFit(global.shape[d], blocks))
       return Error{fmt::format("{} blocks of dimension {} of {} have more elements with their "
                                "padding than 64 bits count",
@@ -61,7 +76,8 @@ template <typename T> static MaybeError checkBinding(const PlanContext &context,
   if (uint32_t slots = context.copies[binding.buffer()].slots; slots != 0)
     return Error{fmt::format("buffer {} has {} slots; what outlives a microbatch has none",
                              binding.buffer(), slots)};
-  Expected<TensorType> local = shardType(context, binding.sharding(), typeOf(binding));
+  Expected<TensorType> local =
+      shardType(context, binding.sharding(), typeOf(binding), std::is_same_v<T, plan::Input>);
   if (!local)
     return local.error();
   const TensorType &buffer = context.types[binding.buffer()];

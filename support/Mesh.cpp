@@ -79,6 +79,12 @@ ShardExtent Mesh::shardExtent(int64_t device, const std::vector<std::string> &ax
   return extent;
 }
 
+std::vector<std::string> Mesh::axesInsideMicrobatches(const std::vector<std::string> &axes) const {
+  auto isTemporal = [&](const std::string &axis) { return meshAxes[indexOf(axis)].temporal; };
+  auto found = std::find_if(axes.begin(), axes.end(), isTemporal);
+  return found == axes.end() ? std::vector<std::string>() : std::vector(found + 1, axes.end());
+}
+
 std::vector<int64_t> Mesh::group(int64_t device, const std::vector<std::string> &axes) const {
   std::vector<int64_t> position = coordinates(device);
   int64_t first = device;

@@ -53,6 +53,8 @@ public:
   int64_t blockIndex(int64_t device, const std::vector<std::string> &axes) const;
   /// The device's block of a dimension of `size` elements that `axes` split, the first coarsest.
   ShardExtent shardExtent(int64_t device, const std::vector<std::string> &axes, int64_t size) const;
+  /// The axes after the temporal one, which split the part that a microbatch has; none without it.
+  std::vector<std::string> axesInsideMicrobatches(const std::vector<std::string> &axes) const;
   /// The devices that differ from `device` only on `axes`, in the order of their blockIndex.
   std::vector<int64_t> group(int64_t device, const std::vector<std::string> &axes) const;
   /// The device with the same coordinates on `axes` and 0 on all others: among the devices that

@@ -27,9 +27,8 @@ std::span<const MeshAxisInfo> meshAxes() { return kMeshAxes; }
 std::span<const char *const> tensorAxisNames() { return kOfTensors; }
 
 bool splitsBatch(std::string_view axis) {
-  return std::ranges::any_of(kMeshAxes, [&](const MeshAxisInfo &info) {
-    return info.name == axis && info.splitsBatch;
-  });
+  return std::ranges::any_of(
+      kMeshAxes, [&](const MeshAxisInfo &info) { return info.name == axis && info.splitsBatch; });
 }
 
 } // namespace dtc

@@ -433,8 +433,11 @@ mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   Value logits = head(x);
   model.beginTopLevelLayer("loss");
   Value loss = model.meanLoss(logits);
-  if (config.experts && config.experts->balanceFactor != 0 && !routings.empty())
-    loss = model.add(loss, model.scale(model.balanceLoss(routings), config.experts->balanceFactor));
+  if (config.experts && config.experts->balanceLoss != BalanceLoss::None && !routings.empty()) {
+    Value balance =
+        model.balanceLoss(routings, config.experts->balanceLoss == BalanceLoss::Sequence);
+    loss = model.add(loss, model.scale(balance, config.experts->balanceFactor));
+  }
   return model.finish(loss, reader);
 }
 

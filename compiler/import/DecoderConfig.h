@@ -25,10 +25,11 @@ struct DecoderLayer {
 /// The experts of layers that have them.
 struct ExpertsConfig {
   Dim number{0, "experts"};
-  int64_t selected = 1;     ///< experts of a token
-  bool normalizes = false;  ///< the weights of a token's experts add up to 1
-  Dim mlp{0, "mlp"};        ///< the inner size of an expert
-  Dim sharedMlp{0, "mlp"};  ///< of the expert that all tokens go to; 0: none
+  int64_t selected = 1;    ///< experts of a token
+  bool normalizes = false; ///< the weights of a token's experts add up to 1
+  Dim mlp{0, "mlp"};       ///< the inner size of an expert
+  Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none
+  BalanceLoss balanceLoss = BalanceLoss::None;
   double balanceFactor = 0; ///< the balance loss times this is added to the loss
 };
 

@@ -80,8 +80,8 @@ Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight) {
 }
 
 Value ModelBuilder::weightRows(Value h, const Routing &routing) {
-  Value weights = BroadcastOp::create(builder, loc, h.getType(), routing.weights,
-                                      ArrayRef<int64_t>{0, 1, 2});
+  Value weights =
+      BroadcastOp::create(builder, loc, h.getType(), routing.weights, ArrayRef<int64_t>{0, 1, 2});
   nameDims(builder, weights, kAxesOfExperts);
   return mul(h, weights);
 }
@@ -92,13 +92,15 @@ Value ModelBuilder::combine(Value rows, const Routing &routing, Value x) {
   return y;
 }
 
-Value ModelBuilder::balanceLoss(ArrayRef<Routing> layers) {
+Value ModelBuilder::balanceLoss(ArrayRef<Routing> layers, bool ofSequences) {
   ArrayRef<int64_t> shape = dimsOf(layers.front().scores);
+  SmallVector<int64_t> summed{1};
+  if (!ofSequences)
+    summed.insert(summed.begin(), 0);
   auto sumOf = [&](auto &&valueOf) {
     Value sum;
     for (const Routing &layer : layers) {
-      Value ofLayer = ReduceOp::create(builder, loc, valueOf(layer), ReductionKind::Sum,
-                                       ArrayRef<int64_t>{0, 1});
+      Value ofLayer = ReduceOp::create(builder, loc, valueOf(layer), ReductionKind::Sum, summed);
       sum = sum ? add(sum, ofLayer) : ofLayer;
     }
     return sum;
@@ -107,7 +109,8 @@ Value ModelBuilder::balanceLoss(ArrayRef<Routing> layers) {
     return ConvertOp::create(builder, loc, layer.isSelected, elementType);
   });
   Value scores = sumOf([](const Routing &layer) { return layer.scores; });
-  double tokens = double(shape[0] * shape[1]) * double(layers.size());
-  Value factor = constant({}, double(shape[2]) / (tokens * tokens));
-  return mul(einsum("e,e->", counts, scores), factor);
+  double sequences = ofSequences ? double(shape[0]) : 1;
+  double tokens = double(shape[0] * shape[1]) * double(layers.size()) / sequences;
+  Value product = einsum(ofSequences ? "be,be->" : "e,e->", counts, scores);
+  return mul(product, constant({}, double(shape[2]) / (tokens * tokens * sequences)));
 }

@@ -249,10 +249,11 @@ void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, Decode
 
 /// The fields of experts that all families with experts have. `isSparse` says which layers have
 /// them.
-static ExpertsConfig &readExperts(ConfigReader &reader, const Family &family, DecoderConfig &config,
+static ExpertsConfig &readExperts(ConfigReader &reader, const ImportOptions &options,
+                                  DecoderConfig &config,
                                   llvm::function_ref<bool(int64_t)> isSparse) {
-  const Fields &fields = family.fields;
-  const Defaults &defaults = family.defaults;
+  const Fields &fields = config.family->fields;
+  const Defaults &defaults = config.family->defaults;
   ExpertsConfig &experts = config.experts.emplace();
   experts.number.size = reader.getSize(fields.experts, defaults.experts);
   experts.selected = reader.getSize("num_experts_per_tok", defaults.selectedExperts);
@@ -263,16 +264,16 @@ static ExpertsConfig &readExperts(ConfigReader &reader, const Family &family, De
   experts.mlp.size = fields.expertSize == fields.mlpSize
                          ? config.mlp.size
                          : reader.getSize(fields.expertSize, defaults.expertSize);
-  double factor = reader.getNonNegative("router_aux_loss_coef", defaults.balanceFactor);
-  if (reader.getBool("output_router_logits", false))
-    experts.balanceFactor = factor;
+  experts.balanceFactor = reader.getNonNegative("router_aux_loss_coef", defaults.balanceFactor);
+  bool isOn = reader.getBool("output_router_logits", false);
+  experts.balanceLoss = options.balanceLoss.value_or(isOn ? BalanceLoss::Batch : BalanceLoss::None);
   for (size_t i = 0; i < config.layers.size(); ++i)
     config.layers[i].hasExperts = isSparse(int64_t(i));
   return experts;
 }
 
 /// Qwen's: every 'decoder_sparse_step'-th layer that is not in 'mlp_only_layers'.
-static ExpertsConfig &readQwenExperts(ConfigReader &reader, const Family &family,
+static ExpertsConfig &readQwenExperts(ConfigReader &reader, const ImportOptions &options,
                                       DecoderConfig &config) {
   int64_t step = reader.getSize("decoder_sparse_step", 1);
   const json *list = reader.find("mlp_only_layers");
@@ -288,7 +289,7 @@ static ExpertsConfig &readQwenExperts(ConfigReader &reader, const Family &family
     else
       dense = list->get<std::set<int64_t>>();
   }
-  ExpertsConfig &experts = readExperts(reader, family, config, [&](int64_t layer) {
+  ExpertsConfig &experts = readExperts(reader, options, config, [&](int64_t layer) {
     return !dense.contains(layer) && (layer + 1) % step == 0;
   });
   experts.normalizes = reader.getBool("norm_topk_prob", false);
@@ -311,14 +312,14 @@ static std::optional<int64_t> readUsedWindow(ConfigReader &reader) {
 void dtc::readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
   readAttentionDropout(reader, config);
-  readExperts(reader, *config.family, config, [](int64_t) { return true; }).normalizes = true;
+  readExperts(reader, options, config, [](int64_t) { return true; }).normalizes = true;
   reader.requireOneOf("router_jitter_noise", {0.0});
 }
 
 void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
-  readExperts(reader, *config.family, config, [](int64_t) { return true; }).normalizes =
+  readExperts(reader, options, config, [](int64_t) { return true; }).normalizes =
       reader.getBool("norm_topk_prob", false);
   if (const json *clip = reader.find("clip_qkv"); clip && !clip->is_null())
     config.attentionClip = reader.getPositive("clip_qkv", 1);
@@ -329,13 +330,12 @@ void dtc::readQwen2Moe(ConfigReader &reader, const ImportOptions &options, Decod
   std::optional<int64_t> window = readUsedWindow(reader);
   // 0 is a number of layers as well: none slides.
   double last = reader.getNonNegative("max_window_layers", 28);
-  readLayerTypes(reader, config, [&](int64_t layer) {
-    return window && layer % 2 == 0 && double(layer) < last;
-  });
+  readLayerTypes(reader, config,
+                 [&](int64_t layer) { return window && layer % 2 == 0 && double(layer) < last; });
   if (window)
     setWindows(options, config, *window);
   readAttentionDropout(reader, config);
-  readQwenExperts(reader, *config.family, config).sharedMlp.size =
+  readQwenExperts(reader, options, config).sharedMlp.size =
       reader.getSize("shared_expert_intermediate_size", 5632);
 }
 
@@ -347,7 +347,7 @@ void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, Decod
     setWindows(options, config, *window);
   }
   readAttentionDropout(reader, config);
-  readQwenExperts(reader, *config.family, config);
+  readQwenExperts(reader, options, config);
 }
 
 //===----------------------------------------------------------------------===//

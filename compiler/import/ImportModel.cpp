@@ -80,6 +80,8 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
     checkBatch(complete, "images", "positions", log);
   if (options.capacityFactor && !decoder.experts)
     reader.error("models of type \"" + name + "\" have no experts; leave --expert-capacity out");
+  if (options.balanceLoss && !decoder.experts)
+    reader.error("models of type \"" + name + "\" have no experts; leave --balance-loss out");
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!reader.hasErrors())
     module = buildDecoder(context, reader, *family, decoder, complete);

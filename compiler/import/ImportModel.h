@@ -31,6 +31,13 @@ enum class AttentionKind {
   Decomposed, ///< a product with the keys, a causal softmax, dropout, a product with the values
 };
 
+/// Over which tokens the loss that balances experts compares how often they are chosen.
+enum class BalanceLoss {
+  None,
+  Batch,   ///< all of the batch, as transformers does
+  Sequence ///< those of each sequence, and the mean of that
+};
+
 /// Options that the configuration does not have.
 struct ImportOptions {
   int64_t batch = 1;
@@ -58,6 +65,8 @@ struct ImportOptions {
   /// expert drops the tokens of a sequence that find no row left. Not given: none is dropped, as an
   /// expert has a row for each token.
   std::optional<double> capacityFactor;
+  /// Not given: as the configuration says.
+  std::optional<BalanceLoss> balanceLoss;
   int64_t expertCapacity(int64_t experts, int64_t selected) const;
   /// Adapters beside linear layers, which alone train then.
   std::optional<LoraOptions> lora;

@@ -223,8 +223,10 @@ public:
 
   /// The loss that is smallest where the tokens of all layers are spread evenly over the experts
   /// (Fedus et al., "Switch Transformers", arXiv:2101.03961, section 2.2): X times the sum over
-  /// experts of the share of tokens that choose it and its mean score.
-  mlir::Value balanceLoss(llvm::ArrayRef<Routing> layers);
+  /// experts of the share of tokens that choose it and its mean score. Of all tokens, or of each
+  /// sequence by itself and then the mean (as DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437, section
+  /// 2.1.2); that one is a sum over samples.
+  mlir::Value balanceLoss(llvm::ArrayRef<Routing> layers, bool ofSequences);
 
   /// The mean of the cross entropy between `logits` [B, S, V] or [B, V] and the labels, with what
   /// the options add to it, over all labels or over those that count.

@@ -188,7 +188,8 @@ static LogicalResult verifyShard(Operation *op, const ShardLabels &labels, MemRe
   for (auto [size, dim] : llvm::zip_equal(expected, sharding.getDims()))
     for (Attribute axis : cast<ArrayAttr>(dim))
       for (auto known : mesh.getAxes().getAsRange<dist::AxisAttr>())
-        if (known.getName() == axis)
+        // A shard has the parts of all microbatches.
+        if (known.getName() == axis && !known.getTemporal())
           size = llvm::divideCeil(size, known.getSize());
   if (ArrayRef<int64_t>(expected) != local.getShape())
     return violates(op, labels.buffer)

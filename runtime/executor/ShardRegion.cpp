@@ -20,7 +20,18 @@ ShardRegion ShardRegion::of(const Mesh &mesh, const plan::Sharding &sharding,
   region.global = std::move(globalShape);
   std::vector<std::vector<std::string>> axes = axesByDim(sharding);
   for (size_t d = 0; d < region.global.size(); ++d) {
+    std::vector<std::string> inside = mesh.axesInsideMicrobatches(axes[d]);
     ShardExtent extent = mesh.shardExtent(device, axes[d], region.global[d]);
+    if (d == 0 && !inside.empty()) {
+      // The parts are even, as the plan was verified.
+      std::vector<std::string> outside(axes[d].begin(), axes[d].end() - std::ssize(inside) - 1);
+      ShardExtent ofDevice = mesh.shardExtent(device, outside, region.global[d]);
+      region.pieces = mesh.find(axes[d][outside.size()])->size;
+      region.rowsToNextPiece = ofDevice.count / region.pieces;
+      ShardExtent piece = mesh.shardExtent(device, inside, region.rowsToNextPiece);
+      extent = {ofDevice.offset + piece.offset, piece.count * region.pieces,
+                piece.room * region.pieces};
+    }
     region.offset.push_back(extent.offset);
     region.size.push_back(extent.count);
     region.local.push_back(extent.room);
@@ -29,6 +40,25 @@ ShardRegion ShardRegion::of(const Mesh &mesh, const plan::Sharding &sharding,
 }
 
 void ShardRegion::forEachRun(const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
+  if (pieces == 1)
+    return forEachRunOfPiece(visit);
+  int64_t rowsOfPiece = size[0] / pieces, rowElements = 1;
+  for (size_t d = 1; d < local.size(); ++d)
+    rowElements *= local[d];
+  ShardRegion one = *this;
+  one.size[0] = rowsOfPiece;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    one.offset[0] = this->rowsOfPiece(piece).first;
+    int64_t before = piece * rowsOfPiece * rowElements;
+    one.forEachRunOfPiece([&](int64_t globalBegin, int64_t localBegin, int64_t count) {
+      visit(globalBegin, before + localBegin, count);
+    });
+  }
+}
+
+/// The same of a box of one piece.
+void ShardRegion::forEachRunOfPiece(
+    const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
   // Dimensions after the last one that is split are whole; with that one they make a run.
   size_t outerDims = 0;
   for (size_t d = 0; d < global.size(); ++d)

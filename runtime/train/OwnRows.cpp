@@ -40,7 +40,10 @@ BatchRows rowsOf(const plan::Plan &plan, const Mesh &mesh, std::span<const int64
       if (found == rows.end())
         continue;
       ShardRegion region = ShardRegion::of(mesh, input.sharding(), toVector(input.shape()), device);
-      found->second.push_back({region.offset[0], region.offset[0] + region.size[0]});
+      for (int64_t piece = 0; piece < region.pieces; ++piece) {
+        auto [begin, end] = region.rowsOfPiece(piece);
+        found->second.push_back({begin, end});
+      }
     }
   }
   for (auto &[name, ranges] : rows)

@@ -86,6 +86,12 @@ ImportCommand::ImportCommand(CLI::App &app) {
                  "spread, such as 1.25. Tokens that find an expert full are dropped by it; without "
                  "the flag experts take all tokens that choose them")
       ->check(numberBetween(1e-6, 1e6, "a number from 1e-6 to 1e6"));
+  app.add_option("--balance-loss", balanceLoss,
+                 "What is added to the loss so that experts are chosen evenly: none, batch, which "
+                 "compares all tokens of the batch, or sequence, which compares those of each "
+                 "sequence and works with microbatches; without the flag what output_router_logits "
+                 "of the configuration says, batch or none. The factor is router_aux_loss_coef")
+      ->check(CLI::IsMember({"none", "batch", "sequence"}));
   app.add_flag("--packed", options.packed,
                "Let documents share a sequence: the batch also has segments, beyond which no token "
                "attends, and positions, which begin again with each; the label -100, or that of "
@@ -103,6 +109,10 @@ int ImportCommand::run() {
   options.doublePrecision = elementType == "f64";
   options.attention = attention == "decomposed" ? AttentionKind::Decomposed : AttentionKind::Fused;
   options.dropout = !noDropout;
+  if (!balanceLoss.empty())
+    options.balanceLoss = balanceLoss == "none"    ? BalanceLoss::None
+                          : balanceLoss == "batch" ? BalanceLoss::Batch
+                                                   : BalanceLoss::Sequence;
 
   CommandFiles files;
   files.reads("the configuration", input == "-" ? "/dev/stdin" : input);

@@ -24,7 +24,7 @@ public:
   int run();
 
 private:
-  std::string input, output = "-", elementType = "f32", attention = "fused", lora;
+  std::string input, output = "-", elementType = "f32", attention = "fused", lora, balanceLoss;
   ImportOptions options;
   bool noDropout = false;
 };

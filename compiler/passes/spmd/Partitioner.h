@@ -55,6 +55,7 @@ private:
   /// The end of an error about microbatches, with the remedy: `ofOneBatch` in a step of one batch.
   llvm::StringRef remedy(llvm::StringRef ofOneBatch) const;
   void recordIndexLimits();
+  bool comesLast(const AxisList &dim) const;
   mlir::LogicalResult localizeSignature(mlir::Block &body);
   /// The ops of a phase, in their order.
   mlir::LogicalResult emitPhase(Phase phase, mlir::OpBuilder &builder);

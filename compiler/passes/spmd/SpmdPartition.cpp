@@ -181,6 +181,12 @@ void Partitioner::recordIndexLimits() {
   }
 }
 
+/// Whether microbatches are parts of each device's part of a dimension. One microbatch is all of
+/// it.
+bool Partitioner::comesLast(const AxisList &dim) const {
+  return dim.back() == *temporalAxis || mesh.axes[*temporalAxis].size == 1;
+}
+
 /// Gives the function's arguments their local types. Data that the loop cuts into microbatches come
 /// whole.
 LogicalResult Partitioner::localizeSignature(Block &body) {
@@ -188,11 +194,15 @@ LogicalResult Partitioner::localizeSignature(Block &body) {
   SignatureAttributes attributes(function);
   for (BlockArgument arg : function.getArguments()) {
     Layout layout = layoutOf(arg);
-    for (AxisList &dim : layout.dims)
+    for (auto [index, dim] : llvm::enumerate(layout.dims))
       if (temporalAxis && llvm::is_contained(dim, *temporalAxis)) {
-        if (dim.back() != *temporalAxis && mesh.axes[*temporalAxis].size > 1)
-          return emitError(arg.getLoc()) << "argument " << arg.getArgNumber() << " is sharded over "
-                                         << mesh.str(dim) << "; the temporal axis must come last";
+        int64_t size = cast<RankedTensorType>(arg.getType()).getDimSize(index);
+        if (!comesLast(dim) && (index != 0 || !mesh.divides(size, dim)))
+          return emitError(arg.getLoc())
+                 << "argument " << arg.getArgNumber() << " has size " << size << " in dimension "
+                 << index << ", which is sharded over " << mesh.str(dim)
+                 << "; where the temporal axis does not come last, the first dimension is split, "
+                    "and evenly";
         llvm::erase(dim, *temporalAxis);
       }
     body.addArgument(localType(arg.getType(), layout), arg.getLoc());
@@ -286,11 +296,13 @@ void Partitioner::emitReturn(OpBuilder &builder) {
   }
   func::ReturnOp::create(builder, ret.getLoc(), results);
 
-  // Shardings of the signature from here on are those of what lies in memory: spatial.
+  // Shardings of the signature from here on are those of what lies in memory: spatial, but where
+  // memory has a piece of each microbatch.
   for (BlockArgument arg : global.getArguments()) {
     Layout layout = layoutOf(arg);
     for (AxisList &dim : layout.dims)
-      llvm::erase_if(dim, [&](unsigned axis) { return mesh.isTemporal(axis); });
+      if (temporalAxis && llvm::is_contained(dim, *temporalAxis) && comesLast(dim))
+        llvm::erase(dim, *temporalAxis);
     attributes.argument(arg.getArgNumber())
         .set(dist::kShardingAttrName, toAttr(context, mesh, layout));
   }
