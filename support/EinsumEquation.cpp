@@ -41,4 +41,17 @@ std::optional<EinsumEquation> EinsumEquation::parse(std::string_view text, Viola
   return equation;
 }
 
+bool isGroupedProduct(const EinsumEquation &equation) {
+  const auto &[lhs, rhs, result] = equation.terms;
+  // One of the other terms has the rows, and one the matrices.
+  const std::string &rows = rhs.size() == 4 ? rhs : result;
+  const std::string &matrix = rhs.size() == 4 ? result : rhs;
+  if (lhs.size() != 4 || rows.size() != 4 || matrix.size() != 3)
+    return false;
+  std::string_view group = std::string_view(lhs).substr(0, 3);
+  char k = lhs[3], n = rows[3];
+  return k != n && std::string_view(rows).substr(0, 3) == group && matrix[0] == group[0] &&
+         ((matrix[1] == k && matrix[2] == n) || (matrix[1] == n && matrix[2] == k));
+}
+
 } // namespace dtc

@@ -35,6 +35,10 @@ struct EinsumEquation {
   std::string str() const { return lhs() + "," + rhs() + "->" + result(); }
 };
 
+/// Whether an equation has one of the forms "xbck,xkn->xbcn", "xbck,xnk->xbcn", "xbck,xbcn->xkn"
+/// and "xbck,xbcn->xnk", with any letters.
+bool isGroupedProduct(const EinsumEquation &equation);
+
 } // namespace dtc
 
 #endif // DTC_SUPPORT_EINSUMEQUATION_H

@@ -55,6 +55,8 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind) {
   nameDims(builder, routing.scores, {"batch", "", ""});
   nameDims(builder, routing.isSelected, {"batch", "", ""});
   nameDims(builder, weights, {"batch", "", ""});
+  routing.occupancy =
+      std::min(1.0, double(shape[1] * kind.selected) / double(shape[2] * kind.capacity));
   auto places = RankedTensorType::get({shape[2], shape[0], kind.capacity}, builder.getI32Type());
   routing.rows =
       NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
@@ -73,8 +75,11 @@ Value ModelBuilder::dispatch(Value x, const Routing &routing) {
   return rows;
 }
 
-Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight) {
-  Value y = einsum(equation, x, weight);
+Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight,
+                                  const Routing &routing) {
+  Value y = GroupedProductOp::create(builder, loc, x, weight, routing.rows,
+                                     builder.getStringAttr(equation), UnitAttr(),
+                                     builder.getF64FloatAttr(routing.occupancy));
   nameDims(builder, y, kAxesOfExperts);
   return y;
 }

@@ -75,6 +75,8 @@ struct Routing {
   mlir::Value isSelected; ///< i1 [B, S, X]
   mlir::Value rows;       ///< i32 [X, B, C]: the position of the token of each row; -1: none
   mlir::Value weights;    ///< [X, B, C]
+  double occupancy = 1;   ///< of the rows, by as many tokens as choose an expert if all are chosen
+                          ///< evenly
 };
 
 class ModelBuilder {
@@ -213,7 +215,8 @@ public:
   mlir::Value dispatch(mlir::Value x, const Routing &routing);
 
   /// A product of each expert's rows [X, B, C, ...] and its part of a weight [X, ..., ...].
-  mlir::Value expertProduct(llvm::StringRef equation, mlir::Value x, mlir::Value weight);
+  mlir::Value expertProduct(llvm::StringRef equation, mlir::Value x, mlir::Value weight,
+                            const Routing &routing);
 
   /// Rows [X, B, C, F] times their weights.
   mlir::Value weightRows(mlir::Value h, const Routing &routing);

@@ -86,6 +86,90 @@ LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
 }
 
 //===----------------------------------------------------------------------===//
+// GroupedProductOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult GroupedProductOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  auto equation = EinsumEquation::parse(adaptor.getEquation());
+  if (!equation || !isGroupedProduct(*equation))
+    return inferenceError<GroupedProductOp>(
+        location, "grouped_product-c1", "equation is \"", adaptor.getEquation(),
+        "\", expected the form of \"xbck,xkn->xbcn\", \"xbck,xnk->xbcn\", "
+        "\"xbck,xbcn->xkn\" or \"xbck,xbcn->xnk\"");
+  RankedTensorType lhs = getTensorType(adaptor.getLhs()), rhs = getTensorType(adaptor.getRhs()),
+                   rows = getTensorType(adaptor.getRows());
+  if (lhs.getElementType() != rhs.getElementType())
+    return inferenceError<GroupedProductOp>(location, "grouped_product-c2", "lhs has elements of ",
+                                            lhs.getElementType(), " and rhs of ",
+                                            rhs.getElementType(), ", expected the same");
+  std::array<int64_t, 26> sizes = {};
+  for (auto [term, type] : {std::pair(equation->lhs(), lhs), std::pair(equation->rhs(), rhs)}) {
+    bool matches = static_cast<int64_t>(term.size()) == type.getRank();
+    for (int64_t dim = 0; matches && dim < type.getRank(); ++dim) {
+      int64_t &size = sizes[term[dim] - 'a'];
+      matches = size == 0 || size == type.getDimSize(dim);
+      size = type.getDimSize(dim);
+    }
+    if (!matches)
+      return inferenceError<GroupedProductOp>(location, "grouped_product-c3", "lhs has type ", lhs,
+                                              " and rhs ", rhs, ", expected those of \"",
+                                              adaptor.getEquation(), "\"");
+  }
+  if (rows.getShape() != lhs.getShape().take_front(3))
+    return inferenceError<GroupedProductOp>(location, "grouped_product-c4", "rows has type ", rows,
+                                            ", expected the first three dimensions of ", lhs);
+  double occupancy = adaptor.getOccupancy().convertToDouble();
+  if (!(occupancy > 0 && occupancy <= 1))
+    return inferenceError<GroupedProductOp>(location, "grouped_product-c5", "occupancy is ",
+                                            occupancy, ", expected more than 0 and at most 1");
+  SmallVector<int64_t> shape;
+  for (char letter : equation->result())
+    shape.push_back(sizes[letter - 'a']);
+  types.push_back(withShape(adaptor.getWide() ? getWideTensor(lhs) : lhs, shape));
+  return success();
+}
+
+ShardingRule GroupedProductOp::getShardingRule() {
+  auto [lhs, rhs, result] = EinsumEquation::parse(getEquation())->terms;
+  ShardingRule rule =
+      makeEquationRule(*this, lhs + "," + rhs + "," + lhs.substr(0, 3) + "->" + result);
+  rule.linearOperands = {{0}, {1}};
+  return rule;
+}
+
+DictionaryAttr GroupedProductOp::getKernelAttributes() {
+  return DictionaryAttr::get(getContext(),
+                             {NamedAttribute(getEquationAttrName(), getEquationAttr())});
+}
+
+double GroupedProductOp::getFlops() {
+  double flops = 2 * getOccupancy().convertToDouble();
+  for (const Factor &factor : getShardingRule().factors)
+    flops *= static_cast<double>(factor.size);
+  return flops;
+}
+
+LogicalResult GroupedProductOp::buildVjp(OpBuilder &builder, ValueRange cotangents,
+                                         ArrayRef<bool> needed, MutableArrayRef<Value> gradients) {
+  auto [lhs, rhs, result] = EinsumEquation::parse(getEquation())->terms;
+  ValueBuilder b(builder, getLoc());
+  Value cotangent = b.convertLike(cotangents[0], getLhs());
+  auto product = [&](Value x, Value y, const EinsumEquation &equation) {
+    return GroupedProductOp::create(builder, getLoc(), x, y, getRows(), equation.str(),
+                                    /*wide=*/false, getOccupancy());
+  };
+  // The operand with rows goes first.
+  bool keepsRows = result.size() == 4;
+  if (needed[0])
+    gradients[0] = keepsRows ? product(cotangent, getRhs(), {{result, rhs, lhs}})
+                             : product(getRhs(), cotangent, {{rhs, result, lhs}});
+  if (needed[1])
+    gradients[1] = product(getLhs(), cotangent, {{lhs, result, rhs}});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // ReduceOp
 //===----------------------------------------------------------------------===//
 

@@ -49,6 +49,53 @@ def Dtc_EinsumOp : Dtc_Op<"einsum", [
   let assemblyFormat = "$equation $lhs `,` $rhs attr-dict `:` functional-type(operands, results)";
 }
 
+def Dtc_GroupedProductOp : Dtc_Op<"grouped_product", [
+    Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
+    Dtc_Differentiable, Dtc_MatrixProducts]> {
+  let summary = "Matrix products of groups of rows, some of which are empty";
+  let description = [{
+    `lhs F[x,b,c,k], rhs F, rows i32[x,b,c] -> F`, or W(F) with `wide`: an einsum of lhs and rhs,
+    whose rows with a negative index are zeros. In each group [x,b] these come after the others, so
+    that a kernel can leave them out. Forms, with any letters:
+
+    - `xbck,xkn->xbcn` or `xbck,xnk->xbcn`: each group of rows times the matrix of its x.
+    - `xbck,xbcn->xkn` or `xbck,xbcn->xnk`: for each x the sum of the products of its rows.
+
+    Both gradients are grouped products. `occupancy` is the share of rows with an index that
+    estimates of time count with.
+
+    Source: the grouped products of mixtures of experts (Gale et al., "MegaBlocks",
+    arXiv:2211.15841, section 3), whose groups have as many rows as routing gives them.
+
+    ```mlir
+    %h = dtc.grouped_product "xbcd,xfd->xbcf" %tokens, %w rows %rows
+        : (tensor<8x16x32x64xf32>, tensor<8x96x64xf32>, tensor<8x16x32xi32>)
+        -> tensor<8x16x32x96xf32>
+    ```
+
+    Constraints:
+
+    - [grouped_product-c1] The equation has one of the four forms.
+    - [grouped_product-c2] Both operands have the same element type.
+    - [grouped_product-c3] Each operand has as many dimensions as its term has letters, and a letter
+      names dimensions of the same size.
+    - [grouped_product-c4] `rows` has the first three dimensions of `lhs`.
+    - [grouped_product-c5] `occupancy` is larger than 0 and at most 1.
+  }];
+  let arguments = (ins Dtc_FloatTensor:$lhs, Dtc_FloatTensor:$rhs, Dtc_IndexTensor:$rows,
+                       StrAttr:$equation, UnitAttr:$wide,
+                       DefaultValuedAttr<F64Attr, "1.0">:$occupancy);
+  let extraClassDeclaration = !strconcat(Dtc_LowPrecision<>.declaration, [{
+    bool widenResults() {
+      setWide(true);
+      return true;
+    }
+  }]);
+  let results = (outs Dtc_FloatTensor:$result);
+  let assemblyFormat =
+      "$equation $lhs `,` $rhs `rows` $rows attr-dict `:` functional-type(operands, results)";
+}
+
 def Dtc_ReduceOp : Dtc_Op<"reduce", [
     Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable]> {
   let summary = "The sum, maximum or minimum over dimensions";

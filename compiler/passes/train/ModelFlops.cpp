@@ -41,11 +41,11 @@ ModelFlops dtc::countModelFlops(func::FuncOp function, bool isTrained,
   ModelFlops flops;
   function.walk([&](Operation *op) {
     llvm::TypeSwitch<Operation *>(op)
-        .Case([&](EinsumOp einsum) {
+        .Case<EinsumOp, GroupedProductOp>([&](auto product) {
           double passes = 1;
-          for (Value operand : einsum->getOperands())
+          for (Value operand : product->getOperands())
             passes += trained.contains(operand);
-          flops.all += passes * einsum.getFlops();
+          flops.all += passes * product.getFlops();
         })
         .Case([&](AttentionOp attention) {
           bool isReached = llvm::any_of(attention->getOperands(),

@@ -25,6 +25,7 @@ std::span<const KernelEntry> dataMovementKernels();
 std::span<const KernelEntry> reduceKernels();
 std::span<const KernelEntry> shardingKernels();
 std::span<const KernelEntry> einsumKernels();
+std::span<const KernelEntry> groupedProductKernels();
 std::span<const KernelEntry> indexingKernels();
 std::span<const KernelEntry> softmaxKernels();
 std::span<const KernelEntry> normKernels();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "calls/EinsumLowering.h"
+#include "calls/GroupedProductCall.h"
 #include "calls/fusion/FusedProduct.h"
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
@@ -335,8 +336,20 @@ PrepareResult prepareFusedProduct(const FusedCalls &calls, FusedProduct match,
   });
 }
 
+/// An einsum of all rows: those without an index are zeros.
+static PrepareResult prepareGroupedProduct(const KernelSignature &signature) {
+  Expected<GroupedProductCall> checked = checkGroupedProduct(signature);
+  if (!checked)
+    return checked.error();
+  KernelSignature all = signature;
+  all.kernel = "einsum";
+  all.inputs.pop_back();
+  return prepareEinsum(all);
+}
+
 std::span<const KernelEntry> einsumKernels() {
-  static constexpr KernelEntry entries[] = {{"einsum", prepareEinsum}};
+  static constexpr KernelEntry entries[] = {{"einsum", prepareEinsum},
+                                            {"grouped_product", prepareGroupedProduct}};
   return entries;
 }
 
