@@ -254,11 +254,12 @@ LogicalResult GenerationBuilder::narrow(ShardingRuleOpInterface op) {
     return narrowAttention(attention), success();
   ShardingRule rule = op.getShardingRule();
   unsigned factor = dims->factorOf(rule, op);
+  bool exchanges = dims->exchangesPlaces(op);
   SmallVector<Value> operands;
   for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands)) {
     operands.push_back(operand);
     for (auto [dim, list] : llvm::enumerate(factors)) {
-      if (!llvm::is_contained(list, factor))
+      if (exchanges ? dims->of(operand) != dim : !llvm::is_contained(list, factor))
         continue;
       FailureOr<Value> row = rowOf(operand, dim, op);
       if (failed(row))

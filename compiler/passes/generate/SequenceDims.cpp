@@ -47,6 +47,39 @@ std::optional<StringRef> SequenceDims::follow(ShardingRuleOpInterface op) {
   return std::nullopt;
 }
 
+/// The dimension of an operand that indices of the op count, or have an entry for each row of.
+static std::optional<unsigned> placesDim(Operation *op, unsigned operand) {
+  auto rankOf = [](Value value) {
+    return static_cast<unsigned>(cast<RankedTensorType>(value.getType()).getRank());
+  };
+  if (isa<NonzeroOp>(op))
+    return rankOf(op->getOperand(0)) - 1;
+  if (auto lookup = dyn_cast<EmbeddingOp>(op); lookup && rankOf(lookup.getTable()) > 2)
+    return operand == 0 ? rankOf(lookup.getTable()) - 2 : rankOf(lookup.getIds()) - 1;
+  if (auto sums = dyn_cast<EmbeddingGradOp>(op); sums && rankOf(sums.getResult()) > 2)
+    return rankOf(sums.getIds()) - 1;
+  return std::nullopt;
+}
+
+bool SequenceDims::exchangesPlaces(Operation *op) const {
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    std::optional<unsigned> dim = placesDim(op, operand.getOperandNumber());
+    return dim && of(operand.get()) == dim;
+  });
+}
+
+LogicalResult SequenceDims::followPlaces(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto nonzero = dyn_cast<NonzeroOp>(op);
+  dims[op->getResult(0)] = type.getRank() - (nonzero ? 1 : 2);
+  if (!nonzero || type.getShape().back() == nonzero.getOperand().getType().getShape().back())
+    return success();
+  return op->emitError() << "'dtc.nonzero' gives the places of " << type.getShape().back() << " of "
+                         << nonzero.getOperand().getType().getShape().back()
+                         << " positions, and generation drops no token; import the model without "
+                            "--expert-capacity";
+}
+
 LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
   auto refuse = [&](const Twine &what) -> LogicalResult {
     return op->emitError() << "'" << op->getName().getStringRef() << "' " << what
@@ -57,6 +90,8 @@ LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
   if (auto rotary = dyn_cast<RotaryOp>(op.getOperation()))
     if (of(rotary.getOperand()).value_or(1) != 1)
       return refuse("rotates by another dimension than that of positions");
+  if (exchangesPlaces(op))
+    return followPlaces(op);
   auto attention = dyn_cast<AttentionOp>(op.getOperation());
   if (!attention) {
     if (std::optional<StringRef> problem = follow(op))

@@ -36,7 +36,13 @@ public:
   /// and has an operand that depends on the tokens.
   unsigned factorOf(const ShardingRule &rule, mlir::Operation *op) const;
 
+  /// Whether the op routes rows by indices of positions: dtc.nonzero, and lookups in a table for
+  /// each sample. All of its operands count positions, and so does its result; in a program for one
+  /// position each has one row, and the only index is 0.
+  bool exchangesPlaces(mlir::Operation *op) const;
+
 private:
+  mlir::LogicalResult followPlaces(mlir::Operation *op);
   mlir::LogicalResult visitPositions(ShardingRuleOpInterface op);
   /// Follows one factor through an op. Returns what the op does to it where that ends the way.
   std::optional<llvm::StringRef> follow(ShardingRuleOpInterface op);
