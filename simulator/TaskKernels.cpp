@@ -171,7 +171,8 @@ double TaskKernels::bytesOf(uint32_t buffer) const {
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call) {
   auto equation = call.attributes().find("equation");
-  if (equation == call.attributes().end() || call.inputs_size() != 2)
+  // The third operand of a grouped product is its indices.
+  if (equation == call.attributes().end() || call.inputs_size() < 2)
     return std::nullopt;
   auto shapeOf = [&](int i) {
     return typeOf(program.buffers(static_cast<int>(call.inputs(i)))).shape;

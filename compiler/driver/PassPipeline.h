@@ -27,14 +27,12 @@ class Cluster;
 
 struct RecomputeActivationsPassOptions;
 
-/// The logical axes that are split over tp without an axis map that says otherwise.
-
 /// Registers every dialect that a module may contain between the passes.
 void registerDialects(mlir::DialectRegistry &registry);
 
 /// The axis map that holds without --shard, for the axes that the mesh has: Megatron's
 /// (Shoeybi et al. 2019, section 3). The batch is split over dp and fsdp, heads, the MLP's inner
-/// dimension and the vocabulary over tp.
+/// dimension and the vocabulary over tp. Experts are split over ep (support/MeshAxes.h).
 std::vector<std::string> defaultAxisMap(const ResolvedOptions &options);
 
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.

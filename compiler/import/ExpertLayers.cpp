@@ -40,6 +40,9 @@ static Value byExpert(OpBuilder &builder, Location loc, Value x) {
 Routing ModelBuilder::route(Value logits, const RoutingKind &kind) {
   ArrayRef<int64_t> shape = dimsOf(logits);
   Routing routing;
+  // In the model's own type, so that nothing is rounded where a plan computes in 16 bits: a
+  // conversion is not narrowed.
+  logits = ConvertOp::create(builder, loc, logits, elementType);
   routing.scores = SoftmaxOp::create(builder, loc, logits, /*causal=*/false, /*scale=*/1.0);
   routing.isSelected = TopKOp::create(builder, loc, getMaskType(logits.getType()), routing.scores,
                                       builder.getI64IntegerAttr(kind.selected));
@@ -61,6 +64,11 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind) {
   routing.rows =
       NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
   nameDims(builder, routing.rows, {"", "batch", ""});
+  // The experts have the rows' indices as well, of their own: nothing else of the routing goes
+  // there.
+  routing.rowsOfExperts =
+      NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
+  nameDims(builder, routing.rowsOfExperts, ArrayRef(kAxesOfExperts).take_front(3));
   // [X, B, S] as tables of one column.
   Value columns = reshape(byExpert(builder, loc, weights), {shape[2], shape[0], shape[1], 1});
   Value ofRows = EmbeddingOp::create(builder, loc, columns, routing.rows);
@@ -77,7 +85,7 @@ Value ModelBuilder::dispatch(Value x, const Routing &routing) {
 
 Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight,
                                   const Routing &routing) {
-  Value y = GroupedProductOp::create(builder, loc, x, weight, routing.rows,
+  Value y = GroupedProductOp::create(builder, loc, x, weight, routing.rowsOfExperts,
                                      builder.getStringAttr(equation), UnitAttr(),
                                      builder.getF64FloatAttr(routing.occupancy));
   nameDims(builder, y, kAxesOfExperts);

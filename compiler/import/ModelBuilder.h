@@ -71,12 +71,13 @@ struct RoutingKind {
 
 /// Which experts the tokens of a layer go to. X experts, C rows of an expert for a sequence.
 struct Routing {
-  mlir::Value scores;     ///< [B, S, X]
-  mlir::Value isSelected; ///< i1 [B, S, X]
-  mlir::Value rows;       ///< i32 [X, B, C]: the position of the token of each row; -1: none
-  mlir::Value weights;    ///< [X, B, C]
-  double occupancy = 1;   ///< of the rows, by as many tokens as choose an expert if all are chosen
-                          ///< evenly
+  mlir::Value scores;        ///< [B, S, X]
+  mlir::Value isSelected;    ///< i1 [B, S, X]
+  mlir::Value rows;          ///< i32 [X, B, C]: the position of the token of each row; -1: none
+  mlir::Value rowsOfExperts; ///< the same, where the experts are
+  mlir::Value weights;       ///< [X, B, C]
+  double occupancy = 1; ///< of the rows, by as many tokens as choose an expert if all are chosen
+                        ///< evenly
 };
 
 class ModelBuilder {

@@ -43,7 +43,7 @@ ModelFlops dtc::countModelFlops(func::FuncOp function, bool isTrained,
     llvm::TypeSwitch<Operation *>(op)
         .Case<EinsumOp, GroupedProductOp>([&](auto product) {
           double passes = 1;
-          for (Value operand : product->getOperands())
+          for (Value operand : {product.getLhs(), product.getRhs()})
             passes += trained.contains(operand);
           flops.all += passes * product.getFlops();
         })
