@@ -193,7 +193,7 @@ static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalRe
 }
 
 ModelProber::PartitionKey ModelProber::partitionKeyOf(const CostKey &key) {
-  return {key.tp, key.samples, key.sequenceParallel, key.shard};
+  return {key.tp, key.ep, key.samples, key.sequenceParallel, key.shard};
 }
 
 /// What is recomputed is decided after the program was split.
@@ -214,10 +214,12 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   int64_t stages = setting.prefix.empty() ? 1 : setting.keptLayers;
   probed.mesh = {{kPipelineAxis, stages}};
   // Most of the batch is split over devices, so that there is little to schedule.
-  int64_t all = setting.batch / key.samples;
+  int64_t all = setting.batch / (key.samples * key.ep);
   probed.microbatches = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
   if (probed.microbatches < all)
     probed.mesh.emplace_back(kDataAxis, all / probed.microbatches);
+  if (key.ep > 1)
+    probed.mesh.emplace_back(kExpertAxis, key.ep);
   if (key.tp > 1)
     probed.mesh.emplace_back(kTensorAxis, key.tp);
   probed.sequenceParallel = key.sequenceParallel;

@@ -34,13 +34,17 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   if (pipelineInside)
     add(kPipelineAxis, pp);
   add(kShardedDataAxis, fsdp);
+  add(kExpertAxis, ep);
   add(kTensorAxis, tp);
   options.microbatches = microbatches;
   options.sequenceParallel = sequenceParallel;
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)
-    options.zeroAxes = {fsdp > 1 ? kShardedDataAxis : kDataAxis};
+    for (auto [axis, size] : {std::pair(fsdp > 1 ? kShardedDataAxis : kDataAxis, expertData()),
+                              std::pair(kExpertAxis, fsdp > 1 ? 1 : ep)})
+      if (size > 1)
+        options.zeroAxes.emplace_back(axis);
   options.schedule = schedule;
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
@@ -88,6 +92,8 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
         traits.hasBatch = true;
         addPositionsOf(type);
       }
+      if (text == "experts")
+        traits.experts = size;
       traits.hasTensorAxes |= llvm::is_contained(tensorAxisNames(), text);
     }
   }
@@ -162,13 +168,29 @@ private:
     return sizes;
   }
 
+  /// Experts of whole nodes, or of parts of one that divide it.
+  std::vector<int64_t> expertSizes(int64_t tp, int64_t data) const {
+    std::vector<int64_t> sizes = divisorsOf(traits.experts);
+    llvm::erase_if(sizes, [&](int64_t size) {
+      return data % size != 0 || (inNode % (size * tp) != 0 && size * tp % inNode != 0);
+    });
+    return sizes;
+  }
+
   void addMeshes(int64_t tp, int64_t pp, int64_t data) {
+    for (int64_t ep : choose(kExpertAxis, expertSizes(tp, data)))
+      if (data % ep == 0)
+        addMeshes(tp, pp, ep, data / ep);
+  }
+
+  void addMeshes(int64_t tp, int64_t pp, int64_t ep, int64_t data) {
     ParallelStrategy strategy;
+    strategy.ep = ep;
     strategy.tp = tp;
     strategy.pp = pp;
     strategy.batchDims = traits.batchDims;
     std::vector<int64_t> inner = {1};
-    if (int64_t size = std::min(data, std::max<int64_t>(inNode / tp, 1));
+    if (int64_t size = std::min(data, std::max<int64_t>(inNode / (tp * ep), 1));
         size > 1 && size < data && data % size == 0)
       inner.push_back(size);
     for (int64_t fsdp : choose(kShardedDataAxis, inner)) {
@@ -176,7 +198,8 @@ private:
         continue;
       strategy.fsdp = fsdp;
       strategy.dp = data / fsdp;
-      if (auto it = options.axes.find(kDataAxis); it != options.axes.end() && it->second != strategy.dp)
+      if (auto it = options.axes.find(kDataAxis);
+          it != options.axes.end() && it->second != strategy.dp)
         continue;
       for (bool inside : {false, true}) {
         strategy.pipelineInside = inside;

@@ -26,13 +26,13 @@ struct PlannerOptions {
   /// Options that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
   /// "chunks", "recompute", "bucket_bytes", "zero_axes".
   std::set<std::string> fixed;
-  std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, tp, pp
+  std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, tp, pp
 };
 
-/// A way to lay a model over devices. The mesh is pp, dp, fsdp, tp from the outermost axis to that
+/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, tp from the outermost axis to that
 /// of neighbours, or with pp inside of dp.
 struct ParallelStrategy {
-  int64_t dp = 1, fsdp = 1, tp = 1, pp = 1;
+  int64_t dp = 1, fsdp = 1, ep = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp
   bool sequenceParallel = false;
   int64_t zero = 0;
@@ -50,11 +50,13 @@ struct ParallelStrategy {
   /// dimensions of inputs that data parallelism splits, where these have no name.
   std::vector<std::string> shard, batchDims;
 
-  int64_t data() const { return dp * fsdp; }
-  /// Over how many devices ZeRO splits.
+  /// The devices that have different samples, also inside experts, and outside of them.
+  int64_t expertData() const { return dp * fsdp; }
+  int64_t data() const { return expertData() * ep; }
+  /// Over how many devices ZeRO splits the states of experts; those of all else over ep as well.
   int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp; }
   CostKey key(int64_t batch) const {
-    return {tp, batch / (data() * microbatches), sequenceParallel, recompute, shard};
+    return {tp, ep, batch / (data() * microbatches), sequenceParallel, recompute, shard};
   }
   /// The options that compile it; `base` says the rest.
   CompileOptions toOptions(const CompileOptions &base) const;
@@ -72,6 +74,7 @@ struct ModelProperties {
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
+  int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };
 

@@ -37,8 +37,8 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
 
 const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &strategy) {
   bool splits = strategy.zero > 0;
-  auto [it, fresh] = known.try_emplace(
-      {strategy.dp, strategy.fsdp, strategy.tp, strategy.pp, strategy.pipelineInside, splits});
+  auto [it, fresh] = known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.tp,
+                                        strategy.pp, strategy.pipelineInside, splits});
   if (!fresh)
     return it->second;
   std::vector<MeshAxis> axes;
@@ -51,12 +51,13 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
   if (strategy.pipelineInside)
     add(kPipelineAxis, strategy.pp);
   add(kShardedDataAxis, strategy.fsdp);
+  add(kExpertAxis, strategy.ep);
   add(kTensorAxis, strategy.tp);
   auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;
   connections.data = slowestGroup(*topology, {kDataAxis, kShardedDataAxis});
-  connections.zero =
-      strategy.fsdp > 1 ? slowestGroup(*topology, {kShardedDataAxis}) : slowestGroup(*topology, {kDataAxis});
+  connections.zero = strategy.fsdp > 1 ? slowestGroup(*topology, {kShardedDataAxis})
+                                       : slowestGroup(*topology, {kDataAxis});
   if (strategy.fsdp > 1)
     connections.outer = slowestGroup(*topology, {kDataAxis});
   if (strategy.pp > 1)
@@ -183,7 +184,8 @@ double StepEstimator::tiedSeconds(const ParallelStrategy &strategy,
 double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs, const Connections &connections,
                                   double forward, double backward) {
-  if (strategy.data() == 1)
+  // What is no expert's is summed over ep too, which its own costs have.
+  if (strategy.expertData() == 1)
     return 0;
   const int64_t zeroDevices = strategy.zeroDevices();
   auto sum = [&](Field field) { return mostOf(strategy, costs, connections, field); };

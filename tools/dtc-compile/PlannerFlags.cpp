@@ -27,7 +27,7 @@ void dtc::addPlannerOptions(CLI::App &app, PlannerArguments &args) {
       ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
   app.add_option(
          "--set", args.set,
-         "Fixes an option of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, "
+         "Fixes an option of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, ep, "
          "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
          "bucket_bytes")
       ->delimiter(',')
@@ -77,7 +77,7 @@ MaybeError dtc::checkPlannerFlags(const CLI::App &app, const PlannerArguments &a
 }
 
 /// The axes whose sizes can be fixed.
-static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "tp", "pp"};
+static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "ep", "tp", "pp"};
 
 /// Fixes the size of an axis or an option.
 static MaybeError setFixedOption(llvm::StringRef text, PlannerOptions &options) {
