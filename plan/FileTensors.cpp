@@ -49,6 +49,8 @@ std::optional<FileRows> fileRowsOf(std::string_view parameter) {
 }
 
 std::optional<FileStack> fileStackOf(std::string_view parameter) {
+  if (fileRowsOf(parameter))
+    return std::nullopt;
   size_t close = parameter.rfind("]."), open = parameter.rfind('[', close);
   if (close == std::string_view::npos || open == std::string_view::npos || open == 0 ||
       close + 2 == parameter.size())

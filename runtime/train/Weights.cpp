@@ -496,12 +496,17 @@ std::map<std::string, TensorType> SavedWeights::typesOf(SavedContent content) co
   return types;
 }
 
+void SavedWeights::forgetStacks() const {
+  stacks.clear();
+  layerOfStacks.clear();
+}
+
 Expected<HostTensor> SavedWeights::elementOf(const Session &session,
                                              const FileTensor &tensor) const {
   const plan::State &parameter = *tensor.parts.begin()->second;
   std::string layer = fileStackOf(parameter.name())->before;
   if (layer != layerOfStacks)
-    stacks.clear();
+    forgetStacks();
   layerOfStacks = layer;
   auto stack = stacks.find(parameter.name());
   if (stack == stacks.end()) {
@@ -560,10 +565,12 @@ Expected<HostTensor> SavedWeights::valueOf(const Session &session, const std::st
 }
 
 MaybeError SavedWeights::write(const Session &session, AtomicFile &file) const {
+  forgetStacks();
   return writer.write(file, [&](const std::string &name) { return valueOf(session, name); });
 }
 
 MaybeError SavedWeights::gather(const Session &session) const {
+  forgetStacks();
   for (const auto &[name, type] : types)
     if (Expected<HostTensor> tensor = valueOf(session, name); !tensor)
       return tensor.error();
@@ -571,6 +578,7 @@ MaybeError SavedWeights::gather(const Session &session) const {
 }
 
 Expected<std::optional<std::string>> SavedWeights::findNonfinite(const Session &session) const {
+  forgetStacks();
   for (const auto &[name, type] : types) {
     Expected<HostTensor> tensor = valueOf(session, name);
     if (!tensor)

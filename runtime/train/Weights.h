@@ -75,6 +75,7 @@ private:
   /// A tensor of a stack.
   Expected<HostTensor> elementOf(const Session &session, const FileTensor &tensor) const;
   Expected<HostTensor> valueOf(const Session &session, const std::string &name) const;
+  void forgetStacks() const;
 
   const plan::Plan *plan;
   SavedContent content;

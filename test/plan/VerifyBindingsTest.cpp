@@ -91,6 +91,84 @@ TEST(VerifyBindings, RowsOfATensorOfAWeightsFile) {
         << other;
 }
 
+TEST(VerifyBindings, StacksOfTensorsOfWeightsFiles) {
+  EXPECT_EQ(rowsError({{"e[0:2].w", {2, 3}}, {"e[2:5].w", {3, 4}}, {"e[0:2].v", {2}}}), "");
+  // The name may have a range that is part of it.
+  EXPECT_EQ(rowsError({{"e[0:2].w[0:4]", {4, 3}}, {"e[0:65537].w", {2}}}), "");
+  EXPECT_TRUE(contains(rowsError({{"e[0:3].w", {2, 3}}}),
+                       "parameter \"e[0:3].w\" is f32[2,3] in the file, expected 3 tensors, as "
+                       "its name says"));
+  EXPECT_TRUE(contains(rowsError({{"e[4:5].w", {}}}),
+                       "parameter \"e[4:5].w\" is f32[] in the file, expected 1 tensors"));
+  for (const auto &[other, shape] :
+       {std::pair("e.1.w", Shape{3}), std::pair("e.1.w[0:3]", Shape{3}),
+        std::pair("e[1:3].w", Shape{2, 3}), std::pair("e[0:1].w", Shape{1, 3})}) {
+    EXPECT_TRUE(contains(rowsError({{"e[0:2].w", {2, 3}}, {other, shape}}),
+                         "are the same rows of a tensor of weights files"))
+        << other;
+    EXPECT_TRUE(contains(rowsError({{other, shape}, {"e[0:2].w", {2, 3}}}),
+                         "are the same rows of a tensor of weights files"))
+        << other;
+  }
+}
+
+/// The error of a plan for dp=2, micro=4, ep=2 with an input, or a state, of these shards.
+static std::string pieceError(const Shape &shape, const DimAxes &sharding, bool isInput = true,
+                              int64_t microbatches = 4) {
+  PlanBuilder builder;
+  builder.axis("dp", 2);
+  builder.axis("micro", microbatches, /*temporal=*/true);
+  builder.axis("ep", 2);
+  if (isInput)
+    builder.input("x", DType::F32, shape, sharding);
+  else
+    builder.state("x", DType::F32, shape, sharding);
+  return messageOf(findPlanError(*builder.build()));
+}
+
+TEST(VerifyBindings, InputsMayHaveAPieceOfEachMicrobatch) {
+  EXPECT_EQ(pieceError({16, 3}, {{"dp", "micro", "ep"}, {}}), "");
+  EXPECT_EQ(pieceError({32, 3}, {{"micro", "ep"}, {"dp"}}), "");
+  EXPECT_EQ(pieceError({8}, {{"micro", "ep"}}), "");
+  EXPECT_EQ(pieceError({16}, {{"micro", "ep", "dp"}}), "");
+  EXPECT_EQ(pieceError({0}, {{"micro", "ep"}}), "");
+  EXPECT_EQ(pieceError({6}, {{"micro", "ep"}}, true, /*microbatches=*/1), "");
+  // Other dimensions may have padding.
+  EXPECT_EQ(pieceError({8, 3}, {{"micro", "ep"}, {"dp"}}), "");
+}
+
+TEST(VerifyBindings, PiecesOfMicrobatchesAreOfEvenSizes) {
+  std::string expected = " over the temporal axis \"micro\"; expected other axes after it, and a "
+                         "size that all of them divide";
+  for (const DimAxes &sharding :
+       {DimAxes{{"micro"}, {}}, DimAxes{{"dp", "micro"}, {}}, DimAxes{{"ep", "dp", "micro"}, {}}})
+    EXPECT_TRUE(contains(pieceError({16, 3}, sharding),
+                         "input \"x\": the sharding splits dimension 0 of f32[16,3]" + expected));
+  for (int64_t size : {1, 4, 12, 17})
+    EXPECT_TRUE(contains(pieceError({size}, {{"dp", "micro", "ep"}}), expected)) << size;
+  EXPECT_TRUE(contains(pieceError({7}, {{"micro", "ep"}}, true, /*microbatches=*/1), expected));
+}
+
+TEST(VerifyBindings, OnlyTheRowsOfInputsHavePieces) {
+  std::string expected = "the sharding names the temporal axis \"micro\"; what outlives a "
+                         "microbatch is split over spatial axes only";
+  EXPECT_TRUE(contains(pieceError({3, 16}, {{}, {"micro", "ep"}}), "input \"x\": " + expected));
+  EXPECT_TRUE(contains(pieceError({16, 3}, {{"micro", "ep"}, {}}, /*isInput=*/false),
+                       "state \"x\": " + expected));
+  EXPECT_TRUE(
+      contains(pieceError({16, 3}, {{"dp", "micro", "ep"}, {}}, /*isInput=*/false), expected));
+}
+
+TEST(VerifyBindings, OutputsHaveNoPieces) {
+  PlanBuilder builder;
+  builder.axis("micro", 4, /*temporal=*/true);
+  builder.axis("ep", 2);
+  uint32_t y = builder.state("y", DType::F32, {8}, {{}}).buffer();
+  builder.output("z", DType::F32, {16}, {{"micro", "ep"}}, y);
+  EXPECT_ERROR(findPlanError(*builder.build()),
+               "output \"z\": the sharding names the temporal axis \"micro\"");
+}
+
 TEST(VerifyBindings, MasterWeightsMayLieInAnotherWay) {
   PlanBuilder builder;
   builder.axis("a", 2);

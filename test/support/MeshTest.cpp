@@ -6,6 +6,8 @@
 
 #include "support/Mesh.h"
 
+#include "support/MeshAxes.h"
+
 #include <gtest/gtest.h>
 
 using namespace dtc;
@@ -56,4 +58,31 @@ TEST(Mesh, FirstReplicas) {
   EXPECT_EQ(first, (std::vector<int64_t>{0, 0, 2, 2, 4, 4, 0, 0, 2, 2, 4, 4}));
   EXPECT_EQ(mesh.firstReplica(11, {"c", "a"}), 7);
   EXPECT_EQ(mesh.firstReplica(11, {}), 0);
+}
+
+TEST(Mesh, AxesInsideMicrobatchesComeAfterTheTemporalOne) {
+  Mesh mesh = exampleMesh();
+  using Axes = std::vector<std::string>;
+  EXPECT_EQ(mesh.axesInsideMicrobatches({"a", "micro", "c", "b"}), (Axes{"c", "b"}));
+  EXPECT_EQ(mesh.axesInsideMicrobatches({"micro", "a"}), Axes{"a"});
+  for (const Axes &axes : {Axes{}, Axes{"a", "b"}, Axes{"micro"}, Axes{"a", "micro"}})
+    EXPECT_EQ(mesh.axesInsideMicrobatches(axes), Axes());
+}
+
+TEST(MeshAxes, SaysWhatIsSplit) {
+  std::string order;
+  for (const MeshAxisInfo &axis : meshAxes()) {
+    order += std::string(axis.name) + " ";
+    EXPECT_EQ(splitsBatch(axis.name), axis.splitsBatch) << axis.name;
+    EXPECT_TRUE(axis.splitsBatch || !axis.splitsBatchOfExperts) << axis.name;
+  }
+  EXPECT_EQ(order, "pp dp fsdp ep tp ");
+  for (const char *axis : {"dp", "fsdp", "ep"})
+    EXPECT_TRUE(splitsBatch(axis)) << axis;
+  for (const char *axis : {"pp", "tp", "micro", "x", ""})
+    EXPECT_FALSE(splitsBatch(axis)) << axis;
+  std::string tensors;
+  for (const char *name : tensorAxisNames())
+    tensors += std::string(name) + " ";
+  EXPECT_EQ(tensors, "heads kv_heads mlp vocab ");
 }

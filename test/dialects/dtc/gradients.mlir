@@ -412,6 +412,39 @@ func.func @embedding(%t: tensor<5x3xf32>, %i: tensor<2x4xi32>) -> (tensor<2x4x3x
   return %z : tensor<2x4x3xf32>
 }
 
+// A table for each sample.
+// CHECK-LABEL: func.func @batched_embedding_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<4x5x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x6xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4x6x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.embedding_grad %[[ARG1]], %[[ARG2]] : (tensor<2x4x6xi32>, tensor<2x4x6x3xf32>) -> tensor<4x5x3xf32>
+// CHECK: return %[[V1]]
+func.func @batched_embedding(%t: tensor<4x5x3xf32>, %i: tensor<2x4x6xi32>) -> (tensor<2x4x6x3xf32>) {
+  %z = dtc.embedding %t, %i : (tensor<4x5x3xf32>, tensor<2x4x6xi32>) -> tensor<2x4x6x3xf32>
+  return %z : tensor<2x4x6x3xf32>
+}
+
+// What is added to a row has the gradient of the row.
+// CHECK-LABEL: func.func @embedding_grad_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<5x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding_grad %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.embedding %[[ARG2]], %[[ARG0]] : (tensor<5x3xf32>, tensor<2x4xi32>) -> tensor<2x4x3xf32>
+// CHECK: return %[[V1]]
+func.func @embedding_grad(%i: tensor<2x4xi32>, %y: tensor<2x4x3xf32>) -> (tensor<5x3xf32>) {
+  %z = dtc.embedding_grad %i, %y : (tensor<2x4xi32>, tensor<2x4x3xf32>) -> tensor<5x3xf32>
+  return %z : tensor<5x3xf32>
+}
+
+// CHECK-LABEL: func.func @half_batched_embedding_grad_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x6xi32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x6x3xbf16>, %[[ARG2:[^ ,:)]+]]: tensor<4x5x3xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding_grad %[[ARG0]], %[[ARG1]]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.convert %[[ARG2]] : (tensor<4x5x3xf32>) -> tensor<4x5x3xbf16>
+// CHECK: %[[V2:[^ ,:)]+]] = dtc.embedding %[[V1]], %[[ARG0]] : (tensor<4x5x3xbf16>, tensor<2x4x6xi32>) -> tensor<2x4x6x3xbf16>
+// CHECK: return %[[V2]]
+func.func @half_batched_embedding_grad(%i: tensor<2x4x6xi32>, %y: tensor<2x4x6x3xbf16>) -> (tensor<4x5x3xf32>) {
+  %z = dtc.embedding_grad %i, %y : (tensor<2x4x6xi32>, tensor<2x4x6x3xbf16>) -> tensor<4x5x3xf32>
+  return %z : tensor<4x5x3xf32>
+}
+
 // CHECK-LABEL: func.func @pick_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x5xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.pick %[[ARG0]], %[[ARG1]]

@@ -118,7 +118,7 @@ func.func @contraction(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: te
   return
 }
 
-func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>) {
+func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>, %mask: tensor<4x8x64xi1>) {
   // expected-remark@+1 {{embedding {} flops 16384.}}
   %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>
   // expected-remark@+1 {{embedding {} flops 16384.}}
@@ -129,6 +129,14 @@ func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<
   %pick = dtc.pick %dy, %ids : (tensor<4x8x64xf32>, tensor<4x8xi32>) -> tensor<4x8xf32>
   // expected-remark@+1 {{pick_grad {} flops 2048.}}
   %pick_grad = dtc.pick_grad %ids, %dz : (tensor<4x8xi32>, tensor<4x8xf32>) -> tensor<4x8x64xf32>
+  // expected-remark@+1 {{embedding {} flops 2048.}}
+  %embedding2 = dtc.embedding %dy, %ids : (tensor<4x8x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>
+  // expected-remark@+1 {{embedding_grad {} flops 2048.}}
+  %embedding_grad1 = dtc.embedding_grad %ids, %dy : (tensor<4x8xi32>, tensor<4x8x64xf32>) -> tensor<4x5x64xf32>
+  // expected-remark@+1 {{top_k {k = 3 : i64} flops 2048.}}
+  %top_k = dtc.top_k %dy {k = 3} : tensor<4x8x64xf32>
+  // expected-remark@+1 {{nonzero {} flops 2048.}}
+  %nonzero = dtc.nonzero %mask : tensor<4x8x64xi1> -> tensor<4x8x5xi32>
   return
 }
 

@@ -81,7 +81,7 @@ func.func @contractions(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>, %d: tensor<4
 }
 
 // CHECK-LABEL: func.func @indices
-func.func @indices(%table: tensor<16x8xbf16>, %x: tensor<4x8xbf16>, %ids: tensor<4xi32>, %dy: tensor<4xbf16>) {
+func.func @indices(%table: tensor<16x8xbf16>, %x: tensor<4x8xbf16>, %ids: tensor<4xi32>, %dy: tensor<4xbf16>, %tables: tensor<3x5x8xf16>, %rows: tensor<3x4xi32>) {
   // CHECK: dtc.embedding {{.*}} : (tensor<16x8xbf16>, tensor<4xi32>) -> tensor<4x8xbf16>
   %0 = dtc.embedding %table, %ids : (tensor<16x8xbf16>, tensor<4xi32>) -> tensor<4x8xbf16>
   // CHECK: dtc.embedding_grad {{.*}} : (tensor<4xi32>, tensor<4x8xbf16>) -> tensor<16x8xf32>
@@ -90,6 +90,12 @@ func.func @indices(%table: tensor<16x8xbf16>, %x: tensor<4x8xbf16>, %ids: tensor
   %2 = dtc.pick %x, %ids : (tensor<4x8xbf16>, tensor<4xi32>) -> tensor<4xbf16>
   // CHECK: dtc.pick_grad {{.*}} : (tensor<4xi32>, tensor<4xbf16>) -> tensor<4x8xbf16>
   %3 = dtc.pick_grad %ids, %dy : (tensor<4xi32>, tensor<4xbf16>) -> tensor<4x8xbf16>
+  // CHECK: dtc.embedding {{.*}} : (tensor<3x5x8xf16>, tensor<3x4xi32>) -> tensor<3x4x8xf16>
+  %4 = dtc.embedding %tables, %rows : (tensor<3x5x8xf16>, tensor<3x4xi32>) -> tensor<3x4x8xf16>
+  // CHECK: dtc.embedding_grad {{.*}} : (tensor<3x4xi32>, tensor<3x4x8xf16>) -> tensor<3x5x8xf32>
+  %5 = dtc.embedding_grad %rows, %4 : (tensor<3x4xi32>, tensor<3x4x8xf16>) -> tensor<3x5x8xf32>
+  // CHECK: dtc.top_k {{.*}} : tensor<4x8xbf16>
+  %6 = dtc.top_k %x {k = 2} : tensor<4x8xbf16>
   return
 }
 

@@ -142,6 +142,31 @@ func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<
   return
 }
 
+// Where samples have tables of their own, they are split alike in all operands; the rows of a table
+// are split as those of one table.
+func.func @batched_index(%tables: tensor<4x16x64xf32>, %rows: tensor<2x4x8xi32>, %dy: tensor<2x4x8x64xf32>, %nested: tensor<2x4x16x64xf32>) {
+  // expected-remark@+1 {{abc,dae->daec a=4 b=16 sum c=64 d=2 e=8 linear {0} indices 1: b.}}
+  %embedding = dtc.embedding %tables, %rows : (tensor<4x16x64xf32>, tensor<2x4x8xi32>) -> tensor<2x4x8x64xf32>
+  // expected-remark@+1 {{abcd,abe->abed a=2 b=4 c=16 sum d=64 e=8 linear {0} indices 1: c.}}
+  %embedding1 = dtc.embedding %nested, %rows : (tensor<2x4x16x64xf32>, tensor<2x4x8xi32>) -> tensor<2x4x8x64xf32>
+  // expected-remark@+1 {{abc,abcd->bed a=2 sum b=4 c=8 sum d=64 e=16 linear {1} indices 0: e.}}
+  %embedding_grad = dtc.embedding_grad %rows, %dy : (tensor<2x4x8xi32>, tensor<2x4x8x64xf32>) -> tensor<4x16x64xf32>
+  // expected-remark@+1 {{abc,abcd->abed a=2 b=4 c=8 sum d=64 e=16 linear {1} indices 0: e.}}
+  %embedding_grad1 = dtc.embedding_grad %rows, %dy : (tensor<2x4x8xi32>, tensor<2x4x8x64xf32>) -> tensor<2x4x16x64xf32>
+  return
+}
+
+// Rows are ordered and searched whole.
+func.func @rows(%x: tensor<4x8x6xf32>, %row: tensor<6xf32>, %mask: tensor<4x8x6xi1>) {
+  // expected-remark@+1 {{abc->abc a=4 b=8 c=6 whole.}}
+  %top_k = dtc.top_k %x {k = 2} : tensor<4x8x6xf32>
+  // expected-remark@+1 {{a->a a=6 whole.}}
+  %top_k1 = dtc.top_k %row {k = 2} : tensor<6xf32>
+  // expected-remark@+1 {{abc->abd a=4 b=8 c=6 whole d=5 whole.}}
+  %nonzero = dtc.nonzero %mask : tensor<4x8x6xi1> -> tensor<4x8x5xi32>
+  return
+}
+
 func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
   // expected-remark@+1 {{abc->abc a=2 b=3 c=8 whole.}}
   %softmax = dtc.softmax %x : tensor<2x3x8xf32>

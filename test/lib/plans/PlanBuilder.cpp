@@ -234,8 +234,11 @@ void PlanBuilder::schedule(uint32_t task, uint32_t microbatch) {
 Shape PlanBuilder::localShape(const Shape &shape, const DimAxes &sharding) const {
   Mesh mesh = meshOf(plan);
   Shape local = shape;
-  for (size_t d = 0; d < shape.size(); ++d)
-    local[d] = paddedShardSize(local[d], mesh.groupSize(sharding[d]));
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Axes axes = sharding[d];
+    std::erase_if(axes, [&](const std::string &axis) { return mesh.find(axis)->temporal; });
+    local[d] = paddedShardSize(local[d], mesh.groupSize(axes));
+  }
   return local;
 }
 

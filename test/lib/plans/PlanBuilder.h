@@ -79,7 +79,7 @@ public:
                        const DimAxes &sharding, uint32_t buffer);
 
   plan::Program &program() { return *plan.mutable_programs(current); }
-  /// The shape of a shard, padding included.
+  /// The shape of a shard, padding included. It has all microbatches.
   Shape localShape(const Shape &shape, const DimAxes &sharding) const;
   /// The plan, in which each value has a buffer of its own (see toSingleAssignment()) and the tasks
   /// of microbatches are a loop.

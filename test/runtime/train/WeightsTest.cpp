@@ -13,6 +13,7 @@
 #include "test/lib/plans/TempDir.h"
 
 #include <gtest/gtest.h>
+#include <limits>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -285,4 +286,177 @@ TEST_F(Weights, AMissingTensorIsNamedForItsRows) {
                "has no tensor \"t\" (expected f32[5,3])");
   EXPECT_ERROR(loadWeights(*session, file({{"t", filled(1)}})),
                "tensor \"t\" is F32[2, 3], but the parameter \"t\" is f32[5,3]");
+}
+
+//===----------------------------------------------------------------------===//
+// Stacks: a tensor for each expert
+//===----------------------------------------------------------------------===//
+
+/// A session with the parameters "m.e[0:3].w" of two layers and "m.e[0:3].v" of the first, each
+/// f32[3,2,2], and "u", f32[2,3]. With `isMixed`, parameters are f16 and the stacks have master
+/// weights in f32. The stacks have shards on `devices` devices, with padding if there are not 1 or
+/// 3 of them.
+static std::unique_ptr<Session> sessionOfStacks(int64_t devices = 2, bool isMixed = false) {
+  PlanBuilder builder;
+  builder.axis("a", devices);
+  for (const char *name : {"m.0.e[0:3].w", "m.0.e[0:3].v", "m.1.e[0:3].w"}) {
+    builder.state(name, isMixed ? DType::F16 : DType::F32, {3, 2, 2}, {{"a"}, {}, {}});
+    if (isMixed) {
+      dtc::plan::State &master =
+          builder.state(std::string(name) + ".master", DType::F32, {3, 2, 2}, {{}, {"a"}, {}});
+      master.set_parameter(name);
+      master.set_kind(dtc::plan::State::MASTER_WEIGHTS);
+    }
+  }
+  builder.state("u", DType::F32, {2, 3}, {{}, {"a"}});
+  auto session = Session::create(builder.build(), createFakeBackend());
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+/// The tensors of a file for it; the values tell the experts, layers and tensors apart.
+static std::map<std::string, HostTensor> tensorsOfStacks() {
+  std::map<std::string, HostTensor> tensors = {{"u", filled(1)}};
+  float value = 0;
+  for (const char *layer : {"m.0.e.", "m.1.e."})
+    for (const char *expert : {"0", "1", "2"})
+      tensors.emplace(std::string(layer) + expert + ".w", filled(value += 10, {2, 2}));
+  for (const char *expert : {"0", "1", "2"})
+    tensors.emplace(std::string("m.0.e.") + expert + ".v", filled(value += 10, {2, 2}));
+  return tensors;
+}
+
+static std::vector<double> elementsOf(const Session &session, const std::string &name) {
+  std::vector<double> values;
+  Expected<HostTensor> tensor = session.getState(name);
+  for (int64_t i = 0; i < tensor->type.numElements(); ++i)
+    values.push_back(elementAt(*tensor, i));
+  return values;
+}
+
+TEST_F(Weights, AStackIsReadFromATensorForEachElement) {
+  for (int64_t devices : {1, 2, 3, 4}) {
+    auto session = sessionOfStacks(devices);
+    auto notes = loadWeights(*session, file(tensorsOfStacks()));
+    ASSERT_OK(notes);
+    EXPECT_TRUE(notes->empty());
+    EXPECT_EQ(elementsOf(*session, "m.0.e[0:3].w"),
+              (std::vector<double>{10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33}));
+    EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"),
+              (std::vector<double>{40, 41, 42, 43, 50, 51, 52, 53, 60, 61, 62, 63}));
+    EXPECT_EQ(elementsOf(*session, "m.0.e[0:3].v"),
+              (std::vector<double>{70, 71, 72, 73, 80, 81, 82, 83, 90, 91, 92, 93}));
+    EXPECT_EQ(session->getState("u")->bytes, filled(1).bytes);
+  }
+}
+
+TEST_F(Weights, AStackIsWrittenAsATensorForEachElement) {
+  std::map<std::string, HostTensor> tensors = tensorsOfStacks();
+  for (int64_t devices : {1, 2, 4}) {
+    auto session = sessionOfStacks(devices);
+    ASSERT_OK(loadWeights(*session, file(tensors)));
+    ASSERT_OK(saveWeights(*session, dir.path("out.safetensors")));
+    auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+    ASSERT_OK(saved);
+    EXPECT_EQ(saved->tensors().size(), tensors.size());
+    for (const auto &[name, tensor] : tensors) {
+      auto read = saved->read(name, DType::F32);
+      ASSERT_OK(read);
+      EXPECT_EQ(read->type, tensor.type) << name;
+      EXPECT_EQ(read->bytes, tensor.bytes) << name;
+    }
+  }
+}
+
+TEST_F(Weights, AStackIsGatheredAnewForEachFile) {
+  auto session = sessionWith({"e[0:2].w"}, 2);
+  ASSERT_OK(session->setState("e[0:2].w", filled(1)));
+  SavedWeights weights(session->plan());
+  EXPECT_FALSE(weights.findNonfinite(*session)->has_value());
+  HostTensor changed = filled(1);
+  changed.as<float>()[5] = std::numeric_limits<float>::infinity();
+  ASSERT_OK(session->setState("e[0:2].w", changed));
+  EXPECT_EQ(weights.findNonfinite(*session)->value_or(""), "tensor \"e.1.w\" has inf at element 2");
+}
+
+TEST_F(Weights, SayWhatIsMissingOfAStack) {
+  auto session = sessionOfStacks();
+  std::map<std::string, HostTensor> tensors = tensorsOfStacks(), changed = tensors;
+  changed.erase("m.1.e.2.w");
+  EXPECT_ERROR(loadWeights(*session, file(changed)),
+               "w.safetensors: has no tensor \"m.1.e.2.w\" (expected f32[2,2])");
+  changed = tensors;
+  changed.insert_or_assign("m.0.e.1.v", filled(1, {2, 3}));
+  EXPECT_ERROR(loadWeights(*session, file(changed)),
+               "tensor \"m.0.e.1.v\" is F32[2, 3], but the parameter \"m.0.e.1.v\" is "
+               "f32[2,2]");
+  changed = tensors;
+  changed.insert_or_assign("m.0.e.0.w", filled(1, {3, 2, 2}));
+  EXPECT_ERROR(loadWeights(*session, file(changed)), "tensor \"m.0.e.0.w\" is F32[3, 2, 2]");
+  changed = tensors;
+  changed.insert_or_assign("m.0.e.2.w", HostTensor(TensorType{DType::I32, {2, 2}}));
+  EXPECT_ERROR(loadWeights(*session, file(changed)), "elements of type I32 cannot be read as f32");
+  // A file with the stack as one tensor is of another program.
+  changed = {{"u", filled(1)},
+             {"m.0.e[0:3].w", filled(1, {3, 2, 2})},
+             {"m.0.e[0:3].v", filled(1, {3, 2, 2})},
+             {"m.1.e[0:3].w", filled(1, {3, 2, 2})}};
+  EXPECT_ERROR(loadWeights(*session, file(changed)), "has no tensor \"m.0.e.0.w\"");
+  EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"), std::vector<double>(12)); // nothing was changed
+  changed = tensors;
+  changed.emplace("m.0.e.3.w", filled(1, {2, 2}));
+  auto notes = loadWeights(*session, file(changed));
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains((*notes)[0], "1 tensors are not parameters of the model"));
+  EXPECT_TRUE(contains((*notes)[0], "m.0.e.3.w"));
+}
+
+TEST_F(Weights, TheTensorsOfAStackMayBeInSeveralFilesAndHaveAPrefix) {
+  auto session = sessionOfStacks();
+  std::map<std::string, HostTensor> tensors = tensorsOfStacks(), second;
+  second.insert(tensors.extract("m.0.e.1.w"));
+  second.emplace("m.1.e.0.w", filled(500, {2, 2}));
+  ASSERT_OK(writeSafetensors(dir.path("second.safetensors"), second));
+  ASSERT_OK(loadWeights(*session, {file(tensors), dir.path("second.safetensors")}));
+  EXPECT_EQ(elementsOf(*session, "m.0.e[0:3].w"),
+            (std::vector<double>{10, 11, 12, 13, 20, 21, 22, 23, 30, 31, 32, 33}));
+  // The last file that has a tensor holds.
+  EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"),
+            (std::vector<double>{500, 501, 502, 503, 50, 51, 52, 53, 60, 61, 62, 63}));
+
+  std::map<std::string, HostTensor> prefixed;
+  for (const auto &[name, tensor] : tensorsOfStacks())
+    prefixed.emplace("model." + name, tensor);
+  auto notes = loadWeights(*session, file(prefixed));
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains((*notes)[0], "4 parameters have other names in the file"));
+  EXPECT_TRUE(contains((*notes)[0], "m.0.e[0:3].w from model.m.0.e.0.w"));
+  EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"),
+            (std::vector<double>{40, 41, 42, 43, 50, 51, 52, 53, 60, 61, 62, 63}));
+}
+
+TEST_F(Weights, AStackMayHaveMasterWeights) {
+  // f16 rounds these values.
+  std::map<std::string, HostTensor> tensors = tensorsOfStacks();
+  for (auto &[name, tensor] : tensors)
+    for (int64_t i = 0; i < tensor.type.numElements(); ++i)
+      tensor.as<float>()[i] += 0x1p-13F;
+  for (int64_t devices : {1, 2, 3}) {
+    auto session = sessionOfStacks(devices, /*isMixed=*/true);
+    auto notes = loadWeights(*session, file(tensors));
+    ASSERT_OK(notes);
+    EXPECT_TRUE(notes->empty());
+    EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"),
+              (std::vector<double>{40, 41, 42, 43, 50, 51, 52, 53, 60, 61, 62, 63}));
+    EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w.master")[5], 51 + 0x1p-13);
+    ASSERT_OK(saveWeights(*session, dir.path("out.safetensors")));
+    auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+    ASSERT_OK(saved);
+    EXPECT_EQ(saved->tensors().size(), tensors.size());
+    EXPECT_EQ(saved->tensors().at("m.0.e.1.v").str(), "F32[2, 2]");
+    for (const auto &[name, tensor] : tensors)
+      EXPECT_EQ(saved->read(name, DType::F32)->bytes, tensor.bytes) << name;
+  }
 }

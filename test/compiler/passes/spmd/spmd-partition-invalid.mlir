@@ -99,9 +99,18 @@ func.func @reshard(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]
 
 // -----
 
+// A shard with a piece of each microbatch: pieces are even parts of the first dimension.
 dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
-// expected-error@+1 {{argument 0 is sharded over {"micro", "dp"}; the temporal axis must come last}}
-func.func @temporal_first(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"micro", "dp"}]>}) {
+// expected-error@+1 {{argument 0 has size 6 in dimension 0, which is sharded over {"micro", "dp"}; where the temporal axis does not come last, the first dimension is split, and evenly}}
+func.func @uneven_pieces(%x: tensor<6xf32> {dist.sharding = #dist.sharding<@mesh, [{"micro", "dp"}]>}) {
+  return
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
+// expected-error@+1 {{argument 1 has size 8 in dimension 1, which is sharded over {"micro", "dp"}; where the temporal axis does not come last, the first dimension is split, and evenly}}
+func.func @pieces_of_columns(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>}, %y: tensor<4x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"micro", "dp"}]>}) {
   return
 }
 

@@ -271,6 +271,11 @@ TEST(ElementTypes, Indexing) {
     HostTensor table = random.floats(dtype, {7, 33}), dy = random.floats(dtype, {50, 40, 33});
     expectRounded({"embedding", {table, ids}, {dy.type}});
     expectRounded({"embedding_grad", {ids, dy}, {TensorType{DType::F32, {7, 33}}}});
+    HostTensor tables = random.floats(dtype, {40, 3, 33});
+    HostTensor rows = random.integers(DType::I32, {2, 40, 6}, -1, 3);
+    HostTensor dz = random.floats(dtype, {2, 40, 6, 33});
+    expectRounded({"embedding", {tables, rows}, {dz.type}});
+    expectRounded({"embedding_grad", {rows, dz}, {TensorType{DType::F32, {40, 3, 33}}}});
     HostTensor picked = random.floats(dtype, {50, 40});
     expectRounded({"pick", {dy, ids}, {picked.type}});
     expectRounded({"pick_grad", {ids, picked}, {dy.type}});
@@ -350,7 +355,7 @@ TEST(ElementTypes, RefusesMixtures) {
   expectRefused({"rms_norm_grad", {b, bRow, bRows, b}, {b, fRow}, {}, {}},
                 "input 2 is bf16[2], expected f32[2]");
   expectRefused({"embedding_grad", {ids, b}, {TensorType{DType::BF16, {4, 3}}}, {}, {}},
-                "output 0 is bf16[4,3], expected 2 dimensions of f32");
+                "output 0 is bf16[4,3], expected at least 2 dimensions of f32");
   expectRefused({"pick", {b, ids}, {fRows}, {}, {}}, "output 0 is f32[2], expected bf16[2]");
   AttributeMap sum{{"kind", "sum"}, {"dims", Shape{0}}};
   expectRefused({"reduce", {b}, {TensorType{DType::F16, {3}}}, sum, {}},

@@ -79,6 +79,10 @@ std::vector<KernelSignature> validCalls() {
       {"einsum", {f32({2, 3, 4}), f32({4, 2})}, {f32({4, 3})}, {{"equation", "abc,ca->cb"}}, mesh},
       {"embedding", {f32({4, 3}), i32({2, 2})}, {f32({2, 2, 3})}, {}, mesh},
       {"embedding_grad", {i32({2, 2}), f32({2, 2, 3})}, {f32({4, 3})}, {}, mesh},
+      {"embedding", {f32({2, 4, 3}), i32({3, 2, 5})}, {f32({3, 2, 5, 3})}, {}, mesh},
+      {"embedding_grad", {i32({3, 2, 5}), f32({3, 2, 5, 3})}, {f32({2, 4, 3})}, {}, mesh},
+      {"top_k", {a}, {boolean({2, 3})}, {{"k", int64_t{2}}}, mesh},
+      {"nonzero", {boolean({2, 3})}, {i32({2, 2})}, {}, mesh},
       {"pick", {a, i32({2})}, {rows}, {}, mesh},
       {"pick_grad", {i32({2}), rows}, {a}, {}, mesh},
       {"layer_norm", {a, row, row}, {a, rows, rows}, {{"eps", 1e-5}}, mesh},
@@ -300,7 +304,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 57u);
+  EXPECT_EQ(kernels.size(), 59u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 
