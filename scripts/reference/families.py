@@ -2,6 +2,7 @@
 on sequences of 16 tokens, or on images of a few patches. No two sizes of a model are equal where a mistake could otherwise hide."""
 
 import contextlib
+import copy
 
 import torch
 import transformers
@@ -15,7 +16,9 @@ SIZES = dict(
 
 
 def family(name, attention="eager", **changes):
-    config = getattr(transformers, name + "Config")(**(SIZES | changes), attn_implementation=attention)
+    # A copy, for transformers writes into the objects that it is given.
+    settings = copy.deepcopy(SIZES | changes)
+    config = getattr(transformers, name + "Config")(**settings, attn_implementation=attention)
     return transformers.AutoModelForCausalLM.from_config(config)
 
 
