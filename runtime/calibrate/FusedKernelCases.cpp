@@ -77,6 +77,27 @@ static Calls pickGrad(const char *name, const TensorType &x) {
   return {{name, {tokensOf(x), like(x, {rowsOf(x)})}, {x}, {}, {}}};
 }
 
+/// Of scores of a token for each of 64 experts at most.
+static TensorType scoresOf(const TensorType &x) {
+  int64_t experts = std::min<int64_t>(widthOf(x), 64);
+  return like(x, {rowsOf(x) * widthOf(x) / experts, experts});
+}
+
+static Calls topK(const char *name, const TensorType &x) {
+  TensorType scores = scoresOf(x);
+  return {{name,
+           {scores},
+           {{DType::Bool, scores.shape}},
+           {{"k", std::min<int64_t>(widthOf(scores), 8)}},
+           {}}};
+}
+
+/// The places of an expert for a quarter of the tokens.
+static Calls nonzero(const char *name, const TensorType &x) {
+  return {
+      {name, {{DType::Bool, x.shape}}, {{DType::I32, {rowsOf(x), (widthOf(x) + 3) / 4}}}, {}, {}}};
+}
+
 static Calls crossEntropy(const char *name, const TensorType &x) {
   return {{name, {x, tokensOf(x)}, {wideRows(x), wideRows(x)}, {{"label_smoothing", 0.0}}, {}}};
 }
@@ -109,6 +130,8 @@ std::span<const KernelCase> fusedCases() {
       {"embedding_grad", embeddingGrad, true},
       {"pick", pick},
       {"pick_grad", pickGrad},
+      {"top_k", topK, true},
+      {"nonzero", nonzero},
       {"cross_entropy", crossEntropy, true},
       {"cross_entropy_grad", crossEntropyGrad, true},
       {"cached_attention", cachedAttention, false, true, kCachedPositions},
