@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace meshTest {
+
 using namespace dtc;
 
 static Mesh exampleMesh() {
@@ -57,3 +59,5 @@ TEST(Mesh, FirstReplicas) {
   EXPECT_EQ(mesh.firstReplica(11, {"c", "a"}), 7);
   EXPECT_EQ(mesh.firstReplica(11, {}), 0);
 }
+
+} // namespace meshTest

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace shardRegionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -91,3 +93,5 @@ TEST(ShardRegion, RunsAreAsLongAsTheyCanBe) {
   EXPECT_EQ(runs({{}, {"a"}, {}}), 4);
   EXPECT_EQ(runs({{}, {}, {"a"}}), 24);
 }
+
+} // namespace shardRegionTest

@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace ownRowsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -78,3 +80,5 @@ TEST(OwnRows, RowsGoToTheirPlaces) {
   EXPECT_EQ(std::vector<int32_t>(values, values + 30), expected);
   EXPECT_EQ(whole.at("labels").type, (TensorType{DType::I32, {10, 3}}));
 }
+
+} // namespace ownRowsTest

@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+namespace weightsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -286,3 +288,5 @@ TEST_F(Weights, AMissingTensorIsNamedForItsRows) {
   EXPECT_ERROR(loadWeights(*session, file({{"t", filled(1)}})),
                "tensor \"t\" is F32[2, 3], but the parameter \"t\" is f32[5,3]");
 }
+
+} // namespace weightsTest

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::elementTypesTest {
 namespace {
 
 /// All values of a type with 16 bits.
@@ -361,4 +361,4 @@ TEST(ElementTypes, RefusesMixtures) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::elementTypesTest

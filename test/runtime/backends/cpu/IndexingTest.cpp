@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::indexingTest {
 namespace {
 
 /// Indices of which some lie outside of [0, size), some far.
@@ -130,4 +130,4 @@ TEST(Indexing, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::indexingTest
