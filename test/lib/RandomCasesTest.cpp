@@ -12,6 +12,8 @@
 #include <set>
 #include <vector>
 
+namespace randomCasesTest {
+
 using namespace dtc::test;
 
 namespace {
@@ -169,3 +171,5 @@ TEST_F(RandomCases, OtherValuesAreErrors) {
     EXPECT_EXIT(seedsOf(3), testing::ExitedWithCode(1), message);
   }
 }
+
+} // namespace randomCasesTest

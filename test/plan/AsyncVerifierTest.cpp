@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace asyncVerifierTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -269,3 +271,5 @@ TEST(RangeCounts, AgreesWithCountingEveryByte) {
     }
   }
 }
+
+} // namespace asyncVerifierTest

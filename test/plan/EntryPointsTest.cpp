@@ -14,6 +14,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace entryPointsTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -160,3 +162,7 @@ TEST(RepeatedLoops, LieInTheSchedule) {
   plan->mutable_programs(0)->set_loop_end(2);
   EXPECT_ERROR(findPlanError(*plan), "the loop is entries 3 to 2");
 }
+
+#undef EXPECT_ERROR_AFTER
+
+} // namespace entryPointsTest

@@ -20,6 +20,8 @@
 #include <string>
 #include <vector>
 
+namespace kernelTableTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -220,3 +222,5 @@ TEST(KernelTable, AnUnknownKernelDoesNothingSpecial) {
 }
 
 } // namespace
+
+} // namespace kernelTableTest

@@ -17,6 +17,8 @@
 
 #include <gtest/gtest.h>
 
+namespace malformedPlanTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -245,3 +247,5 @@ TEST(MalformedPlan, CopiesOfMicrobatchesAreToldApart) {
                "should hold the value of microbatch 0, but holds that "
                "of microbatch 1");
 }
+
+} // namespace malformedPlanTest

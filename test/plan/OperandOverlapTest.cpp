@@ -15,6 +15,8 @@
 #include <iostream>
 #include <random>
 
+namespace operandOverlapTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -107,3 +109,5 @@ TEST(OperandOverlap, ManyOperandsAreSorted) {
   EXPECT_ERROR(checkKernelOverlap(buffers.context, call),
                "outputs 3 and 400000 share bytes of the arena (buffers 6 and 6)");
 }
+
+} // namespace operandOverlapTest

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 
+namespace paddedBindingsTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -55,3 +57,5 @@ TEST(PaddedBindings, RefusePaddingBeyondAllNumbers) {
                        "2 blocks of dimension 0 of bool[9223372036854775807,0] have more elements "
                        "with their padding than 64 bits count"));
 }
+
+} // namespace paddedBindingsTest

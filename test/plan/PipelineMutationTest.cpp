@@ -15,6 +15,8 @@
 #include <iostream>
 #include <random>
 
+namespace pipelineMutationTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -98,3 +100,5 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }
+
+} // namespace pipelineMutationTest

@@ -14,6 +14,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace pipelineVerifierTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -596,3 +598,7 @@ TEST(PipelineVerifier, ShortFilesDoNotAskForLongWalks) {
     builder.schedule(i % 2);
   EXPECT_ERROR(findPlanError(*builder.build()), "more than are followed to prove");
 }
+
+#undef EXPECT_ERROR_AFTER
+
+} // namespace pipelineVerifierTest

@@ -25,6 +25,8 @@
 #include <string>
 #include <vector>
 
+namespace planFixturesTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -74,3 +76,5 @@ TEST(PlanFixtures, InvalidPlansAreRefusedWithTheirErrors) {
     EXPECT_EQ(messageOf(parsePlan(bytes.data(), bytes.size())), first.substr(mark.size()));
   }
 }
+
+} // namespace planFixturesTest

@@ -13,6 +13,8 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+namespace planReaderTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -87,3 +89,5 @@ TEST(PlanReader, WritesWholeFilesOnly) {
   EXPECT_ERROR(writePlan(*trainingPlan(), dir.path("no/m.plan")), "no/m.plan: cannot write");
   EXPECT_EQ(dir.numFiles(), 0u);
 }
+
+} // namespace planReaderTest

@@ -18,6 +18,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+namespace planSummaryTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -261,3 +263,5 @@ TEST(PlanSummary, PredictsTheBytesThatASessionCounts) {
                 counted.byKind[kind]);
   }
 }
+
+} // namespace planSummaryTest

@@ -14,6 +14,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace planVerifierTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -464,3 +466,7 @@ TEST(PlanVerifier, ReadsComeAfterWrites) {
     program.mutable_schedule(1)->set_microbatch(0);
   });
 }
+
+#undef EXPECT_ERROR_AFTER
+
+} // namespace planVerifierTest

@@ -13,6 +13,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace slotMapTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -140,3 +142,7 @@ TEST(SlotMap, ViewsHaveTheSame) {
       errorAfter([&](plan::Program &program) { addView(program).set_slot_map(1); }),
       "has slot map 1 and is a view of buffer 6, which has slot map 0; expected the same"));
 }
+
+#undef EXPECT_ERROR_AFTER
+
+} // namespace slotMapTest

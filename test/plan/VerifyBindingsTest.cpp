@@ -14,6 +14,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace verifyBindingsTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -301,3 +303,5 @@ TEST(VerifyBindings, StatesAndInputsLieApart) {
   EXPECT_ERROR(findPlanError(*builder.build()),
                "state \"s\" and input \"x\" share bytes of the arena");
 }
+
+} // namespace verifyBindingsTest

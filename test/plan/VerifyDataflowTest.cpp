@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace verifyDataflowTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -454,3 +456,5 @@ TEST(VerifyDataflow, ALongScheduleIsWalkedInLinearTime) {
     builder.schedule(0, i);
   EXPECT_OK(findPlanError(*builder.build()));
 }
+
+} // namespace verifyDataflowTest

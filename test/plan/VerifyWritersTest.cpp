@@ -13,6 +13,8 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace verifyWritersTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -242,3 +244,8 @@ TEST(Loops, HaveAllMicrobatchesButTheFirst) {
   EXPECT_EQ(errorOf(1, 2), "task \"t\" runs in the loop over microbatches and outside of it, as "
                            "schedule entries 0 and 1; expected one of the two");
 }
+
+#undef EXPECT_ERROR_AFTER
+#undef EXPECT_OK_AFTER
+
+} // namespace verifyWritersTest

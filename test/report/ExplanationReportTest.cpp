@@ -19,6 +19,8 @@
 #include <random>
 #include <sstream>
 
+namespace explanationReportTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -178,3 +180,5 @@ TEST(ExplanationReport, EveryValidPlanCanBeExplained) {
   }
   EXPECT_GT(valid, 100);
 }
+
+} // namespace explanationReportTest

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+namespace pipelineReportTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -119,3 +121,5 @@ TEST(PipelineReport, TheBudgetIsThatOfTheDeviceThatSendsMost) {
   EXPECT_TRUE(contains(error->message, "a device sends 72 B in a step (72 bytes)"));
   EXPECT_TRUE(contains(error->message, "48 B of it by send over pp, as "));
 }
+
+} // namespace pipelineReportTest

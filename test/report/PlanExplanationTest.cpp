@@ -17,6 +17,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+namespace planExplanationTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -219,3 +221,5 @@ TEST(PlanExplanation, Budget) {
   error = checkCommunicationBudget(explainPlan(*trainingPlan({2, 2, 2})), 1);
   EXPECT_ERROR(error, "shard the model in another way or raise the budget");
 }
+
+} // namespace planExplanationTest

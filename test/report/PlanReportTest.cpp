@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+namespace planReportTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -137,3 +139,5 @@ TEST(PlanReport, NamesThatAreNotUtf8) {
   summary.model = "\xff\"\n";
   EXPECT_TRUE(nlohmann::json::accept(summaryToJson(summary)));
 }
+
+} // namespace planReportTest

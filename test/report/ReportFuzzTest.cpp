@@ -31,6 +31,8 @@
 #include <set>
 #include <sys/resource.h>
 
+namespace reportFuzzTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -235,3 +237,5 @@ TEST(ReportFuzz, OfTimesOfTasks) {
   shape.devices = 3;
   fuzz(*oneForwardOneBackwardPlan(shape));
 }
+
+} // namespace reportFuzzTest

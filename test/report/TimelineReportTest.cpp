@@ -14,6 +14,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+namespace timelineReportTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -121,3 +123,5 @@ TEST(TimelineReport, Json) {
   ASSERT_EQ(json["transfers"].size(), 4u);
   EXPECT_EQ(json["transfers"][0]["bytes"], 32);
 }
+
+} // namespace timelineReportTest

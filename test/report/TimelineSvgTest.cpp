@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <regex>
 
+namespace timelineSvgTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -98,3 +100,5 @@ TEST(TimelineSvg, NothingToDraw) {
   EXPECT_EQ(xmlProblem(svg), "");
   EXPECT_FALSE(contains(svg, "nan") || contains(svg, "inf\""));
 }
+
+} // namespace timelineSvgTest

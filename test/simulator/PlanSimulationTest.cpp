@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <tuple>
 
+namespace planSimulationTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
@@ -332,3 +334,5 @@ TEST(PlanSimulation, APlanThatStatesStagesTransfersAndAnUpdate) {
   EXPECT_EQ(timeline.schedule, "1f1b");
   simulate(*pipelinePlan(), {.rendezvous = true});
 }
+
+} // namespace planSimulationTest

@@ -16,6 +16,8 @@
 #include <random>
 #include <string>
 
+namespace sharedResourcesTest {
+
 using namespace dtc;
 
 namespace {
@@ -201,3 +203,5 @@ TEST(SharedResources, RandomFlowsEndAsByDefinition) {
       ASSERT_NEAR(found[j], expected[j], 1e-9 * expected[j]) << "job " << j;
   }
 }
+
+} // namespace sharedResourcesTest

@@ -23,6 +23,8 @@
 #include <random>
 #include <set>
 
+namespace simulationTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -315,3 +317,5 @@ TEST(SimulationTrace, NamesCollectives) {
   EXPECT_TRUE(contains(trace, "\"axes\":[\"a\"]"));
   EXPECT_TRUE(contains(trace, "\"every device\""));
 }
+
+} // namespace simulationTest

@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace stepSimulatorTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 using plan::Task;
@@ -444,3 +446,5 @@ TEST(TimedPlan, EinsumsThatAreNone) {
         << equation;
   EXPECT_TRUE(contains(errorOf(nullptr), "expected an equation such as \"bsd,df->bsf\""));
 }
+
+} // namespace stepSimulatorTest

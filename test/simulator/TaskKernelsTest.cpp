@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+namespace taskKernelsTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -257,3 +259,5 @@ TEST(KernelClass, ByName) {
   EXPECT_EQ(classOf("adamw"), KernelClass::Optimizer);
   EXPECT_EQ(classOf("softmax"), KernelClass::Other);
 }
+
+} // namespace taskKernelsTest

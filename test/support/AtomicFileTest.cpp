@@ -16,6 +16,8 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+namespace atomicFileTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -238,3 +240,5 @@ TEST(AtomicFolder, LeavesWhatIsNotItsOwn) {
   std::string kept = error->message.substr(begin, error->message.find(" now") - begin);
   EXPECT_TRUE(std::filesystem::exists(kept + "/a")) << error->message;
 }
+
+} // namespace atomicFileTest

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+namespace commandFilesTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace fs = std::filesystem;
@@ -128,3 +130,5 @@ TEST_F(CommandFilesTest, NothingIsLostInDevicesAndPipes) {
   ASSERT_EQ(mkfifo(dir.path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(check({"/dev/null", "pipe"}, {"/dev/null", "/dev/null", "pipe", "pipe", ""}), "");
 }
+
+} // namespace commandFilesTest

@@ -10,6 +10,8 @@
 
 #include <random>
 
+namespace einsumEquationTest {
+
 using namespace dtc;
 
 TEST(EinsumEquation, ReadsTerms) {
@@ -53,3 +55,5 @@ TEST(EinsumEquation, RandomStrings) {
   }
   EXPECT_GT(numRead, 100u);
 }
+
+} // namespace einsumEquationTest

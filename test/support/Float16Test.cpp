@@ -16,6 +16,8 @@
 #include <limits>
 #include <random>
 
+namespace float16Test {
+
 using namespace dtc;
 
 namespace {
@@ -158,3 +160,5 @@ TEST(RoundToOdd, KeepsWhatIsExactAndMarksTheRest) {
     ASSERT_TRUE(value > odd ? value < next : value > next) << value << ' ' << odd;
   }
 }
+
+} // namespace float16Test

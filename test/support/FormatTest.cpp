@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+namespace formatTest {
+
 using namespace dtc;
 
 TEST(Format, Bytes) {
@@ -42,3 +44,5 @@ TEST(Format, Shape) {
   EXPECT_EQ(formatShape(std::vector<int64_t>{}), "[]");
   EXPECT_EQ(formatShape(std::vector<int64_t>{2, 3}), "[2, 3]");
 }
+
+} // namespace formatTest

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+namespace inputFileTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -57,3 +59,5 @@ TEST(InputFile, ReadsRegularFilesOnly) {
   ASSERT_EQ(mkfifo(dir.path("pipe").c_str(), 0600), 0);
   EXPECT_ERROR(InputFile::open(dir.path("pipe")), "/pipe: is not a regular file");
 }
+
+} // namespace inputFileTest

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+namespace kindsTest {
+
 using namespace dtc;
 
 /// Every value up to the last has a name by which it is found, and no number after it has one.
@@ -45,3 +47,5 @@ TEST(Kinds, NamesAreThoseOfTheirValues) {
   EXPECT_STREQ(name(PaddingValue::Lowest), "lowest");
   EXPECT_STREQ(name(DType::Bool), "bool");
 }
+
+} // namespace kindsTest

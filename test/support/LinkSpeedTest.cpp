@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+namespace linkSpeedTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -59,3 +61,5 @@ TEST(LinkSpeed, Format) {
   EXPECT_EQ(formatLinkSpeed(speedOf("1500GB/s,0.5ns")), "1.5 TB/s 0.5 ns");
   EXPECT_EQ(formatLinkSpeed({}), "");
 }
+
+} // namespace linkSpeedTest

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+namespace lockedFileTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -121,3 +123,5 @@ TEST(LockedFile, Errors) {
   ASSERT_OK(full);
   EXPECT_ERROR(full->write("text"), "/dev/full: cannot write: No space left on device");
 }
+
+} // namespace lockedFileTest

@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace memoryTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -132,3 +134,5 @@ TEST(PageMemory, PopulatesNothing) {
   memory = std::move(*PageMemory::allocate(8192));
   EXPECT_OK(memory.populate(8192, 100));
 }
+
+} // namespace memoryTest

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+namespace meshTest {
+
 using namespace dtc;
 
 static Mesh exampleMesh() {
@@ -86,3 +88,4 @@ TEST(MeshAxes, SaysWhatIsSplit) {
     tensors += std::string(name) + " ";
   EXPECT_EQ(tensors, "heads kv_heads mlp vocab ");
 }
+} // namespace meshTest

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+namespace nearestNameTest {
+
 using namespace dtc;
 
 static const std::vector<std::string> kNames = {"show", "shows", "explain", "memory_bandwidth"};
@@ -45,3 +47,5 @@ TEST(NearestName, QuotesLists) {
   std::string text = quoteNames(std::vector<std::string>(40, "a"));
   EXPECT_TRUE(text.ends_with("\"a\" and 8 more")) << text;
 }
+
+} // namespace nearestNameTest

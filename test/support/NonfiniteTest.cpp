@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+namespace nonfiniteTest {
+
 using namespace dtc;
 
 namespace {
@@ -83,3 +85,5 @@ TEST(Nonfinite, IntegersAreFinite) {
   }
   EXPECT_FALSE(findNonfinite(DType::F32, {}));
 }
+
+} // namespace nonfiniteTest

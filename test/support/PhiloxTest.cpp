@@ -9,6 +9,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace philoxTest {
+
 using namespace dtc;
 
 // The known answers for "philox4x32 10" of Random123's kat_vectors.
@@ -70,3 +72,5 @@ TEST(Philox, SymmetricUniformStaysInItsRange) {
   EXPECT_NEAR(sum / 40000, 0, 0.01);
   EXPECT_NEAR(squares / 40000, 1.0 / 3, 0.01);
 }
+
+} // namespace philoxTest

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
+namespace printableTest {
+
 using namespace dtc;
 
 TEST(Printable, OrdinaryTextStays) {
@@ -80,3 +82,5 @@ TEST(Printable, LinesStayWhereTheyAreTheTexts) {
             "no device moves:\n  device 0 waits\n  device 1 waits");
   EXPECT_EQ(printableMessage("no state \"w\nerror: fake\n\""), R"(no state "w\nerror: fake\n")");
 }
+
+} // namespace printableTest

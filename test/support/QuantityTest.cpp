@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+namespace quantityTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -50,3 +52,5 @@ TEST(Quantity, Units) {
   EXPECT_EQ(parseQuantity("7", units), std::nullopt);
   EXPECT_EQ(parseQuantity("1e308km", units), std::nullopt);
 }
+
+} // namespace quantityTest

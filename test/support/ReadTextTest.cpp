@@ -15,6 +15,8 @@
 #include <thread>
 #include <unistd.h>
 
+namespace readTextTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -85,3 +87,5 @@ TEST(ReadText, WhatWouldBeReadWithoutEndIsRefused) {
   EXPECT_ERROR(readText(dir.path("pipe")), "pipe: nobody writes to the pipe");
   EXPECT_ERROR(readText(dir.path("none")), "none: No such file or directory");
 }
+
+} // namespace readTextTest

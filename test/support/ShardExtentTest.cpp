@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace shardExtentTest {
+
 using namespace dtc;
 
 namespace {
@@ -89,3 +91,5 @@ TEST(ShardExtent, AllShardsPartitionTheDimension) {
     EXPECT_EQ(next, size);
   }
 }
+
+} // namespace shardExtentTest

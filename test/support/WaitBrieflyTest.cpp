@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace waitBrieflyTest {
+
 using namespace dtc;
 
 TEST(WaitBriefly, SeesWhatOthersDo) {
@@ -41,3 +43,5 @@ TEST(WaitBriefly, DoesNotWaitForWhatIsThere) {
   waitBriefly(changed, lock, [] { return true; });
   EXPECT_TRUE(lock.owns_lock());
 }
+
+} // namespace waitBrieflyTest

@@ -25,12 +25,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// The messages of all pairs of devices, and the thread that delivers them.
-class Messages {
+class DelayedMessages {
 public:
   using Ticket = Transfers::Ticket;
 
-  explicit Messages(TestFabricOptions options) : options(options), random(options.seed) {}
-  ~Messages() {
+  explicit DelayedMessages(TestFabricOptions options) : options(options), random(options.seed) {}
+  ~DelayedMessages() {
     {
       std::lock_guard lock(mutex);
       stopping = true;
@@ -190,7 +190,7 @@ private:
 /// A communicator whose devices come late.
 class TestCommunicator final : public Communicator {
 public:
-  TestCommunicator(std::unique_ptr<Communicator> inner, Messages &messages)
+  TestCommunicator(std::unique_ptr<Communicator> inner, DelayedMessages &messages)
       : inner(std::move(inner)), messages(messages) {}
 
   Expected<Group> openGroup(const std::vector<std::string> &axes) override {
@@ -207,7 +207,7 @@ protected:
 
 private:
   std::unique_ptr<Communicator> inner;
-  Messages &messages;
+  DelayedMessages &messages;
   WorkPool<int> delays{[this](int) {
     std::this_thread::sleep_for(messages.delay());
     return messages.begin();
@@ -216,7 +216,7 @@ private:
 
 class TestTransfers final : public Transfers {
 public:
-  TestTransfers(Messages &messages, int64_t device) : messages(messages), device(device) {}
+  TestTransfers(DelayedMessages &messages, int64_t device) : messages(messages), device(device) {}
 
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override {
     return calls.enqueue(queue, [&](Call &call) { call = {Call::Wait, 0, {}, ticket, &result}; });
@@ -262,7 +262,7 @@ private:
     return std::nullopt;
   }
 
-  Messages &messages;
+  DelayedMessages &messages;
   int64_t device;
   Ticket lastTicket = 0;
   WorkPool<Call> calls{[this](const Call &call) { return run(call); }};
@@ -298,7 +298,7 @@ public:
 
 private:
   std::shared_ptr<Fabric> local;
-  Messages messages;
+  DelayedMessages messages;
 };
 
 } // namespace

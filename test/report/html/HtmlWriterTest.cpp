@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+namespace htmlWriterTest {
+
 using namespace dtc;
 
 TEST(EscapeXml, LeavesNoMarkup) {
@@ -68,3 +70,5 @@ TEST(HtmlWriter, MakesTablesWithHeads) {
   EXPECT_NE(text.find("<th scope=\"col\" class=\"n\">bytes</th>"), std::string::npos);
   EXPECT_TRUE(text.ends_with("</tbody>\n</table>\n</div>\n"));
 }
+
+} // namespace htmlWriterTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace memoryTimelineTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -138,3 +140,5 @@ TEST(MemoryTimeline, StaysInTheArena) {
     }
   }
 }
+
+} // namespace memoryTimelineTest

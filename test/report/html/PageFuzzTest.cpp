@@ -19,6 +19,8 @@
 #include <iostream>
 #include <random>
 
+namespace pageFuzzTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
@@ -67,3 +69,5 @@ TEST(PageFuzz, OfBucketsBesideKernels) { fuzz(*overlapPlan(/*async=*/true)); }
 
 TEST(PageFuzz, OfAPipeline) { fuzz(*pipelinePlan(2)); }
 TEST(PageFuzz, OfManyStages) { fuzz(*gpipePlan({.devices = 3, .chunks = 2})); }
+
+} // namespace pageFuzzTest

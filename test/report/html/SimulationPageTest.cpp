@@ -15,6 +15,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+namespace simulationPageTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
@@ -184,3 +186,5 @@ TEST(WritePage, NamesWhatIsInTheWay) {
   ASSERT_TRUE(error);
   EXPECT_TRUE(contains(error->message, "cannot make the folder"));
 }
+
+} // namespace simulationPageTest

@@ -20,6 +20,8 @@
 #include <map>
 #include <set>
 
+namespace calibrationTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -307,3 +309,5 @@ TEST(Calibration, FilesAreWholeOrNotThere) {
   EXPECT_GT(std::ftell(out), 0);
   std::fclose(out);
 }
+
+} // namespace calibrationTest

@@ -20,6 +20,8 @@
 #include <set>
 #include <string>
 
+namespace deviceCalibrationTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -192,3 +194,5 @@ TEST_F(DeviceCalibration, ErrorsOfTheDevice) {
   EXPECT_ERROR(calibrate(options, backend, nullptr), "cannot allocate");
   EXPECT_ERROR(calibrate(tinyOptions(), createAsyncBackend(), nullptr), "no graphs");
 }
+
+} // namespace deviceCalibrationTest

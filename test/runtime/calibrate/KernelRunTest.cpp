@@ -20,6 +20,8 @@
 #include <mutex>
 #include <set>
 
+namespace kernelRunTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -211,3 +213,5 @@ TEST(CoreSpeed, SamplesCountAtFullSpeed) {
   EXPECT_EQ(medianAtFullSpeed({{5, 3 * slow}, {7, slow}, {6, 2 * slow}}, speed), 7);
   EXPECT_EQ(medianAtFullSpeed({}, speed), 0);
 }
+
+} // namespace kernelRunTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace checkpointFolderTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -155,3 +157,5 @@ TEST_F(CheckpointFolders, DiscardsWhatHasBegun) {
   folder.discard(1);
   EXPECT_FALSE(fs::exists(folder.temporaryPath(1)));
 }
+
+} // namespace checkpointFolderTest

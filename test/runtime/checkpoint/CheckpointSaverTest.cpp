@@ -21,6 +21,8 @@
 #include <sys/resource.h>
 #include <thread>
 
+namespace checkpointSaverTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -206,3 +208,5 @@ TEST_F(Saver, AllProcessesNameTheErrorOfTheOne) {
   }
   EXPECT_EQ(*checkpointSteps(folder->path()), (std::vector<int64_t>{1, 3}));
 }
+
+} // namespace checkpointSaverTest

@@ -18,6 +18,8 @@
 #include <list>
 #include <random>
 
+namespace checkpointTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -253,3 +255,5 @@ TEST_F(CheckpointFiles, AreListedWithWhatIsWrong) {
   EXPECT_TRUE(contains(*json, "\"verified\": true"));
   EXPECT_TRUE(contains(*json, "\"verified\": false"));
 }
+
+} // namespace checkpointTest

@@ -19,6 +19,8 @@
 
 #include <gtest/gtest.h>
 
+namespace loadCheckpointTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -223,3 +225,5 @@ TEST_F(Load, OtherShapesAreAnError) {
   EXPECT_ERROR(loadCheckpoint(*session, checkpoint, true),
                "tensor \"w\" is f32[64], but the plan has f32[4,16]");
 }
+
+} // namespace loadCheckpointTest

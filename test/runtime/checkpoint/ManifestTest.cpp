@@ -13,6 +13,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+namespace manifestTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -137,3 +139,5 @@ TEST(Manifest, RefusesRegionsThatDoNotFit) {
   EXPECT_ERROR(parse({{13}, {0}, {12}, ""}, 0), "has a region that does not lie in it");
   EXPECT_ERROR(parse({{12}, {0, 0}, {12}, ""}, 0), "has a region that does not lie in it");
 }
+
+} // namespace manifestTest

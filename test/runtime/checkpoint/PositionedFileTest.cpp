@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace positionedFileTest {
+
 using namespace dtc::test;
 using namespace dtc;
 using namespace dtc::runtime;
@@ -56,3 +58,5 @@ TEST(PositionedFile, ErrorsNameTheFile) {
   EXPECT_ERROR(PositionedFile::create(dir.path("there"), 10), "there: cannot write: File exists");
   EXPECT_EQ(dir.read("there"), "text");
 }
+
+} // namespace positionedFileTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace runIdentityTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -143,3 +145,5 @@ TEST(RunIdentity, OptimizersAreThoseOfParametersThatBothTrain) {
   EXPECT_ERROR(check({{"adamw", {"a", "b", "c"}}}, {{"lion", {"a", "b", "c"}}}),
                "the optimizer of a and 2 more was adamw, and is lion");
 }
+
+} // namespace runIdentityTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace controlAddressTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -39,3 +41,5 @@ TEST(ControlAddress, ThatOthersReach) {
   EXPECT_FALSE(address->starts_with("127.")) << *address;
   EXPECT_TRUE(addressOfHost(*address + (address->find(':') == std::string::npos ? "/32" : "/128")));
 }
+
+} // namespace controlAddressTest

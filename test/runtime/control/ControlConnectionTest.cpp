@@ -27,6 +27,8 @@
 #include <sys/socket.h>
 #include <thread>
 
+namespace controlConnectionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace std::chrono_literals;
@@ -485,3 +487,5 @@ TEST(ControlConnection, UnknownNetwork) {
       << opened.error().message;
   EXPECT_EQ(given, opened.error().message); // the others are told
 }
+
+} // namespace controlConnectionTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace controlFrameTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -62,3 +64,5 @@ TEST(ControlFrame, ComparesSecrets) {
   EXPECT_FALSE(equalSecrets("abc", "ab"));
   EXPECT_FALSE(equalSecrets("", "a"));
 }
+
+} // namespace controlFrameTest

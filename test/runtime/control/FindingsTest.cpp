@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace findingsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -78,3 +80,5 @@ TEST(Findings, ListsSomeOfManyPlaces) {
   EXPECT_EQ(std::count(reason.begin(), reason.end(), '\n'), 17);
   EXPECT_TRUE(reason.ends_with("\n  and others")) << reason;
 }
+
+} // namespace findingsTest

@@ -17,6 +17,8 @@
 #include <set>
 #include <stdexcept>
 
+namespace batchLoaderTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -196,3 +198,5 @@ TEST(BatchLoader, HoldsTheBatchesOfAStep) {
   std::vector<DataInput> large = {{"x", {DType::F32, {1 << 10, 1 << 15}}, 0, {}}}; // 128 MiB
   EXPECT_EQ(batchesAhead(large, 8), 2u);
 }
+
+} // namespace batchLoaderTest

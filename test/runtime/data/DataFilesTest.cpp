@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+namespace dataFilesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -109,3 +111,5 @@ TEST(DataFiles, TheLimitOfOpenFilesIsRaised) {
   }
   setrlimit(RLIMIT_NOFILE, &before);
 }
+
+} // namespace dataFilesTest

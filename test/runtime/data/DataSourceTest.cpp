@@ -18,6 +18,8 @@
 #include <numeric>
 #include <set>
 
+namespace dataSourceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -601,3 +603,5 @@ TEST(Sampling, IsEvenOverTheRange) {
   EXPECT_EQ(drawSample(3, 1, 1, 1), 0u);
   EXPECT_LT(drawSample(3, 1, 1, UINT64_MAX), UINT64_MAX);
 }
+
+} // namespace dataSourceTest

@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace epochSamplingTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -199,3 +201,5 @@ TEST(BatchRows, ThatABatchDoesNotHaveAreErrors) {
   EXPECT_TRUE(contains(error({{0, 2}, {1, 3}}), "after those up to 2; it has 4"));
   EXPECT_ERROR((*source)->batch(1, {{"x", {{0, 1}}}}), "rows of \"x\" were asked for, which is no");
 }
+
+} // namespace epochSamplingTest

@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+namespace fingerprintTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -117,3 +119,5 @@ TEST(Fingerprint, NamesAFileThatCannotBeRead) {
   const InputFile *files[] = {&*file};
   EXPECT_ERROR(fingerprintOf("x", 10, files), "/a: had 10 bytes when it was opened, and has 4 now");
 }
+
+} // namespace fingerprintTest

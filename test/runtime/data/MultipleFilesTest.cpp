@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
+namespace multipleFilesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -193,3 +195,5 @@ TEST(MultipleFiles, FingerprintsKnowFilesAndTheirOrder) {
   EXPECT_NE(print({a, b}), print({b, a}));
   EXPECT_NE(print({a, b}), print({both}));
 }
+
+} // namespace multipleFilesTest

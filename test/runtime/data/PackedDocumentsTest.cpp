@@ -12,6 +12,8 @@
 #include <numeric>
 #include <set>
 
+namespace packedDocumentsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -203,3 +205,5 @@ TEST(PackedDocuments, Errors) {
   EXPECT_ERROR((*longer)->sequentialBatch(0), "a.bin: has 12 tokens of one document in a row from "
                                               "position 0 on; the model has 10 positions");
 }
+
+} // namespace packedDocumentsTest

@@ -14,6 +14,8 @@
 #include <set>
 #include <vector>
 
+namespace permutationTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -115,3 +117,5 @@ TEST(Permutation, ANumberIsEquallyLikelyInEachPlace) {
     sum += (times - 100.0) * (times - 100.0) / 100;
   EXPECT_LT(sum, 76.4); // the quantile of 0.9999 of 36 degrees of freedom
 }
+
+} // namespace permutationTest

@@ -19,6 +19,8 @@
 #include <limits>
 #include <random>
 
+namespace safetensorsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -309,3 +311,5 @@ TEST(ElementConversion, RefusesWhatIsNotSafe) {
   EXPECT_EQ(convert<uint8_t>("BOOL", {0, 1, 7}, DType::Bool, bools), "");
   EXPECT_EQ(bools, (std::vector<uint8_t>{0, 1, 1}));
 }
+
+} // namespace safetensorsTest

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+namespace weightsFileShardsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -172,3 +174,5 @@ TEST_F(WeightsFileShardsTest, WhatIsNoIndexIsRefused) {
                   " for the tensor \"a\"; expected the name of a file in the folder of the index");
   }
 }
+
+} // namespace weightsFileShardsTest

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <optional>
 
+namespace deadlineTest {
+
 using namespace dtc::runtime;
 
 namespace {
@@ -34,3 +36,5 @@ TEST(Deadline, DoesNotExpireOnceItHasEnded) {
 }
 
 } // namespace
+
+} // namespace deadlineTest

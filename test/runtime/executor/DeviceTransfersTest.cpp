@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+namespace deviceTransfersTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -106,3 +108,5 @@ TEST(DeviceTransfers, DoNotTakeMemoryForMicrobatchesThatTheScheduleDoesNotName) 
     EXPECT_LT(peakBytes() - before, int64_t{256} << 20);
   }
 }
+
+} // namespace deviceTransfersTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace emptyResultsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -70,3 +72,5 @@ TEST(EmptyResults, AreOfCallsThatAreChecked) {
   EXPECT_ERROR(Session::create(builder.build(), createCpuBackend()),
                "task \"empty\", instruction 6 (kernel softmax)");
 }
+
+} // namespace emptyResultsTest

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+namespace flightRingTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -58,3 +60,5 @@ TEST(FlightRing, IsReadWhileItIsWritten) {
   stop = true;
   writer.join();
 }
+
+} // namespace flightRingTest

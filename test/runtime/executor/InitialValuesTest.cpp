@@ -16,6 +16,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace initialValuesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -199,3 +201,5 @@ TEST(InitialValues, StatesThatAreSetKeepTheirValues) {
     EXPECT_EQ(valueOf(*session, name).bytes, valueOf(*drawn, name).bytes);
   }
 }
+
+} // namespace initialValuesTest

@@ -15,6 +15,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace injectionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -170,3 +172,5 @@ TEST(Injection, IsWrittenInFields) {
   EXPECT_ERROR(parseInjection("op=a,step=1,device=0,value=7"),
                "value is \"7\"; expected inf, -inf or nan");
 }
+
+} // namespace injectionTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace memoryCheckTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -139,3 +141,5 @@ TEST_F(MemoryCheck, WhatIsInNoPlanIsLeftForIt) {
 }
 
 } // namespace
+
+} // namespace memoryCheckTest

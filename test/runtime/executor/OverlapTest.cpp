@@ -15,6 +15,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+namespace overlapTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -184,3 +186,5 @@ TEST(Overlap, HiddenShare) {
   EXPECT_EQ((MeasuredCollectives{2, 0.5}.hiddenShare()), 0.75);
   EXPECT_EQ((MeasuredCollectives{2, 3}.hiddenShare()), 0);
 }
+
+} // namespace overlapTest

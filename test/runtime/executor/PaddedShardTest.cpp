@@ -16,6 +16,8 @@
 #include <numeric>
 #include <random>
 
+namespace paddedShardTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -235,3 +237,5 @@ TEST(PaddedShard, ASessionTakesAndGivesWholeTensors) {
   // The padding of an input is zero, so that a sum does not see it.
   EXPECT_EQ(*(*session)->getOutput("sum")->as<float>(), 35 * 36 / 2);
 }
+
+} // namespace paddedShardTest

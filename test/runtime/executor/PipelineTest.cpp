@@ -22,6 +22,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace pipelineTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -211,7 +213,7 @@ TEST(Pipeline, CollectivesSeeTheSlotsOfTheirMicrobatch) {
     auto session = makeSession(builder.build());
     ASSERT_OK(trainStep(*session, 0));
     // Of both devices: 0 + 1, and the microbatch twice.
-    EXPECT_EQ(::values(session->getOutput("sum")), (std::vector<float>{5, 20}));
+    EXPECT_EQ(pipelineTest::values(session->getOutput("sum")), (std::vector<float>{5, 20}));
   }
 }
 
@@ -372,3 +374,5 @@ TEST(Pipeline, MeasuresItsBubble) {
   ASSERT_OK(trainStep(*plain, 0));
   EXPECT_EQ(plain->pipelineTime().deviceSeconds, 0);
 }
+
+} // namespace pipelineTest

@@ -19,6 +19,8 @@
 #include <iostream>
 #include <random>
 
+namespace planFuzzTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -80,3 +82,5 @@ TEST(PlanFuzz, DamagedPlansWithAsyncCollectivesGiveAnErrorOrAResult) {
 }
 
 TEST(PlanFuzz, DamagedPlansDoNotHarmTheCpuBackend) { fuzz(*kernelPlan(), createCpuBackend()); }
+
+} // namespace planFuzzTest

@@ -19,6 +19,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace sessionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -339,3 +341,5 @@ TEST(Session, StatesAreLostWhereAStepThatChangesThemFails) {
   EXPECT_ERROR(trainStep(*session, 0), "the kernel failed");
   EXPECT_ERROR(session->getState("x"), "the kernel failed");
 }
+
+} // namespace sessionTest

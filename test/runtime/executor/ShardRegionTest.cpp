@@ -15,6 +15,8 @@
 #include <optional>
 #include <random>
 
+namespace shardRegionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -241,3 +243,4 @@ TEST(ShardRegion, RunsOfPiecesAreAsLongAsTheyCanBe) {
   EXPECT_EQ(runs({{"micro", "a"}, {}}), 4);
   EXPECT_EQ(runs({{"micro", "a"}, {"b"}}), 8);
 }
+} // namespace shardRegionTest

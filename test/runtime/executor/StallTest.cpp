@@ -18,6 +18,8 @@
 #include <future>
 #include <gtest/gtest.h>
 
+namespace stallTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -177,3 +179,5 @@ TEST(Stall, WithoutALimitASessionWaits) {
   ASSERT_OK(session);
   EXPECT_OK(trainStep(**session, 0));
 }
+
+} // namespace stallTest

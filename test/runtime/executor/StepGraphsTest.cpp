@@ -14,6 +14,8 @@
 
 #include <gtest/gtest.h>
 
+namespace stepGraphsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -227,3 +229,5 @@ TEST(StepGraphOptions, DevicesWithoutGraphsRefuseThem) {
 }
 
 } // namespace
+
+} // namespace stepGraphsTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace stepTimesTest {
+
 using namespace dtc::runtime;
 
 namespace {
@@ -48,3 +50,5 @@ TEST(StepTimes, HiddenShareOfTransfers) {
 }
 
 } // namespace
+
+} // namespace stepTimesTest

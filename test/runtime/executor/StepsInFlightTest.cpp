@@ -18,6 +18,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+namespace stepsInFlightTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -473,3 +475,5 @@ TEST_F(StepsInFlight, AStallSaysWhichDeviceIsAStepAhead) {
   EXPECT_ERROR(error, "\n  device 1 (pp=1) runs task \"message\" for microbatch 0, a step ahead "
                       "of others");
 }
+
+} // namespace stepsInFlightTest

@@ -9,6 +9,8 @@
 
 #include <numeric>
 
+namespace bucketConformanceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -190,3 +192,5 @@ TEST_P(BucketConformance, PermuteFollowsTheDefinition) {
 }
 
 INSTANTIATE_FABRIC_CONFORMANCE(BucketConformance);
+
+} // namespace bucketConformanceTest

@@ -21,6 +21,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+namespace communicatorConformanceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -332,3 +334,5 @@ TEST_P(CommunicatorConformance, MembersThatDisagreeGetAnError) {
 }
 
 INSTANTIATE_FABRIC_CONFORMANCE(CommunicatorConformance);
+
+} // namespace communicatorConformanceTest

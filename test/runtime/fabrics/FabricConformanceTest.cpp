@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+namespace fabricConformanceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -69,3 +71,5 @@ TEST_P(FabricConformance, AnAbortEndsAllThatComesLater) {
 }
 
 INSTANTIATE_FABRIC_CONFORMANCE(FabricConformance);
+
+} // namespace fabricConformanceTest

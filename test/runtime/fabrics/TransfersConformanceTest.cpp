@@ -22,6 +22,8 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+namespace transfersConformanceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -330,3 +332,5 @@ TEST_P(TransfersConformance, ManyThreadsAndMessages) {
 }
 
 INSTANTIATE_FABRIC_CONFORMANCE(TransfersConformance);
+
+} // namespace transfersConformanceTest

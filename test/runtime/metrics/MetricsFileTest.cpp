@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+namespace metricsFileTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -42,3 +44,5 @@ TEST(MetricsFile, AFullDiskIsAnError) {
     GTEST_SKIP() << "there is no /dev/full";
   EXPECT_ERROR((*writer)->write(StepMetrics()), "/dev/full: cannot write: No space left");
 }
+
+} // namespace metricsFileTest

@@ -16,6 +16,8 @@
 #include <unistd.h>
 #include <vector>
 
+namespace metricsServerTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -103,3 +105,5 @@ TEST(MetricsServer, ListensOnlyWhereAsked) {
                  "found \"" + std::string(text) + "\", expected a port from 0 to 65535, or ");
   EXPECT_ERROR(MetricsServer::open("203.0.113.1:9400", ""), "the address is none of this machine");
 }
+
+} // namespace metricsServerTest

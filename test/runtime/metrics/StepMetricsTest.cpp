@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <set>
 
+namespace stepMetricsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -36,3 +38,5 @@ TEST(StepMetrics, HaveNamesOfTheirOwn) {
     EXPECT_NE(metric.help, std::string());
   }
 }
+
+} // namespace stepMetricsTest

@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 #include <map>
 
+namespace tensorBoardFileTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -115,3 +117,5 @@ TEST(TensorBoardFile, AFileInPlaceOfTheFolderIsAnError) {
   EXPECT_ERROR(TensorBoardFile::open(dir.path("runs")), "runs: cannot make the folder: ");
   EXPECT_ERROR(TensorBoardFile::open("/proc/runs"), "/proc/runs: cannot make the folder: ");
 }
+
+} // namespace tensorBoardFileTest

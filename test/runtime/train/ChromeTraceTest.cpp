@@ -18,6 +18,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+namespace chromeTraceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -139,3 +141,5 @@ TEST(ChromeTrace, AFileThatCannotBeWritten) {
   ASSERT_OK(session);
   EXPECT_ERROR(writeChromeTrace(**session, "/no/such/folder/t.json"), "/no/such/folder/t.json");
 }
+
+} // namespace chromeTraceTest

@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+namespace flightRecordTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace std::chrono_literals;
@@ -63,3 +65,5 @@ TEST(FlightRecord, SaysWhereItCannot) {
   EXPECT_TRUE(error->message.starts_with("--flight-record: /dev/null/flight: cannot be made: "))
       << error->message;
 }
+
+} // namespace flightRecordTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace learningRateTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -61,3 +63,5 @@ TEST(LearningRate, FollowsItsFormulas) {
     EXPECT_NEAR(constant.at(rate.step), rate.step <= 10 ? rate.linear : 6e-4, 1e-18) << rate.step;
   }
 }
+
+} // namespace learningRateTest

@@ -22,6 +22,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+namespace mixedPrecisionTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -230,3 +232,5 @@ TEST(MixedPrecision, AnOverflowSkipsTheStepAndLowersTheScale) {
   for (size_t i = 0; i < end.size(); ++i)
     EXPECT_NEAR(end[i], start[i] - 4e-4, 1e-7);
 }
+
+} // namespace mixedPrecisionTest

@@ -14,6 +14,8 @@
 #include <numeric>
 #include <random>
 
+namespace ownRowsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -155,3 +157,5 @@ TEST(OwnRows, RowsGoToTheirPlaces) {
   EXPECT_EQ(std::vector<int32_t>(values, values + 30), expected);
   EXPECT_EQ(whole.at("labels").type, (TensorType{DType::I32, {10, 3}}));
 }
+
+} // namespace ownRowsTest

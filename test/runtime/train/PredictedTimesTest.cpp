@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace predictedTimesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -46,3 +48,5 @@ TEST(PredictedTimes, AssumedWhereThePlanHasNoLinks) {
   PredictTime predict = predictTimes(planWith(0, 0));
   EXPECT_NEAR(predict(operation(std::nullopt, 25'000'000, "pp")), 1e-3 + 10e-6, 1e-9);
 }
+
+} // namespace predictedTimesTest

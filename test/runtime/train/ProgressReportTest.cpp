@@ -12,6 +12,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace progressReportTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -62,3 +64,5 @@ TEST(ProgressReport, ProfileTable) {
                    "einsum             10      750.000   75.0%       2.00\n"
                    "all_reduce          2      250.000   25.0%           \n");
 }
+
+} // namespace progressReportTest

@@ -23,6 +23,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+namespace skippedStepTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -228,3 +230,5 @@ TEST(RandomKey, IsOfTheSeedAndTheBatch) {
   EXPECT_EQ(randomMaskKey(5, 3)[0], randomMaskKey(5, 9)[0]);
   EXPECT_EQ(randomMaskKey(5, (int64_t{1} << 32) + 3), randomMaskKey(5, 3));
 }
+
+} // namespace skippedStepTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace skippedStepsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -42,3 +44,5 @@ TEST(SkippedSteps, AFallingScaleIsAHope) {
     steps.stepDone(true, false);
   EXPECT_TRUE(steps.hopeless());
 }
+
+} // namespace skippedStepsTest

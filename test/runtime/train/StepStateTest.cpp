@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+namespace stepStateTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -120,3 +122,5 @@ TEST(LearningRates, ThatDoNotFitAreErrors) {
     EXPECT_ERROR(session->setLearningRates(step, rates), "a run has at most 2147483647 steps");
   EXPECT_OK(session->setLearningRates((int64_t{1} << 31) - 5, rates));
 }
+
+} // namespace stepStateTest

@@ -27,6 +27,8 @@
 #include <sstream>
 #include <thread>
 
+namespace trainLoopTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -521,3 +523,5 @@ TEST_F(ResumedRun, APlanThatDoesNotTrainHasNone) {
   options.checkpointPath = dir.path("ckpt");
   EXPECT_ERROR(run(), "--checkpoint: the plan does not train");
 }
+
+} // namespace trainLoopTest

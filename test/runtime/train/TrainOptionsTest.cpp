@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <tuple>
 
+namespace trainOptionsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -110,3 +112,5 @@ TEST(TrainOptions, LossScaleOfAPlanThatDoesNotScale) {
   options.lossScale = 1024;
   EXPECT_ERROR(lossScaling(options, false), "--loss-scale: the plan does not scale its loss");
 }
+
+} // namespace trainOptionsTest

@@ -21,6 +21,8 @@
 #include <sstream>
 #include <thread>
 
+namespace trainStepsInFlightTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -328,3 +330,5 @@ TEST_F(TrainStepsInFlight, TimesOfStepsDoNotOverlap) {
   // The second lasts from the end of the first, not since it was enqueued.
   EXPECT_LE(seconds[0] + seconds[1], all.count());
 }
+
+} // namespace trainStepsInFlightTest

@@ -9,6 +9,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+namespace waitTimesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -39,3 +41,5 @@ TEST(WaitTimes, SaysWhoIsSlow) {
             "processes waited 0.500 s (process 2 on c) to 1.250 s (process 0 on a) for each other, "
             "of 10.000 s in steps\n");
 }
+
+} // namespace waitTimesTest

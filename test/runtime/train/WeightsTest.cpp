@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 #include <limits>
 
+namespace weightsTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -460,3 +462,4 @@ TEST_F(Weights, AStackMayHaveMasterWeights) {
       EXPECT_EQ(saved->read(name, DType::F32)->bytes, tensor.bytes) << name;
   }
 }
+} // namespace weightsTest

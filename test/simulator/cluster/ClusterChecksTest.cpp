@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+namespace clusterChecksTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
@@ -315,3 +317,5 @@ TEST(ClusterChecks, ChecksTables) {
        [](C &c) { link(c)->mutable_collectives(0)->mutable_points()->RemoveLast(); }},
   });
 }
+
+} // namespace clusterChecksTest

@@ -17,6 +17,8 @@
 #include <set>
 #include <vector>
 
+namespace clusterFieldsTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
@@ -119,3 +121,5 @@ TEST(ClusterFields, RefusesWhatIsNotFinite) {
   expectRefused(INFINITY, /*ofWhole=*/false);
   expectRefused(-INFINITY, /*ofWhole=*/false);
 }
+
+} // namespace clusterFieldsTest

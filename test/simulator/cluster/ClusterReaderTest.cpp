@@ -23,6 +23,8 @@
 #include <iterator>
 #include <set>
 
+namespace clusterReaderTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
@@ -275,3 +277,5 @@ TEST(ClusterReader, NeverCrashes) {
   EXPECT_GT(accepted, 0u);
   EXPECT_LT(accepted, count);
 }
+
+} // namespace clusterReaderTest

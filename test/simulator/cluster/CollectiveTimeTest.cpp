@@ -14,6 +14,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace collectiveTimeTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
@@ -285,3 +287,5 @@ TEST(CollectiveTime, TheLastOneComesLater) {
   Expected<Topology> wide = Topology::create(cluster, Mesh({{"a", 16}}));
   EXPECT_EQ(waitForLast(1, wide->group(0, {"a"})), 0);
 }
+
+} // namespace collectiveTimeTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace deviceTimeTest {
+
 using namespace dtc;
 namespace cluster = dtc::cluster;
 
@@ -207,3 +209,5 @@ TEST(DeviceTime, Kernels) {
   softmax.mutable_points(0)->set_seconds(20);
   EXPECT_DOUBLE_EQ(kernelSeconds(plain, {"softmax", DType::F32, 1e9, 100}), 40);
 }
+
+} // namespace deviceTimeTest

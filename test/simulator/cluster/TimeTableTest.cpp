@@ -9,6 +9,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace timeTableTest {
+
 using namespace dtc;
 namespace cluster = dtc::cluster;
 
@@ -84,3 +86,5 @@ TEST(MatrixTable, OutsideOfItsPoints) {
   EXPECT_NEAR(interpolateRate(grid(), 1e9, 1e9, 1e9), 2048, 1e-9);
   EXPECT_NEAR(interpolateRate(grid(), 1e9, 1, 50), 64, 1e-9);
 }
+
+} // namespace timeTableTest

@@ -12,6 +12,8 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace topologyTest {
+
 using namespace dtc;
 using namespace dtc::runtime::testing;
 namespace cluster = dtc::cluster;
@@ -195,3 +197,5 @@ TEST(Topology, TooFewDevices) {
                "nodes in nodes[0].count");
   EXPECT_OK(Topology::create(threeNodes(), Mesh({{"dp", 12}})));
 }
+
+} // namespace topologyTest

@@ -57,6 +57,13 @@ void waitForPlace(Engine &engine, Lock &lock, const std::shared_ptr<Stream> &str
 /// The positions at which all that the streams of the device have got is done.
 std::vector<Position> allWork(Engine &engine, int device);
 
+/// An address that no other handle of the process ever has.
+template <typename Handle> Handle makeHandle() {
+  static uintptr_t last = 0x1000;
+  last += 16;
+  return reinterpret_cast<Handle>(last); // NOLINT(performance-no-int-to-ptr): not followed
+}
+
 } // namespace dtc::standin
 
 #endif // DTC_TEST_STANDIN_CUDA_API_H

@@ -22,7 +22,7 @@ namespace dtc::standin {
 
 namespace {
 
-constexpr size_t kGuardBytes = 4096;
+constexpr size_t kStackGuardBytes = 4096;
 // The address sanitizer puts red zones between all variables.
 #if defined(DTC_STANDIN_ADDRESS)
 constexpr size_t kStackBytes = 256 * 1024;
@@ -73,16 +73,16 @@ extern "C" void dtcStandinEnter();
 #endif
 
 Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
-  void *memory = mmap(nullptr, kGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
+  void *memory = mmap(nullptr, kStackGuardBytes + kStackBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED || mprotect(memory, kGuardBytes, PROT_NONE)) {
+  if (memory == MAP_FAILED || mprotect(memory, kStackGuardBytes, PROT_NONE)) {
     std::perror("cuda stand-in: the stack of a thread of a kernel");
     std::abort();
   }
   mapping = static_cast<std::byte *>(memory);
 #if defined(__x86_64__)
   // What dtcStandinSwitch pops; the stack is aligned to 16 bytes before dtcStandinEnter's call.
-  auto *top = reinterpret_cast<uint64_t *>(mapping + kGuardBytes + kStackBytes) - 2;
+  auto *top = reinterpret_cast<uint64_t *>(mapping + kStackGuardBytes + kStackBytes) - 2;
   *--top = reinterpret_cast<uint64_t>(&dtcStandinEnter);
   *--top = 0;                                         // rbp
   *--top = 0;                                         // rbx
@@ -94,7 +94,7 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
   inner = top;
 #else
   getcontext(&inner);
-  inner.uc_stack.ss_sp = mapping + kGuardBytes;
+  inner.uc_stack.ss_sp = mapping + kStackGuardBytes;
   inner.uc_stack.ss_size = kStackBytes;
   inner.uc_link = nullptr;
   makecontext(&inner, reinterpret_cast<void (*)()>(+[](unsigned high, unsigned low) {
@@ -113,13 +113,13 @@ Fiber::~Fiber() {
   __tsan_destroy_fiber(threadFiber);
 #elif defined(DTC_STANDIN_ADDRESS)
   // Of frames that were given up.
-  __asan_unpoison_memory_region(mapping, kGuardBytes + kStackBytes);
+  __asan_unpoison_memory_region(mapping, kStackGuardBytes + kStackBytes);
 #endif
-  munmap(mapping, kGuardBytes + kStackBytes);
+  munmap(mapping, kStackGuardBytes + kStackBytes);
 }
 
 bool Fiber::isBelowStack(const void *address) const {
-  return address >= mapping && address < mapping + kGuardBytes;
+  return address >= mapping && address < mapping + kStackGuardBytes;
 }
 
 void Fiber::enter(Fiber *self) {
@@ -132,7 +132,7 @@ void Fiber::enter(Fiber *self) {
 
 void Fiber::resume() {
 #if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_start_switch_fiber(&outerFakeStack, mapping + kGuardBytes, kStackBytes);
+  __sanitizer_start_switch_fiber(&outerFakeStack, mapping + kStackGuardBytes, kStackBytes);
 #elif defined(DTC_STANDIN_THREAD)
   outerThreadFiber = __tsan_get_current_fiber();
   __tsan_switch_to_fiber(threadFiber, 0);

@@ -15,12 +15,6 @@ namespace dtc::standin {
 
 namespace {
 
-template <typename Handle> Handle makeHandle() {
-  static uintptr_t last = 0x1000;
-  last += 16;
-  return reinterpret_cast<Handle>(last); // NOLINT(performance-no-int-to-ptr): not followed
-}
-
 /// Ends the capture of all its streams; whether what they have got comes before the end.
 bool endStreams(Engine &engine, const std::shared_ptr<Capture> &capture) {
   std::set<size_t> before; // the end

@@ -4,6 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
+// The arguments of a launch are copied as bytes, as CUDA does it. Of each kernel only the call with
+// its arguments is made from a template: the backend has hundreds of kernels.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef DTC_TEST_STANDIN_CUDA_LAUNCH_H
@@ -11,13 +14,21 @@
 
 #include <cuda_runtime_api.h>
 
-#include <functional>
-#include <tuple>
+#include <cstddef>
+#include <initializer_list>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace dtc::standin {
+
+/// An argument of a kernel as its launch gives it.
+struct LaunchArgument {
+  const void *value;
+  size_t bytes;
+  bool isPointer;
+};
 
 /// A kernel with its arguments and the shape of its grid.
 struct Launch {
@@ -26,32 +37,39 @@ struct Launch {
   dim3 grid, block;
   /// Bytes of shared memory beside the kernel's variables.
   size_t sharedBytes = 0;
-  /// Executes the thread that the variables threadIdx and blockIdx name.
-  std::function<void()> thread;
+  /// Calls the kernel with the arguments that lie at these addresses.
+  void (*call)(const void *kernel, void *const *arguments) = nullptr;
+  std::vector<void *> arguments;
+  /// The memory of the arguments.
+  std::shared_ptr<std::max_align_t[]> memory;
   /// The arguments that are pointers.
   std::vector<const void *> pointers;
+
+  /// Executes the thread that the variables threadIdx and blockIdx name.
+  void thread() const { call(kernel, arguments.data()); }
 };
 
-/// Checks the shape and the pointers and enqueues.
-cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch);
+/// Checks the shape and the pointers, copies the arguments and enqueues.
+cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, const void *kernel,
+                          void (*call)(const void *kernel, void *const *arguments),
+                          std::initializer_list<LaunchArgument> arguments);
+
+template <typename... Parameters, size_t... I>
+void callKernel(void (*kernel)(Parameters...), void *const *arguments, std::index_sequence<I...>) {
+  kernel(*static_cast<Parameters *>(arguments[I])...);
+}
 
 template <typename... Parameters>
 cudaError_t launch(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                   std::tuple<Parameters...> arguments) {
-  Launch launch;
-  launch.kernel = reinterpret_cast<const void *>(kernel);
-  std::apply(
-      [&](const auto &...argument) {
-        [[maybe_unused]] auto note = [&](const auto &value) {
-          if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>)
-            launch.pointers.push_back(
-                const_cast<const void *>(static_cast<const volatile void *>(value)));
-        };
-        (note(argument), ...);
-      },
-      arguments);
-  launch.thread = [kernel, arguments = std::move(arguments)] { std::apply(kernel, arguments); };
-  return enqueueLaunch(config, std::move(launch));
+                   const std::type_identity_t<Parameters> &...arguments) {
+  static_assert((true && ... && std::is_trivially_copyable_v<Parameters>));
+  static_assert((true && ... && (alignof(Parameters) <= alignof(std::max_align_t))));
+  auto call = [](const void *address, void *const *at) {
+    callKernel(reinterpret_cast<void (*)(Parameters...)>(const_cast<void *>(address)), at,
+               std::index_sequence_for<Parameters...>());
+  };
+  return enqueueLaunch(config, reinterpret_cast<const void *>(kernel), call,
+                       {{&arguments, sizeof(Parameters), std::is_pointer_v<Parameters>}...});
 }
 
 } // namespace dtc::standin

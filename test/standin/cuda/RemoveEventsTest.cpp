@@ -11,7 +11,7 @@ namespace dtc::standin {
 
 namespace {
 
-__global__ void addOne(float *to, const float *from) { *to = *from + 1; }
+__global__ void increment(float *to, const float *from) { *to = *from + 1; }
 
 class RemoveEventsTest : public StandinFixture {
 protected:
@@ -32,15 +32,15 @@ TEST_F(RemoveEventsTest, EveryNeededEventIsFoundAndNoOther) {
         float *x = upload<float>({0}, a), *y = onDevice<float>(1), *z = onDevice<float>(1);
         float *w = onDevice<float>(1);
         order(a, b); // 0
-        EXPECT_CUDA(launch(b, 1, 1, addOne, y, x));
+        EXPECT_CUDA(launch(b, 1, 1, increment, y, x));
         order(b, c); // 1
         order(a, c); // 2 is implied by 0 and 1
-        EXPECT_CUDA(launch(c, 1, 1, addOne, z, y));
-        EXPECT_CUDA(launch(c, 1, 1, addOne, w, x));
+        EXPECT_CUDA(launch(c, 1, 1, increment, z, y));
+        EXPECT_CUDA(launch(c, 1, 1, increment, w, x));
         order(c, a); // 3: x is written again
-        EXPECT_CUDA(launch(a, 1, 1, addOne, x, x));
+        EXPECT_CUDA(launch(a, 1, 1, increment, x, x));
         order(a, b); // 4
-        EXPECT_CUDA(launch(b, 1, 1, addOne, y, x));
+        EXPECT_CUDA(launch(b, 1, 1, increment, y, x));
         EXPECT_CUDA(cudaDeviceSynchronize());
         std::vector<float> values = {read(y, 1, b)[0], read(z, 1, b)[0], read(w, 1, b)[0]};
         return bytes(values);
@@ -56,7 +56,7 @@ TEST_F(RemoveEventsTest, ProgramsThatRaceAreUnstable) {
       [] {
         cudaStream_t a = openStream(), b = openStream();
         float *x = upload<float>({0}, a);
-        EXPECT_CUDA(launch(a, 1, 1, addOne, x, x));
+        EXPECT_CUDA(launch(a, 1, 1, increment, x, x));
         return bytes(read(x, 1, b));
       },
       20);

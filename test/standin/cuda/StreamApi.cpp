@@ -37,13 +37,6 @@ cudaError_t findEvent(Engine &engine, cudaEvent_t handle, const char *function,
 
 namespace {
 
-/// An address that no other handle of the process ever has.
-template <typename Handle> Handle makeHandle() {
-  static uintptr_t last = 0x1000;
-  last += 16;
-  return reinterpret_cast<Handle>(last); // NOLINT(performance-no-int-to-ptr): not followed
-}
-
 cudaError_t createStream(const char *function, cudaStream_t *handle, unsigned flags) {
   return call(function, [&](Engine &engine, Lock &) {
     if (flags != cudaStreamNonBlocking)

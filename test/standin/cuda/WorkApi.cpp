@@ -142,13 +142,39 @@ cudaError_t loadKernel(Engine &engine, const char *what, const void *kernel, int
                         reinterpret_cast<uint64_t>(kernel));
 }
 
+Launch makeLaunch(const void *kernel, void (*call)(const void *kernel, void *const *arguments),
+                  std::initializer_list<LaunchArgument> arguments) {
+  auto units = [](size_t bytes) {
+    return (bytes + sizeof(std::max_align_t) - 1) / sizeof(std::max_align_t);
+  };
+  size_t total = 0;
+  for (const LaunchArgument &argument : arguments)
+    total += units(argument.bytes);
+  Launch launch;
+  launch.kernel = kernel;
+  launch.call = call;
+  launch.memory = std::make_shared<std::max_align_t[]>(total);
+  std::max_align_t *free = launch.memory.get();
+  for (const LaunchArgument &argument : arguments) {
+    std::memcpy(free, argument.value, argument.bytes);
+    launch.arguments.push_back(free);
+    free += units(argument.bytes);
+    if (argument.isPointer)
+      launch.pointers.push_back(*static_cast<void *const *>(argument.value));
+  }
+  return launch;
+}
+
 } // namespace
 
-cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, Launch launch) {
+cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, const void *kernel,
+                          void (*invoke)(const void *kernel, void *const *arguments),
+                          std::initializer_list<LaunchArgument> arguments) {
   return call("cudaLaunchKernelEx", [&](Engine &engine, Lock &lock) {
     std::shared_ptr<Stream> stream;
     if (cudaError_t error = findStream(engine, config->stream, "cudaLaunchKernelEx", stream))
       return error;
+    Launch launch = makeLaunch(kernel, invoke, arguments);
     if (cudaError_t error = checkLaunch(engine, *config, *stream, launch))
       return error;
     if (cudaError_t error = loadKernel(engine, "the first launch", launch.kernel, stream->device))

@@ -11,7 +11,7 @@
 #include <functional>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::attentionTest {
 namespace {
 
 struct Case {
@@ -473,4 +473,4 @@ TEST(Attention, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::attentionTest

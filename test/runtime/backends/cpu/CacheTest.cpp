@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::cacheTest {
 namespace {
 
 /// The dimensions of a call of cached_attention, and the keys of each sample before its queries.
@@ -186,4 +186,4 @@ TEST(Cache, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::cacheTest

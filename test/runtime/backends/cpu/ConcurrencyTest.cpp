@@ -11,7 +11,7 @@
 #include <memory>
 #include <thread>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::concurrencyTest {
 namespace {
 
 /// Runs a prepared kernel into tensors and a workspace of its own.
@@ -86,4 +86,4 @@ TEST(Concurrency, OneKernelOnManyDevices) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::concurrencyTest

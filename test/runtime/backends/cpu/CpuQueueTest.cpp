@@ -16,6 +16,8 @@
 #include <list>
 #include <stdexcept>
 
+namespace cpuQueueTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -174,3 +176,5 @@ TEST(ThreadQueue, FinishesWhatIsEnqueuedBeforeItEnds) {
   }
   EXPECT_EQ(ran, 2);
 }
+
+} // namespace cpuQueueTest

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::crossEntropyTest {
 namespace {
 
 Values logSumExp(const Values &logits, size_t rows) {
@@ -167,4 +167,4 @@ TEST(CrossEntropy, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::crossEntropyTest

@@ -10,7 +10,7 @@
 #include <limits>
 #include <numeric>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::dataMovementTest {
 namespace {
 
 constexpr DType kAllTypes[] = {DType::F32, DType::F64, DType::I32, DType::Bool};
@@ -250,4 +250,4 @@ TEST(DataMovement, RefusesSizesThatOverflow) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::dataMovementTest

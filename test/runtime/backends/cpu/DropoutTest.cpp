@@ -11,7 +11,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::dropoutTest {
 namespace {
 
 constexpr DType kAllFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
@@ -139,4 +139,4 @@ TEST(Dropout, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::dropoutTest

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <map>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::einsumTest {
 namespace {
 
 using Sizes = std::map<char, int64_t>;
@@ -300,4 +300,4 @@ TEST(Einsum, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::einsumTest

@@ -17,7 +17,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::elementTypesTest {
 namespace {
 
 /// All values of a type with 16 bits.
@@ -366,4 +366,4 @@ TEST(ElementTypes, RefusesMixtures) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::elementTypesTest

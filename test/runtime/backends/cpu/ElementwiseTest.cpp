@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::elementwiseTest {
 namespace {
 
 struct UnaryCase {
@@ -289,4 +289,4 @@ TEST(Elementwise, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::elementwiseTest

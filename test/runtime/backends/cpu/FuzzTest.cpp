@@ -18,7 +18,7 @@
 #include <limits>
 #include <set>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::fuzzTest {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -340,4 +340,4 @@ TEST(Fuzz, NearlyValidCalls) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::fuzzTest

@@ -11,7 +11,7 @@
 #include <limits>
 #include <numeric>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::indexingTest {
 namespace {
 
 /// Indices of which some lie outside of [0, size), some far.
@@ -375,4 +375,4 @@ TEST(Indexing, RefusesRows) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::indexingTest

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::normsTest {
 namespace {
 
 constexpr double kEps = 1e-3;
@@ -178,4 +178,4 @@ TEST(Norms, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::normsTest

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::optimizerTest {
 namespace {
 
 HostTensor scalar(DType dtype, double value) { return makeTensor(dtype, {}, {value}); }
@@ -188,4 +188,4 @@ TEST(Optimizer, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::optimizerTest

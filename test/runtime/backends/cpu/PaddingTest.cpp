@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::paddingTest {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -283,4 +283,4 @@ TEST(Padding, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::paddingTest

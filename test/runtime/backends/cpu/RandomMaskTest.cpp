@@ -14,7 +14,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::randomMaskTest {
 namespace {
 
 using namespace cpu;
@@ -194,4 +194,4 @@ TEST(RandomMask, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::randomMaskTest

@@ -10,7 +10,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::reduceTest {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -139,4 +139,4 @@ TEST(Reduce, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::reduceTest

@@ -9,7 +9,7 @@
 #include <cmath>
 #include <complex>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::rotaryTest {
 namespace {
 
 /// Pairs as complex numbers, turned by the angle.
@@ -184,4 +184,4 @@ TEST(Rotary, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::rotaryTest

@@ -16,7 +16,7 @@
 #include <cstring>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::segmentsTest {
 namespace {
 
 struct Case {
@@ -290,4 +290,4 @@ TEST(AttentionSegments, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::segmentsTest

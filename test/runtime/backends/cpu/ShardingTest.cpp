@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::shardingTest {
 namespace {
 
 using Axes = std::vector<std::string>;
@@ -135,4 +135,4 @@ TEST(Sharding, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::shardingTest

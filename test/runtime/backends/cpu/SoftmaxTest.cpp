@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::softmaxTest {
 namespace {
 
 Values reference(const Values &x, size_t width) {
@@ -159,4 +159,4 @@ TEST(Softmax, Refuses) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::softmaxTest

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace dtc::runtime::test {
+namespace dtc::runtime::test::tilesTest {
 namespace {
 
 /// The elements in rows of `stride`, of which `columns` are used.
@@ -179,4 +179,4 @@ TEST(Tiles, Attention) {
 }
 
 } // namespace
-} // namespace dtc::runtime::test
+} // namespace dtc::runtime::test::tilesTest

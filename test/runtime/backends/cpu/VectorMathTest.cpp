@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime::cpu::vectorMathTest {
 namespace {
 
 using Approximation = float (*)(float);
@@ -122,4 +122,4 @@ TEST(VectorMath, Softplus) {
 }
 
 } // namespace
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime::cpu::vectorMathTest

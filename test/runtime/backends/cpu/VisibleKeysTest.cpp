@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace dtc::runtime::cpu {
+namespace dtc::runtime::cpu::visibleKeysTest {
 namespace {
 
 /// Counts, one query and one key at a time.
@@ -106,4 +106,4 @@ TEST(VisibleKeys, BlocksAgreeWithRows) {
 }
 
 } // namespace
-} // namespace dtc::runtime::cpu
+} // namespace dtc::runtime::cpu::visibleKeysTest

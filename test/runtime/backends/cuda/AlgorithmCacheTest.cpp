@@ -19,7 +19,7 @@
 #include <gtest/gtest.h>
 #include <iterator>
 
-namespace dtc::runtime {
+namespace dtc::runtime::algorithmCacheTest {
 
 namespace {
 
@@ -163,4 +163,4 @@ TEST_F(AlgorithmCacheTest, TheFolderIsThatOfTheEnvironment) {
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::algorithmCacheTest

@@ -19,7 +19,7 @@
 #include <memory>
 #include <numeric>
 
-namespace dtc::runtime {
+namespace dtc::runtime::deviceOrderTest {
 
 namespace {
 
@@ -124,4 +124,4 @@ TEST(DeviceOrder, EveryEventIsNeeded) {
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::deviceOrderTest

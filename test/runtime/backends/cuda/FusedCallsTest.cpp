@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-namespace dtc::runtime {
+namespace dtc::runtime::fusedCallsTest {
 
 namespace {
 
@@ -361,4 +361,4 @@ TEST_P(ConvertedUpdate, RefusesAConversionOfSomethingElseOrInThePlaceOfAnOperand
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::fusedCallsTest

@@ -8,7 +8,7 @@
 
 #include <cmath>
 
-namespace dtc::runtime {
+namespace dtc::runtime::fusedProductTest {
 
 namespace {
 
@@ -275,4 +275,4 @@ TEST_P(FusedProductRefuses, OtherProducts) {
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::fusedProductTest

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 
-namespace dtc::runtime {
+namespace dtc::runtime::gpuErrorsTest {
 
 namespace {
 
@@ -114,4 +114,4 @@ TEST_F(GpuErrors, AKernelThatFailsNamesItsGpuAndFailsTheQueue) {
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::gpuErrorsTest

@@ -21,7 +21,7 @@
 #include <memory>
 #include <random>
 
-namespace dtc::runtime {
+namespace dtc::runtime::heldLaunchesTest {
 
 namespace {
 
@@ -403,4 +403,4 @@ TEST(HeldLaunches, RandomCalls) {
 
 } // namespace
 
-} // namespace dtc::runtime
+} // namespace dtc::runtime::heldLaunchesTest

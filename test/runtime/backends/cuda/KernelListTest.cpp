@@ -11,6 +11,8 @@
 #include <set>
 #include <string>
 
+namespace kernelListTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 
@@ -29,3 +31,5 @@ TEST(CudaKernelList, OtherKernelsAreErrorsThatNameThem) {
   EXPECT_NE(kernel.error().message.find("the cuda backend has no kernel 'conv'"), std::string::npos)
       << kernel.error().message;
 }
+
+} // namespace kernelListTest

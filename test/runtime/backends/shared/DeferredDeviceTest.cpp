@@ -18,6 +18,8 @@
 #include <future>
 #include <gtest/gtest.h>
 
+namespace deferredDeviceTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -121,3 +123,5 @@ TEST_F(DeferredDevices, AnErrorOfTheWorkIsThatOfTheQueueAndOfWhoWaitsForIt) {
   EXPECT_ERROR(first->call(work), "out of paper");
   EXPECT_EQ(std::to_integer<char>(to->data()[0]), 'x');
 }
+
+} // namespace deferredDeviceTest

@@ -12,10 +12,6 @@
 #include <cstdlib>
 #include <new>
 
-using namespace dtc;
-using namespace dtc::runtime;
-using namespace dtc::runtime::testing;
-
 /// What this thread has allocated.
 static thread_local int allocations = 0;
 
@@ -30,6 +26,12 @@ void *operator new(size_t bytes) {
 void operator delete(void *memory) noexcept { std::free(memory); }
 void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 #endif
+
+namespace allocationTest {
+
+using namespace dtc;
+using namespace dtc::runtime;
+using namespace dtc::runtime::testing;
 
 TEST(Allocation, CollectivesAllocateNothing) {
   Mesh mesh({{"a", 4, false}});
@@ -89,3 +91,5 @@ TEST(Allocation, EnqueuingAllocatesNothing) {
   EXPECT_EQ(allocations, here);
   EXPECT_EQ(onQueue, there);
 }
+
+} // namespace allocationTest

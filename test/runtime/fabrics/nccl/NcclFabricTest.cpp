@@ -20,6 +20,8 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+namespace ncclFabricTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -340,3 +342,5 @@ TEST_F(NcclFabricTest, NothingIsLeft) {
 }
 
 } // namespace
+
+} // namespace ncclFabricTest

@@ -13,6 +13,8 @@
 #include <future>
 #include <gtest/gtest.h>
 
+namespace agreementTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -91,3 +93,5 @@ TEST(Agreement, AnAbortEndsIt) {
   EXPECT_ERROR(broadcast(*ends[1], 0, "text"), "the disk is full");
   EXPECT_ERROR(gather(*ends[1], 1), "the disk is full");
 }
+
+} // namespace agreementTest

@@ -13,6 +13,8 @@
 #include <gtest/gtest.h>
 #include <thread>
 
+namespace linkCheckTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -107,3 +109,5 @@ TEST(LinkCheck, Format) {
   EXPECT_TRUE(contains(formatLinks(times, {"a", "a", "b"}),
                        "slow: process 0 on a and process 2 on b: 19.0 us, 381.5 MiB/s\n"));
 }
+
+} // namespace linkCheckTest

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+namespace placementTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -100,3 +102,5 @@ TEST(Placement, NumbersThatDoNotFit) {
   EXPECT_ERROR(describePlacement(mesh, {"a", "b", "a", "b"}),
                "the processes of host a are not consecutive: process 2 is there too");
 }
+
+} // namespace placementTest

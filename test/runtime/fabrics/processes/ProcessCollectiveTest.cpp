@@ -17,6 +17,8 @@
 #include <random>
 #include <vector>
 
+namespace processCollectiveTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -119,3 +121,5 @@ TEST(ProcessCollective, ProcessesThatShareMemoryNoticeOthersThatRunAnotherCollec
       EXPECT_ERROR(error, "the members of the group called different collectives");
   }
 }
+
+} // namespace processCollectiveTest

@@ -20,6 +20,8 @@
 #include <sys/socket.h>
 #include <thread>
 
+namespace rendezvousTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -199,3 +201,5 @@ TEST_F(RendezvousTest, APortThatIsTaken) {
   first.port = std::stoi(listener->endpoint.substr(listener->endpoint.find(' ') + 1));
   EXPECT_ERROR(meet(first), "process 0 cannot listen at 127.0.0.1");
 }
+
+} // namespace rendezvousTest

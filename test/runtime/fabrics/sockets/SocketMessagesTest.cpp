@@ -21,6 +21,8 @@
 #include <sys/socket.h>
 #include <thread>
 
+namespace socketMessagesTest {
+
 using namespace dtc;
 using namespace dtc::runtime;
 using namespace dtc::runtime::testing;
@@ -265,3 +267,5 @@ TEST(SocketLink, NothingIsWrittenAfterCancel) {
   one.first->move();
   EXPECT_TRUE(std::ranges::all_of(to, [](std::byte byte) { return byte == std::byte{0}; }));
 }
+
+} // namespace socketMessagesTest

@@ -20,8 +20,7 @@
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
                                Arguments &&...arguments) {
-  return dtc::standin::launch(config, kernel,
-                              std::tuple<Parameters...>(std::forward<Arguments>(arguments)...));
+  return dtc::standin::launch(config, kernel, arguments...);
 }
 
 #endif // DTC_TEST_STANDIN_CUDA_INCLUDE_CUDA_RUNTIME_H
