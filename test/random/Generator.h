@@ -106,6 +106,10 @@ private:
   void rmsNorm();
   void softmax();
   void indexed();
+  void embeddingOfSamples();
+  void embeddingGrad();
+  /// Takes the largest elements of rows, or the rows of tables at their places.
+  void route();
   void crossEntropy();
   void attention();
 

@@ -303,12 +303,13 @@ void Generator::makeFunctions() {
 
 const std::vector<Generator::Step> &Generator::allSteps() {
   static const std::vector<Step> steps = {
-      &Generator::elementwise, &Generator::elementwise,  &Generator::select,
-      &Generator::einsum,      &Generator::einsum,       &Generator::einsum,
-      &Generator::reduce,      &Generator::reshape,      &Generator::transpose,
-      &Generator::broadcast,   &Generator::sliceOrPad,   &Generator::concat,
-      &Generator::layerNorm,   &Generator::rmsNorm,      &Generator::softmax,
-      &Generator::indexed,     &Generator::crossEntropy, &Generator::attention};
+      &Generator::elementwise, &Generator::elementwise,   &Generator::select,
+      &Generator::einsum,      &Generator::einsum,        &Generator::einsum,
+      &Generator::reduce,      &Generator::reshape,       &Generator::transpose,
+      &Generator::broadcast,   &Generator::sliceOrPad,    &Generator::concat,
+      &Generator::layerNorm,   &Generator::rmsNorm,       &Generator::softmax,
+      &Generator::indexed,     &Generator::crossEntropy,  &Generator::attention,
+      &Generator::route,       &Generator::embeddingGrad, &Generator::embeddingOfSamples};
   return steps;
 }
 

@@ -246,6 +246,80 @@ void Generator::indexed() {
          {out});
 }
 
+void Generator::embeddingOfSamples() {
+  size_t x = anyValue(3, 4);
+  if (isBatch(values[x].shape.end()[-2]))
+    return;
+  Shape table = values[x].shape, ids(table.begin(), table.end() - 2);
+  if (ids.size() == 1 && chance(60))
+    ids.insert(ids.begin(), batch && !hasBatch(table) && chance(30) ? batch : randomSize());
+  ids.push_back(randomSize());
+  Shape out = ids;
+  out.push_back(table.back());
+  std::string indices = indexArgument(ids, table.end()[-2]);
+  append("dtc.embedding " + use(x) + ", " + indices + "@ : (" + type(table) + ", " +
+             type(ids, "i32") + ") -> " + type(out),
+         {out});
+}
+
+void Generator::embeddingGrad() {
+  size_t x = anyValue(2);
+  Shape dy = values[x].shape, ids(dy.begin(), dy.end() - 1), samples;
+  // The dimensions before those of samples are summed, and so are the indices of a sample.
+  if (isBatch(ids.back()))
+    return;
+  for (size_t dim = ids.size() - 1; dim-- > 0;) {
+    if (chance(30) && !hasBatch(Shape(ids.begin(), ids.begin() + dim + 1)))
+      break;
+    samples.insert(samples.begin(), ids[dim]);
+  }
+  Shape out = samples;
+  out.push_back(randomSize());
+  std::string indices = indexArgument(ids, out.back());
+  out.push_back(dy.back());
+  append("dtc.embedding_grad " + indices + ", " + use(x) + "@ : (" + type(ids, "i32") + ", " +
+             type(dy) + ") -> " + type(out),
+         {out});
+}
+
+void Generator::route() {
+  // Which elements are the largest must not depend on rounding: they are those of an argument,
+  // which are random numbers.
+  std::vector<size_t> fitting;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (const Value &value = values[i]; value.name.starts_with("%a") && !value.shape.empty() &&
+                                        value.shape.size() <= 3 && !isBatch(value.shape.back()))
+      fitting.push_back(i);
+  size_t x = fitting.empty() || chance(30) ? argument(randomShape(pick(1, 3))) : oneOf(fitting);
+  Shape shape = values[x].shape;
+  if (isBatch(shape.back()))
+    return;
+  std::string mask = "%largest" + std::to_string(numbers);
+  std::string text = "  " + mask + " = dtc.top_k " + use(x) +
+                     " {k = " + std::to_string(pick(1, shape.back())) + "} : " + type(shape) + "\n";
+  if (chance(40)) {
+    size_t y = valueOf(shape), z = valueOf(shape);
+    body[0] += text;
+    body[1] += text;
+    append("dtc.select " + mask + ", " + use(y) + ", " + use(z) + "@ : " + type(shape), {shape});
+    return;
+  }
+  Shape places(shape.begin(), shape.end() - 1), table = shape;
+  places.push_back(pick(1, shape.back()));
+  table.push_back(randomSize());
+  std::string rows = "%places" + std::to_string(numbers);
+  text += "  " + rows + " = dtc.nonzero " + mask + " : " + type(shape, "i1") + " -> " +
+          type(places, "i32") + "\n";
+  size_t y = valueOf(table);
+  body[0] += text;
+  body[1] += text;
+  Shape out = places;
+  out.push_back(table.back());
+  append("dtc.embedding " + use(y) + ", " + rows + "@ : (" + type(table) + ", " +
+             type(places, "i32") + ") -> " + type(out),
+         {out});
+}
+
 void Generator::crossEntropy() {
   size_t x = rows(2);
   Shape shape = values[x].shape, leading(shape.begin(), shape.end() - 1);
