@@ -294,7 +294,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   CompileOptions options = optionsOf(row);
   CostProbe probe((*model)->module(), options, cluster, batch);
   llvm::ArrayRef<ModelCosts> costs =
-      probe.find({row.tp, row.microbatch, row.sequenceParallel, options.recompute});
+      probe.find({row.tp, /*ep=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
     return Error{fmt::format("{}: {}", row.config,
                              probe.numLayers() == 0
@@ -305,7 +305,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
     if (llvm::ArrayRef<ModelCosts> kept =
-            probe.find({row.tp, row.microbatch, row.sequenceParallel, Recompute::None});
+            probe.find({row.tp, /*ep=*/1, row.microbatch, row.sequenceParallel, Recompute::None});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;
