@@ -106,6 +106,22 @@ const Case kCases[] = {
     {"embedding", "7x3", "2x4",
      "%r = dtc.embedding %p0, %i0 : (tensor<7x3xf64>, tensor<2x4xi32>) -> tensor<2x4x3xf64>",
      "2x4x3"},
+    {"embedding_of_samples", "4x3x2", "2x4x5",
+     "%r = dtc.embedding %p0, %i0 : (tensor<4x3x2xf64>, tensor<2x4x5xi32>) -> "
+     "tensor<2x4x5x2xf64>",
+     "2x4x5x2"},
+    {"embedding_grad", "2x4x3", "2x4",
+     "%r = dtc.embedding_grad %i0, %p0 : (tensor<2x4xi32>, tensor<2x4x3xf64>) -> tensor<3x3xf64>",
+     "3x3"},
+    {"embedding_grad_of_samples", "2x4x5x2", "2x4x5",
+     "%r = dtc.embedding_grad %i0, %p0 : (tensor<2x4x5xi32>, tensor<2x4x5x2xf64>) -> "
+     "tensor<4x3x2xf64>",
+     "4x3x2"},
+    {"top_k", "3x5", "",
+     "%m = dtc.top_k %p0 {k = 2} : tensor<3x5xf64>\n"
+     "%z = dtc.constant dense<0.0> : tensor<3x5xf64>\n"
+     "%r = dtc.select %m, %p0, %z : tensor<3x5xf64>",
+     "3x5"},
     {"pick", "2x4x3", "2x4",
      "%r = dtc.pick %p0, %i0 : (tensor<2x4x3xf64>, tensor<2x4xi32>) -> tensor<2x4xf64>", "2x4"},
     {"softmax", "3x5", "", "%r = dtc.softmax %p0 : tensor<3x5xf64>", "3x5"},

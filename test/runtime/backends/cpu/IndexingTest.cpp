@@ -105,7 +105,7 @@ const SampledCase kSampledCases[] = {
     {{2}, {3}, 4, 0, 2}, {{2}, {3}, 4, 5, 0},  {{5}, {2, 1, 3}, 90, 11, 16},
 };
 
-Shape joined(const std::vector<Shape> &parts) {
+Shape joinedShape(const std::vector<Shape> &parts) {
   Shape shape;
   for (const Shape &part : parts)
     shape.insert(shape.end(), part.begin(), part.end());
@@ -128,9 +128,9 @@ TEST(Indexing, EmbeddingOfSamples) {
   for (const SampledCase &c : kSampledCases)
     for (DType dtype : kFloatTypes) {
       Random random(63);
-      Shape places = joined({c.before, c.samples, {c.perSample}});
+      Shape places = joinedShape({c.before, c.samples, {c.perSample}});
       HostTensor ids = someIds(random, places, c.size);
-      HostTensor table = random.floats(dtype, joined({c.samples, {c.size, c.width}}));
+      HostTensor table = random.floats(dtype, joinedShape({c.samples, {c.size, c.width}}));
       HostTensor dy = random.floats(dtype, withDim(places, c.width));
       Values rows = valuesOf(table), dys = valuesOf(dy);
       Values gathered(dys.size(), 0.0), scattered(rows.size(), 0.0);
@@ -195,12 +195,12 @@ void expectTopK(const HostTensor &x, int64_t k) {
                {topKOf(valuesOf(x), x.type.shape.back(), k)}, 0);
 }
 
-constexpr DType kAllFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
+constexpr DType kOrderedTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
 
 TEST(Indexing, TopK) {
   for (const Shape &shape : {Shape{1}, Shape{8}, Shape{5, 1}, Shape{0, 3}, Shape{2, 3, 7},
                              Shape{40, 64}, Shape{3, 1100}})
-    for (DType dtype : kAllFloatTypes) {
+    for (DType dtype : kOrderedTypes) {
       Random random(65);
       HostTensor x = random.floats(dtype, shape);
       int64_t width = shape.back();
@@ -211,7 +211,7 @@ TEST(Indexing, TopK) {
 
 TEST(Indexing, TopKTakesTheFirstOfEqualElements) {
   double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
-  for (DType dtype : kAllFloatTypes) {
+  for (DType dtype : kOrderedTypes) {
     HostTensor x =
         makeTensor(dtype, {6, 5}, {1,         3,         3,         3,    2,   //
                                    0.0,       -0.0,      0.0,       -0.0, -1,  // zeros are equal
