@@ -62,10 +62,11 @@ static std::optional<unsigned> placesDim(Operation *op, unsigned operand) {
 }
 
 bool SequenceDims::exchangesPlaces(Operation *op) const {
-  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+  auto countsPlaces = [&](OpOperand &operand) {
     std::optional<unsigned> dim = placesDim(op, operand.getOperandNumber());
     return dim && of(operand.get()) == dim;
-  });
+  };
+  return op->getNumOperands() > 0 && llvm::all_of(op->getOpOperands(), countsPlaces);
 }
 
 LogicalResult SequenceDims::followPlaces(Operation *op) {

@@ -223,3 +223,51 @@ func.func @reduce_integers(%x: tensor<4xi32>) {
   %0 = dtc.reduce sum %x dims [0] : (tensor<4xi32>) -> tensor<i32>
   return
 }
+
+// -----
+
+func.func @grouped_product_form(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-error@+1 {{'dtc.grouped_product' op equation is "xbcd,xfd->bxcf", expected the form of "xbck,xkn->xbcn", "xbck,xnk->xbcn", "xbck,xbcn->xkn" or "xbck,xbcn->xnk" [grouped_product-c1]}}
+  %0 = dtc.grouped_product "xbcd,xfd->bxcf" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<2x4x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_product_no_equation(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-error@+1 {{equation is "xbcd", expected the form of "xbck,xkn->xbcn", "xbck,xnk->xbcn", "xbck,xbcn->xkn" or "xbck,xbcn->xnk" [grouped_product-c1]}}
+  %0 = dtc.grouped_product "xbcd" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_product_elements(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf64>, %rows: tensor<4x2x3xi32>) {
+  // expected-error@+1 {{'dtc.grouped_product' op lhs has elements of 'f32' and rhs of 'f64', expected the same [grouped_product-c2]}}
+  %0 = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x8xf64>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_product_sizes(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x7xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-error@+1 {{'dtc.grouped_product' op lhs has type 'tensor<4x2x3x8xf32>' and rhs 'tensor<4x5x7xf32>', expected those of "xbcd,xfd->xbcf" [grouped_product-c3]}}
+  %0 = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x7xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_product_rows(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x3x2xi32>) {
+  // expected-error@+1 {{'dtc.grouped_product' op rows has type 'tensor<4x3x2xi32>', expected the first three dimensions of 'tensor<4x2x3x8xf32>' [grouped_product-c4]}}
+  %0 = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x3x2xi32>) -> tensor<4x2x3x5xf32>
+  return
+}
+
+// -----
+
+func.func @grouped_product_occupancy(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-error@+1 {{'dtc.grouped_product' op occupancy is 0.000000e+00, expected more than 0 and at most 1 [grouped_product-c5]}}
+  %0 = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows {occupancy = 0.0 : f64} : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  return
+}

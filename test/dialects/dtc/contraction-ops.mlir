@@ -30,3 +30,16 @@ func.func @reduce(%x: tensor<16x128x64xf32>) {
   %4 = dtc.reduce sum %x dims [2, 0] : (tensor<16x128x64xf32>) -> tensor<128xf32>
   return
 }
+
+// CHECK-LABEL: func.func @grouped_product
+func.func @grouped_product(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %v: tensor<4x8x5xf32>, %rows: tensor<4x2x3xi32>) {
+  // CHECK: dtc.grouped_product "xbcd,xfd->xbcf" {{%[^ ,]+}}, {{%[^ ,]+}} rows {{%[^ ,]+}} {occupancy = 5.000000e-01 : f64} : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  %0 = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows {occupancy = 5.0e-1 : f64} : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  // CHECK: dtc.grouped_product "abcd,ade->abce"
+  %1 = dtc.grouped_product "abcd,ade->abce" %x, %v rows %rows : (tensor<4x2x3x8xf32>, tensor<4x8x5xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  // CHECK: dtc.grouped_product "xbcd,xbcf->xfd" {{.*}} -> tensor<4x5x8xf32>
+  %2 = dtc.grouped_product "xbcd,xbcf->xfd" %x, %0 rows %rows : (tensor<4x2x3x8xf32>, tensor<4x2x3x5xf32>, tensor<4x2x3xi32>) -> tensor<4x5x8xf32>
+  // CHECK: dtc.grouped_product "xbcd,xbcf->xdf" {{.*}} -> tensor<4x8x5xf32>
+  %3 = dtc.grouped_product "xbcd,xbcf->xdf" %x, %0 rows %rows : (tensor<4x2x3x8xf32>, tensor<4x2x3x5xf32>, tensor<4x2x3xi32>) -> tensor<4x8x5xf32>
+  return
+}

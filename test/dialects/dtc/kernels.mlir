@@ -118,6 +118,12 @@ func.func @contraction(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: te
   return
 }
 
+func.func @grouped_product(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-remark@+1 {{grouped_product {equation = "xbcd,xfd->xbcf"} flops 960.}}
+  %half = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows {occupancy = 5.0e-1 : f64} : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  return
+}
+
 func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>, %mask: tensor<4x8x64xi1>) {
   // expected-remark@+1 {{embedding {} flops 16384.}}
   %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>

@@ -128,6 +128,14 @@ func.func @contraction(%x: tensor<16x128x64xf32>, %w: tensor<64x256xf32>, %s: te
   return
 }
 
+func.func @grouped_product(%x: tensor<4x2x3x8xf32>, %y: tensor<4x2x3x5xf32>, %w: tensor<4x5x8xf32>, %rows: tensor<4x2x3xi32>) {
+  // expected-remark@+1 {{abcd,aed,abc->abce a=4 b=2 c=3 d=8 sum e=5 linear {0} {1}.}}
+  %kept = dtc.grouped_product "xbcd,xfd->xbcf" %x, %w rows %rows : (tensor<4x2x3x8xf32>, tensor<4x5x8xf32>, tensor<4x2x3xi32>) -> tensor<4x2x3x5xf32>
+  // expected-remark@+1 {{abcd,abce,abc->aed a=4 b=2 sum c=3 sum d=8 e=5 linear {0} {1}.}}
+  %summed = dtc.grouped_product "xbcd,xbcf->xfd" %x, %y rows %rows : (tensor<4x2x3x8xf32>, tensor<4x2x3x5xf32>, tensor<4x2x3xi32>) -> tensor<4x5x8xf32>
+  return
+}
+
 func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>) {
   // expected-remark@+1 {{ab,cd->cdb a=256 sum b=64 c=4 d=8 linear {0} indices 1: a.}}
   %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>

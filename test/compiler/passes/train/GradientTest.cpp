@@ -82,6 +82,18 @@ const Case kCases[] = {
     {"einsum_dot", "3x4 3x4", "",
      "%r = dtc.einsum \"ab,ab->\" %p0, %p1 : (tensor<3x4xf64>, tensor<3x4xf64>) -> tensor<f64>",
      ""},
+    {"grouped_product", "2x2x3x4 2x5x4", "",
+     "%i = dtc.constant dense<[[[0, 1, -1], [-1, -1, -1]], [[2, -1, -1], [0, 1, 2]]]> : "
+     "tensor<2x2x3xi32>\n"
+     "%r = dtc.grouped_product \"xbcd,xfd->xbcf\" %p0, %p1 rows %i : (tensor<2x2x3x4xf64>, "
+     "tensor<2x5x4xf64>, tensor<2x2x3xi32>) -> tensor<2x2x3x5xf64>",
+     "2x2x3x5"},
+    {"grouped_product_sum", "2x2x3x4 2x2x3x5", "",
+     "%i = dtc.constant dense<[[[0, 1, -1], [-1, -1, -1]], [[2, -1, -1], [0, 1, 2]]]> : "
+     "tensor<2x2x3xi32>\n"
+     "%r = dtc.grouped_product \"xbcd,xbcf->xdf\" %p0, %p1 rows %i : (tensor<2x2x3x4xf64>, "
+     "tensor<2x2x3x5xf64>, tensor<2x2x3xi32>) -> tensor<2x4x5xf64>",
+     "2x4x5"},
     {"reduce_sum", "2x3x4", "",
      "%r = dtc.reduce sum %p0 dims [0, 2] : (tensor<2x3x4xf64>) -> tensor<3xf64>", "3"},
     {"reduce_max", "2x3x4", "",

@@ -77,6 +77,11 @@ std::vector<KernelSignature> validCalls() {
        {{"equation", "bsd,df->bsf"}},
        mesh},
       {"einsum", {f32({2, 3, 4}), f32({4, 2})}, {f32({4, 3})}, {{"equation", "abc,ca->cb"}}, mesh},
+      {"grouped_product",
+       {f32({2, 2, 3, 4}), f32({2, 5, 4}), i32({2, 2, 3})},
+       {f32({2, 2, 3, 5})},
+       {{"equation", "xbcd,xfd->xbcf"}},
+       mesh},
       {"embedding", {f32({4, 3}), i32({2, 2})}, {f32({2, 2, 3})}, {}, mesh},
       {"embedding_grad", {i32({2, 2}), f32({2, 2, 3})}, {f32({4, 3})}, {}, mesh},
       {"embedding", {f32({2, 4, 3}), i32({3, 2, 5})}, {f32({3, 2, 5, 3})}, {}, mesh},
@@ -304,7 +309,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 59u);
+  EXPECT_EQ(kernels.size(), 60u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 
