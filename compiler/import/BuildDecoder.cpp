@@ -293,9 +293,9 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
   Value gate = weight(names.expertGate, experts.mlp, config.embed, normal);
   Value up = weight(names.expertUp, experts.mlp, config.embed, normal);
   Value down = weight(names.expertDown, config.embed, experts.mlp, residual);
-  Value h = model.mul(model.activation(config.activation,
-                                       model.expertProduct("xbcd,xfd->xbcf", rows, gate, routing)),
-                      model.expertProduct("xbcd,xfd->xbcf", rows, up, routing));
+  Value gated = model.activation(config.activation,
+                                 model.expertProduct("xbcd,xfd->xbcf", rows, gate, routing));
+  Value h = model.mul(gated, model.expertProduct("xbcd,xfd->xbcf", rows, up, routing));
   // Before the last product, which is linear: there the rows are narrower than after it.
   h = model.weightRows(h, routing);
   Value y = model.combine(model.expertProduct("xbcf,xdf->xbcd", h, down, routing), routing, x);

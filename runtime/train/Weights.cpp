@@ -193,7 +193,7 @@ public:
 private:
   MaybeError resolve(const plan::State &parameter);
   MaybeError resolve(const plan::State &parameter, const std::string &name, Source &source);
-  MaybeError checkRank(const plan::State &parameter) const;
+  MaybeError checkRank(const plan::State &parameter, const Source &source) const;
   void findFactors();
   std::vector<std::string> unusedOf(const WeightsFileShards &file) const;
   const AdapterConfig *configOf(const WeightsFileShards *file) const;
@@ -240,11 +240,9 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter) {
   for (const std::string &name : fileTensorNames(parameter.name()))
     if (MaybeError error = resolve(parameter, name, sources[parameter.name()].emplace_back()))
       return error;
-  if (!sources.at(parameter.name()).front().file) {
+  if (!sources.at(parameter.name()).front().file)
     kept.push_back(parameter.name());
-    return std::nullopt;
-  }
-  return checkRank(parameter);
+  return std::nullopt;
 }
 
 /// Finds the tensor `name` of the parameter.
@@ -270,6 +268,8 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter, const std::strin
     return Error{fmt::format("{}: {} no tensor \"{}\" (expected {})", paths(),
                              files.size() == 1 ? "has" : "have", name, expected.str())};
   }
+  if (MaybeError error = checkRank(parameter, source))
+    return error;
   const SafetensorsEntry &entry = source.file->tensors().at(source.tensor);
   if (entry.shape != expected.shape)
     return Error{fmt::format("{}: tensor \"{}\" is {}, but the parameter \"{}\" is {}",
@@ -302,8 +302,7 @@ const AdapterConfig *WeightsLoader::configOf(const WeightsFileShards *file) cons
 }
 
 /// Whether the adapter has the rank that its configuration says.
-MaybeError WeightsLoader::checkRank(const plan::State &parameter) const {
-  const Source &source = sources.at(parameter.name()).front();
+MaybeError WeightsLoader::checkRank(const plan::State &parameter, const Source &source) const {
   const AdapterConfig *config = configOf(source.file);
   if (!config || !session.plan().has_lora() || !isAdapterName(parameter.name()))
     return std::nullopt;
