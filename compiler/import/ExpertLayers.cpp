@@ -32,7 +32,7 @@ static void nameDims(OpBuilder &builder, Value value, ArrayRef<StringRef> axes) 
 /// The logical axes of what experts compute, [X, B, C, ...].
 static constexpr StringRef kAxesOfExperts[] = {"experts", "expert_batch", "", ""};
 
-/// Which rows of [B, S, X] are of which expert: [X, B, S].
+/// Moves the dimension of experts to the front: [B, S, X] -> [X, B, S].
 static Value byExpert(OpBuilder &builder, Location loc, Value x) {
   return TransposeOp::create(builder, loc, x, ArrayRef<int64_t>{2, 0, 1});
 }

@@ -258,8 +258,8 @@ static ExpertsConfig &readExperts(ConfigReader &reader, const ImportOptions &opt
   experts.number.size = reader.getSize(fields.experts, defaults.experts);
   experts.selected = reader.getSize("num_experts_per_tok", defaults.selectedExperts);
   if (experts.selected > experts.number.size)
-    reader.error("'num_experts_per_tok' is " + std::to_string(experts.selected) +
-                 ", more than " + reader.quote(fields.experts) + ", which is " +
+    reader.error("'num_experts_per_tok' is " + std::to_string(experts.selected) + ", more than " +
+                 reader.quote(fields.experts) + ", which is " +
                  std::to_string(experts.number.size));
   experts.mlp.size = fields.expertSize == fields.mlpSize
                          ? config.mlp.size

@@ -29,8 +29,8 @@ struct PlannerOptions {
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, tp, pp
 };
 
-/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, tp from the outermost axis to that
-/// of neighbours, or with pp inside of dp.
+/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, tp from the outermost axis to
+/// that of neighbours, or with pp inside of dp.
 struct ParallelStrategy {
   int64_t dp = 1, fsdp = 1, ep = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp

@@ -11,8 +11,8 @@
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/SearchSpace.h"
 #include "simulator/cluster/ClusterText.h"
-#include "support/MeshAxes.h"
 #include "support/MappedFile.h"
+#include "support/MeshAxes.h"
 #include "support/Printable.h"
 
 #include "llvm/ADT/STLExtras.h"

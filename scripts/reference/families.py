@@ -231,7 +231,7 @@ ODD = {
     "smollm3_narrow": lambda: family("SmolLM3", no_rope_layers=[0, 1], mlp_bias=True, **NARROW),
     "smollm3_uneven": lambda: family("SmolLM3", no_rope_layer_interval=2, use_sliding_window=True, sliding_window=4,
                                      tie_word_embeddings=True, **UNEVEN),
-    # Mixtures of experts: 5 or 6 experts, of which a token has 1, 2 or 3. Where output_router_logits is true, the loss
+    # Mixtures of experts: a layer has 5 or 6 experts, and a token selects 1, 2 or 3. Where output_router_logits is true, the loss
     # that balances the experts is part of the loss.
     "mixtral_narrow": lambda: mixture("Mixtral", num_local_experts=5, num_experts_per_tok=2, sliding_window=5,
                                       output_router_logits=True, router_aux_loss_coef=0.02, **NARROW),

@@ -294,12 +294,12 @@ static std::vector<std::string> findMixtures() {
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Mixtures, ExactParity,
-                         testing::Combine(testing::ValuesIn(findMixtures()),
-                                          testing::Values("ep=2 zero=1", "dp=2,ep=2 zero=3",
-                                                          "dp=2,ep=2,tp=2 sp", "ep=4 recompute=full",
-                                                          "pp=2,ep=2 m=2 zero=1")),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Mixtures, ExactParity,
+    testing::Combine(testing::ValuesIn(findMixtures()),
+                     testing::Values("ep=2 zero=1", "dp=2,ep=2 zero=3", "dp=2,ep=2,tp=2 sp",
+                                     "ep=4 recompute=full", "pp=2,ep=2 m=2 zero=1")),
+    nameOf);
 
 TEST(References, AreFound) {
   EXPECT_GE(findExactReferences().size(), 62u);

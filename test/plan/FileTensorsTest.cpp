@@ -42,7 +42,7 @@ TEST(FileTensors, OtherNamesAreNoStacks) {
         "e[3:2].w", "e[-1:2].w", "e[+0:2].w", "e[00:2].w", "e[0:02].w", "e[0: 2].w", "e[0:2:3].w",
         "e[:2].w", "e[0:].w", "e[:].w", "e[].w", "e[a:b].w", "e]0:2[.w", "e].w", "e0:2].w",
         "e[0:2.w", "].w", "[.w",
-        // No stack has so many tensors, and no number more than 64 bits.
+        // A stack has at most 65536 tensors, and a number fits 64 bits.
         "e[0:65537].w", "e[0:99999999999999999999].w", "e[0:9223372036854775807].w"}) {
     EXPECT_FALSE(fileStackOf(name)) << name;
     EXPECT_EQ(fileTensorNames(name),

@@ -63,8 +63,8 @@ template <typename F> std::unique_ptr<CpuKernel> makeWide(const GroupedProductCa
   });
 }
 
-/// Of 16-bit elements, whose products are prepared for a shape: rows are computed in blocks of as
-/// many, the last of which may have rows of the one before, or empty ones.
+/// Products of 16-bit elements are prepared for one shape, so a group is computed in blocks of this
+/// many rows. The last block of a group may overlap the one before it, or contain empty rows.
 inline constexpr int64_t kBlockRows = 64;
 
 template <typename F, typename R> class RowsKernel16 final : public CpuKernel {
