@@ -6,6 +6,7 @@
 
 #include "calls/AttentionCalls.h"
 
+#include "calls/AxisExtent.h"
 #include "calls/SignatureChecker.h"
 
 #include <cmath>
@@ -22,6 +23,34 @@ void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges) {
     std::fill(ranges + begin, ranges + end,
               SegmentRange{static_cast<int32_t>(begin), static_cast<int32_t>(end)});
   }
+}
+
+SequenceOrder SequenceShard::at(std::span<const AxisCoordinate> position) const {
+  int64_t offset = extentAt(position, axes, size).offset;
+  return parts == 0 ? SequenceOrder{offset} : SequenceOrder{offset, size / (2 * parts), parts};
+}
+
+/// Checks where in a sequence the `local` elements of a dimension lie.
+static SequenceShard checkSequence(SignatureChecker &check, int64_t local) {
+  SequenceShard shard{local, {}, 0};
+  if (check.hasAttribute("sequence") || check.hasAttribute("sequence_axes")) {
+    int64_t blocks = 1;
+    shard.size = check.intAttribute("sequence");
+    shard.axes = check.axesAttribute("sequence_axes", blocks);
+    if (!check.failed() && (shard.size < 1 || !paddedShardsFit(shard.size, blocks) ||
+                            paddedShardSize(shard.size, blocks) != local))
+      check.failAttribute("sequence", fmt::format("{}", shard.size),
+                          fmt::format("a size of which one of {} blocks has {} elements, rounded up",
+                                      blocks, local));
+  }
+  if (check.hasAttribute("zigzag")) {
+    shard.parts = check.intAttribute("zigzag");
+    if (!check.failed() && (shard.parts < 1 || shard.parts > shard.size / 2 ||
+                            shard.size % (2 * shard.parts) != 0))
+      check.failAttribute("zigzag", fmt::format("{}", shard.parts),
+                          fmt::format("parts of two equal chunks of a sequence of {}", shard.size));
+  }
+  return shard;
 }
 
 /// Whether the call has the attribute of dropout, and with it one more input.
@@ -100,7 +129,9 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   shape.headSize = q.shape[3];
   shape.keys = k.shape[1];
   shape.kvHeads = k.shape[2];
-  shape.earlier = shape.keys - shape.queries;
+  if (!cached)
+    call.sequence = checkSequence(check, shape.queries);
+  shape.earlier = shape.keys - (cached ? shape.queries : call.sequence.size);
   check.expectInput(1,
                     TensorType{q.dtype, {shape.batch, shape.keys, shape.kvHeads, shape.headSize}});
   check.expectInput(2, k);
@@ -136,15 +167,18 @@ static void checkOptionalInputs(SignatureChecker &check, const KernelSignature &
   if (key > operands) {
     call.segments = operands;
     check.expectInput(operands, TensorType{DType::I32, {shape.batch, shape.keys}});
-    if (shape.queries > shape.keys)
+    if (shape.earlier < 0)
       check.fail(fmt::format("has {} queries and {} keys with segments, expected no more queries "
                              "than keys",
-                             shape.queries, shape.keys));
+                             call.sequence.size, shape.keys));
     if (shape.keys > std::numeric_limits<int32_t>::max())
       check.fail(fmt::format("has {} keys with segments, expected fewer than 2^31", shape.keys));
   }
   if (!check.failed())
     checkDropout(check, signature, key, call);
+  if (call.mask && call.sequence.parts != 0)
+    check.failAttribute("zigzag", fmt::format("{}", call.sequence.parts),
+                        "queries in the order of the sequence, where there is dropout");
 }
 
 Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
@@ -227,6 +261,9 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
   if (!(factor > 0))
     check.failAttribute("factor", fmt::format("{}", factor), "a positive number");
   bool inverse = check.boolAttribute("inverse");
+  SequenceShard shard;
+  if (!check.failed())
+    shard = checkSequence(check, x.shape[1]);
   if (!check.failed() && (x.shape[3] % 2 != 0 || x.shape[3] > kMaxHeadSize))
     check.fail(fmt::format("input 0 is {}, expected an even last dimension of at most {}", x.str(),
                            kMaxHeadSize));
@@ -235,7 +272,7 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
     frequencies = frequenciesOf(check, x.shape[3]);
   if (MaybeError error = check.finish())
     return *error;
-  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, positions, factor, std::move(frequencies)};
+  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, positions, factor, std::move(frequencies), std::move(shard)};
   if (x.numElements() != 0) {
     call.batch = x.shape[0];
     call.sequence = x.shape[1];

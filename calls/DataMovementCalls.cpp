@@ -207,4 +207,38 @@ Expected<ConcatCall> checkConcat(const KernelSignature &signature) {
   return call;
 }
 
+Expected<ZigzagCall> checkZigzag(const KernelSignature &signature) {
+  SignatureChecker check(signature, 1, 1);
+  const TensorType &in = check.input(0);
+  check.expectOutput(0, in);
+  bool inverse = check.boolAttribute("inverse");
+  auto dim = static_cast<size_t>(check.dimAttribute("dim", in.rank()));
+  int64_t parts = check.intAttribute("parts");
+  if (!check.failed() &&
+      (parts < 1 || parts > in.shape[dim] / 2 || in.shape[dim] % (2 * parts) != 0))
+    check.failAttribute("parts", fmt::format("{}", parts),
+                        fmt::format("parts of two equal chunks of the {} elements of dimension {}",
+                                    in.shape[dim], dim));
+  if (MaybeError error = check.finish())
+    return *error;
+  int64_t outer = 1, inner = 1;
+  for (size_t d = 0; d < in.shape.size(); ++d)
+    if (d != dim)
+      (d < dim ? outer : inner) *= in.shape[d];
+  ZigzagCall call{in.dtype, {}};
+  if (in.numElements() == 0)
+    return call;
+  int64_t chunk = in.shape[dim] / (2 * parts) * inner, row = 2 * parts * chunk;
+  const int64_t shape[] = {outer, parts, chunk};
+  for (bool second : {false, true}) {
+    // The chunks of part 0, 1, ... follow each other forwards or, in the second half, backwards.
+    int64_t ordered = second ? (2 * parts - 1) * chunk : 0, zigzag = second ? chunk : 0;
+    std::vector<int64_t> orderedStrides = {row, second ? -chunk : chunk, 1};
+    std::vector<int64_t> zigzagStrides = {row, 2 * chunk, 1};
+    call.halves.push_back(inverse ? ZigzagCall::Half{LoopNest<2>(shape, {orderedStrides, zigzagStrides}), ordered, zigzag}
+                                  : ZigzagCall::Half{LoopNest<2>(shape, {zigzagStrides, orderedStrides}), zigzag, ordered});
+  }
+  return call;
+}
+
 } // namespace dtc

@@ -70,6 +70,18 @@ struct ConcatCall {
 };
 Expected<ConcatCall> checkConcat(const KernelSignature &signature);
 
+/// `zigzag`: for each half of the operand or the result, whichever is in the order of the sequence,
+/// the offsets in the result and in the operand, and those of the first elements.
+struct ZigzagCall {
+  struct Half {
+    LoopNest<2> loops{{}, {}};
+    int64_t to = 0, from = 0;
+  };
+  DType dtype = DType::F32;
+  std::vector<Half> halves;
+};
+Expected<ZigzagCall> checkZigzag(const KernelSignature &signature);
+
 } // namespace dtc
 
 #endif // DTC_CALLS_DATAMOVEMENTCALLS_H

@@ -28,7 +28,8 @@ static constexpr KernelAttribute kApproximate[] = {{"approximate", String}};
 static constexpr KernelAttribute kAttention[] = {
     {"causal", Bool},         {"scale", Float},           {"window", Int, true},
     {"softcap", Float, true}, {"dropout", Float, true},   {"op", Int, true},
-    {"shape", Ints, true},    {"sharding", Strings, true}};
+    {"shape", Ints, true},    {"sharding", Strings, true},
+    {"zigzag", Int, true},    {"sequence", Int, true},    {"sequence_axes", Strings, true}};
 static constexpr KernelAttribute kAxis[] = {{"axis", String}};
 static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
 static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
@@ -55,7 +56,10 @@ static constexpr KernelAttribute kReduction[] = {{"kind", String}, {"dims", Ints
 static constexpr KernelAttribute kRotary[] = {{"theta", Float, true},
                                               {"frequencies", Data, true},
                                               {"factor", Float, true},
-                                              {"inverse", Bool}};
+                                              {"inverse", Bool},
+                                              {"zigzag", Int, true},
+                                              {"sequence", Int, true},
+                                              {"sequence_axes", Strings, true}};
 static constexpr KernelAttribute kScaleOrOne[] = {{"scale", Float, true}};
 static constexpr KernelAttribute kSgd[] = {{"momentum", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true}};
@@ -64,6 +68,7 @@ static constexpr KernelAttribute kSmoothingOfClasses[] = {{"label_smoothing", Fl
 static constexpr KernelAttribute kSoftmax[] = {{"causal", Bool, true}, {"scale", Float, true}};
 static constexpr KernelAttribute kTopK[] = {{"k", Int}};
 static constexpr KernelAttribute kValue[] = {{"value", Float}};
+static constexpr KernelAttribute kZigzag[] = {{"dim", Int}, {"parts", Int}, {"inverse", Bool}};
 
 /// Of a kernel with any number of inputs.
 static constexpr int kAnyNumber = std::numeric_limits<int>::max();
@@ -220,6 +225,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "tanh", .isPointwise = true, .inPlace = kFirst},
     {.name = "top_k", .attributes = kTopK},
     {.name = "transpose", .attributes = kPermutation},
+    {.name = "zigzag", .attributes = kZigzag},
 };
 static_assert(std::is_sorted(std::begin(kKernels), std::end(kKernels),
                              [](const KernelInfo &a, const KernelInfo &b) {

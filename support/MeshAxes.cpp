@@ -11,6 +11,7 @@
 namespace dtc {
 
 static constexpr const char *kOfExperts[] = {"experts"};
+static constexpr const char *kOfContext[] = {"seq"};
 // Megatron's (Shoeybi et al. 2019, arXiv:1909.08053, section 3).
 static constexpr const char *kOfTensors[] = {"heads", "kv_heads", "mlp", "vocab"};
 
@@ -19,6 +20,7 @@ static constexpr MeshAxisInfo kMeshAxes[] = {
     {.name = kDataAxis, .splitsBatch = true, .splitsBatchOfExperts = true},
     {.name = kShardedDataAxis, .splitsBatch = true, .splitsBatchOfExperts = true},
     {.name = kExpertAxis, .splitsBatch = true, .splits = kOfExperts},
+    {.name = kContextAxis, .splits = kOfContext},
     {.name = kTensorAxis, .splits = kOfTensors},
 };
 

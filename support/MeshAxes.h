@@ -23,6 +23,8 @@ inline constexpr const char *kDataAxis = "dp";
 inline constexpr const char *kShardedDataAxis = "fsdp";
 /// Experts; for all else it is a data axis.
 inline constexpr const char *kExpertAxis = "ep";
+/// Positions of a sequence.
+inline constexpr const char *kContextAxis = "cp";
 inline constexpr const char *kTensorAxis = "tp";
 /// Of time; made by --microbatches.
 inline constexpr const char *kMicrobatchAxis = "micro";

@@ -38,6 +38,10 @@ enum class CompileMode {
 /// with which a device needs at most `memoryLimit` bytes.
 enum class Recompute { None, Selective, Full, Auto };
 
+/// What devices with parts of one sequence exchange in attention: keys and values, heads for
+/// positions, or whichever is less (see dtc-parallelize-context).
+enum class ContextExchange { Auto, AllGather, AllToAll };
+
 /// The element type of parameters and activations. With F16 the loss is scaled.
 enum class ComputeType { F32, BF16, F16 };
 
@@ -47,6 +51,7 @@ enum class Optimizer { AdamW, Adam, SGD, Lion };
 template <typename Enum> llvm::ArrayRef<llvm::StringRef> wordsOf();
 template <> llvm::ArrayRef<llvm::StringRef> wordsOf<CompileMode>();
 template <> llvm::ArrayRef<llvm::StringRef> wordsOf<Recompute>();
+template <> llvm::ArrayRef<llvm::StringRef> wordsOf<ContextExchange>();
 template <> llvm::ArrayRef<llvm::StringRef> wordsOf<ComputeType>();
 template <> llvm::ArrayRef<llvm::StringRef> wordsOf<Optimizer>();
 
@@ -91,6 +96,8 @@ struct CompileOptions {
   /// Sequence parallelism: what is between the tensor-parallel ops of a layer is split along the
   /// sequence over tp (Korthikanti et al. 2022).
   bool sequenceParallel = false;
+  /// Of context parallelism (the axis cp of the mesh).
+  ContextExchange contextExchange = ContextExchange::Auto;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
   /// Every collective runs alone, where its op is, with nothing beside it.

@@ -81,6 +81,13 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .help = "Split norms and residuals along the sequence over tp",
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "context_exchange",
+                     .member = &O::contextExchange,
+                     .help = "What devices along cp exchange in attention: all-gather (all get "
+                             "all keys and values), all-to-all (heads are split instead of the "
+                             "sequence), or auto, which sends less",
+                     .isStrategy = true,
+                     .needsMesh = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
                      .help = "The largest size of a bucket of collectives; 0: no buckets",
@@ -263,6 +270,11 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
   if (options.sequenceParallel && !options.hasAxis(kTensorAxis))
     return Error{given("sequence_parallel") +
                  " is true, but the mesh has no axis \"tp\" to split sequences over; add one"};
+  if (options.contextExchange != ContextExchange::Auto && !options.hasAxis(kContextAxis))
+    return Error{fmt::format("{} is \"{}\", but the mesh has no axis \"{}\" to split sequences "
+                             "over; add one",
+                             given("context_exchange"), wordOf(options.contextExchange),
+                             kContextAxis)};
   for (const auto &[axis, speed] : options.links)
     if (!options.hasAxis(axis))
       return Error{

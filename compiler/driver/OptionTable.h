@@ -26,7 +26,7 @@ using OptionMember =
     std::variant<bool CompileOptions::*, int64_t CompileOptions::*, double CompileOptions::*,
                  std::optional<double> CompileOptions::*, std::string CompileOptions::*,
                  std::vector<std::string> CompileOptions::*, CompileMode CompileOptions::*,
-                 Recompute CompileOptions::*, ComputeType CompileOptions::*,
+                 Recompute CompileOptions::*, ContextExchange CompileOptions::*, ComputeType CompileOptions::*,
                  Optimizer CompileOptions::*, MeshSizes CompileOptions::*,
                  LinkSpeeds CompileOptions::*>;
 

@@ -31,6 +31,11 @@ template <> ArrayRef<StringRef> dtc::wordsOf<Recompute>() {
   return words;
 }
 
+template <> ArrayRef<StringRef> dtc::wordsOf<ContextExchange>() {
+  static constexpr StringRef words[] = {"auto", "all-gather", "all-to-all"};
+  return words;
+}
+
 template <> ArrayRef<StringRef> dtc::wordsOf<ComputeType>() {
   static constexpr StringRef words[] = {"f32", "bf16", "f16"};
   return words;

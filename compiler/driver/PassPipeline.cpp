@@ -69,8 +69,10 @@ std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
   if (!batch.empty())
     map.insert(map.begin(), "batch=" + llvm::join(batch, "+"));
   // After the others: inside attention and the MLP, heads and the inner dimension are split.
+  bool splitsContext = options.hasAxis(kContextAxis);
   if (options.sequenceParallel && options.hasAxis(kTensorAxis))
-    map.push_back(std::string("residual_seq=") + kTensorAxis + "@1");
+    map.push_back(std::string("residual_seq=") +
+                  (splitsContext ? std::string(kContextAxis) + "+" : "") + kTensorAxis + "@1");
   return map;
 }
 
@@ -85,9 +87,10 @@ static std::vector<std::string> zeroAxes(const ResolvedOptions &options) {
     return options.zeroAxes;
   if (options.hasAxis(kShardedDataAxis))
     return {kShardedDataAxis};
-  // What is no expert's is replicated over the devices of experts too.
+  // What is no expert's is replicated over the devices of experts too, and all over those that
+  // split sequences.
   std::vector<std::string> axes;
-  for (const char *axis : {kDataAxis, kExpertAxis})
+  for (const char *axis : {kDataAxis, kExpertAxis, kContextAxis})
     if (options.hasAxis(axis))
       axes.emplace_back(axis);
   return axes.empty() ? std::vector<std::string>{kDataAxis} : axes;
@@ -172,6 +175,16 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   manager.addPass(createNameDimensionsPass(nameDimensions));
   // Of the model, which all entry points of a plan have: they find states in one place.
   std::vector<std::string> defaults = defaultAxisMap(options);
+  if (options.hasAxis(kContextAxis)) {
+    ParallelizeContextPassOptions context;
+    context.axis = kContextAxis;
+    context.exchange = wordOf(options.contextExchange);
+    // What is not a loss has positions in their order.
+    context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
+    context.shard.assign(options.shard.begin(), options.shard.end());
+    context.defaultShard.assign(defaults.begin(), defaults.end());
+    manager.addPass(createParallelizeContextPass(context));
+  }
   SplitMeshAxesPassOptions split;
   split.shard.assign(options.shard.begin(), options.shard.end());
   split.defaultShard.assign(defaults.begin(), defaults.end());

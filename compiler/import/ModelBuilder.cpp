@@ -391,7 +391,8 @@ Value ModelBuilder::rotary(Value x, const Rotary &kind) {
       builder, loc, x, positions, hasTable ? FloatAttr() : builder.getF64FloatAttr(kind.theta),
       hasTable ? builder.getDenseF64ArrayAttr(kind.frequencies) : DenseF64ArrayAttr(),
       kind.factor == 1 ? FloatAttr() : builder.getF64FloatAttr(kind.factor),
-      /*inverse=*/false);
+      /*inverse=*/false, /*zigzag=*/IntegerAttr(), /*sequence=*/IntegerAttr(),
+      /*sequence_axes=*/ArrayAttr());
 }
 
 /// The argument that says, together with an op's number, which elements drop out.
@@ -460,8 +461,10 @@ Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
   return AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
-                             window, softcap, drops ? dropout : 0, drops ? numRandomOps++ : 0,
-                             DenseI64ArrayAttr(), ArrayAttr())
+                             window, softcap, /*zigzag=*/IntegerAttr(), /*sequence=*/IntegerAttr(),
+                             /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
+                             drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
+                             /*sharding=*/ArrayAttr())
       .getOut();
 }
 

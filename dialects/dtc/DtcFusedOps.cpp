@@ -11,6 +11,30 @@
 using namespace mlir;
 using namespace dtc;
 
+/// Checks where in a sequence the elements of a dimension of `size` elements lie.
+template <typename OpT>
+static LogicalResult expectOrder(std::optional<Location> location, StringRef zigzagLabel,
+                                 StringRef sequenceLabel, typename OpT::Adaptor adaptor,
+                                 int64_t size) {
+  std::optional<int64_t> sequence, parts;
+  if (adaptor.getSequence())
+    sequence = static_cast<int64_t>(*adaptor.getSequence());
+  if (adaptor.getZigzag())
+    parts = static_cast<int64_t>(*adaptor.getZigzag());
+  if (sequence.has_value() != bool(adaptor.getSequenceAxes()))
+    return inferenceError<OpT>(location, sequenceLabel,
+                               "has only one of sequence and sequence_axes, expected both or none "
+                               "of them");
+  if (sequence && *sequence < 1)
+    return inferenceError<OpT>(location, sequenceLabel, "sequence is ", *sequence,
+                               ", expected at least 1 element");
+  int64_t whole = sequence.value_or(size);
+  if (parts && (*parts < 1 || *parts > whole / 2 || whole % (2 * *parts) != 0))
+    return inferenceError<OpT>(location, zigzagLabel, "zigzag is ", *parts, " for a sequence of ",
+                               whole, ", expected at least 1 part, of two chunks of equal size");
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // RotaryOp
 //===----------------------------------------------------------------------===//
@@ -48,6 +72,8 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
   if (std::optional<ArrayRef<double>> frequencies = adaptor.getFrequencies())
     if (failed(expectFrequencies(location, *frequencies, x)))
       return failure();
+  if (failed(expectOrder<RotaryOp>(location, "rotary-c8", "rotary-c9", adaptor, x.getDimSize(1))))
+    return failure();
   types.push_back(x);
   Value positions = adaptor.getPositions();
   if (!positions)
@@ -64,7 +90,8 @@ LogicalResult RotaryOp::inferReturnTypes(MLIRContext *context, std::optional<Loc
 void RotaryOp::build(OpBuilder &builder, OperationState &state, Value operand, double theta,
                      bool inverse) {
   build(builder, state, operand, /*positions=*/Value(), builder.getF64FloatAttr(theta),
-        /*frequencies=*/DenseF64ArrayAttr(), /*factor=*/FloatAttr(), builder.getBoolAttr(inverse));
+        /*frequencies=*/DenseF64ArrayAttr(), /*factor=*/FloatAttr(), builder.getBoolAttr(inverse),
+        /*zigzag=*/IntegerAttr(), /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr());
 }
 
 LogicalResult RotaryOp::verify() {
@@ -78,10 +105,13 @@ LogicalResult RotaryOp::verify() {
 }
 
 ShardingRule RotaryOp::getShardingRule() {
-  StringRef equation = "bShD->bShD";
+  StringRef equation = "bshD->bshD";
+  bool ofRows = getPositions() && getPositions().getType().getRank() == 2;
   if (getPositions())
-    equation = getPositions().getType().getRank() == 1 ? "bShD,b->bShD" : "bshD,bs->bshD";
+    equation = ofRows ? "bshD,bs->bshD" : "bshD,b->bshD";
   ShardingRule rule = makeEquationRule(*this, equation);
+  if (!ofRows)
+    rule.sequenceFactor = rule.operands[0][1].front();
   rule.linearOperands = {{0}};
   return rule;
 }
@@ -91,7 +121,8 @@ LogicalResult RotaryOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
                                  MutableArrayRef<Value> gradients) {
   gradients[0] =
       RotaryOp::create(builder, getLoc(), cotangents[0], getPositions(), getThetaAttr(),
-                       getFrequenciesAttr(), getFactorAttr(), builder.getBoolAttr(!getInverse()));
+                       getFrequenciesAttr(), getFactorAttr(), builder.getBoolAttr(!getInverse()),
+                       getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr());
   return success();
 }
 
@@ -105,6 +136,7 @@ struct AttentionLabels {
   StringRef causal, scale, dropout, both, key;
   ScoreLabels scores;
   StringRef segments, queries;
+  StringRef zigzag, sequence, order;
 };
 
 /// Checks the segments of the keys. The segments of the queries are the last ones.
@@ -144,9 +176,15 @@ static LogicalResult expectAttention(std::optional<Location> location,
     return inferenceError<OpT>(location, labels.scale, "scale is ", adaptor.getScale(),
                                ", expected a finite number");
   if (failed(expectScores<OpT>(location, labels.scores, adaptor, adaptor.getCausal())) ||
-      failed(expectSegments<OpT>(location, labels, adaptor)))
+      failed(expectSegments<OpT>(location, labels, adaptor)) ||
+      failed(expectOrder<OpT>(location, labels.zigzag, labels.sequence, adaptor,
+                              q.getDimSize(1))))
     return failure();
   double dropout = adaptor.getDropout();
+  if (dropout != 0 && adaptor.getZigzag())
+    return inferenceError<OpT>(location, labels.order,
+                               "has zigzag and dropout, expected one of them: a mask is over "
+                               "queries in the order of the sequence");
   if (!(dropout >= 0 && dropout < 1))
     return inferenceError<OpT>(location, labels.dropout, "dropout is ", dropout,
                                ", expected at least 0 and less than 1");
@@ -179,6 +217,7 @@ template <typename OpT> static ShardingRule getAttentionRule(OpT op, StringRef e
   auto [operands, results] = equation.split("->");
   StringRef segments = op.getSegments() ? ",bT" : "", key = op.getKey() ? ",K" : "";
   ShardingRule rule = makeEquationRule(op, (operands + segments + key + "->" + results).str());
+  rule.sequenceFactor = rule.operands[0][1].front();
   if (op.getKey())
     rule.randomDims = {{0, 0}, {0, 2}, {0, 1}, {1, 1}};
   return rule;
@@ -200,7 +239,10 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       .key = "attention-c9",
       .scores = {"attention-c10", "attention-c11", "attention-c12"},
       .segments = "attention-c13",
-      .queries = "attention-c14"};
+      .queries = "attention-c14",
+      .zigzag = "attention-c15",
+      .sequence = "attention-c16",
+      .order = "attention-c17"};
   if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
@@ -209,7 +251,7 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  return getAttentionRule(*this, "bS(gr)D,bTgD,bTgD->bS(gr)D,b(gr)S");
+  return getAttentionRule(*this, "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
 }
 
 DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAttributes(*this); }
@@ -217,14 +259,32 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
   build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), causal, scale,
-        /*window=*/IntegerAttr(),
-        /*softcap=*/FloatAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
+        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*zigzag=*/IntegerAttr(),
+        /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
         /*sharding=*/ArrayAttr());
 }
 
-double AttentionOp::getFlops() {
-  return getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
+/// The FLOPs of attention on the device that has most of them. In zigzag order all have the same;
+/// in the order of the sequence the last queries see most keys.
+template <typename OpT> static double getFlopsOfBusiest(OpT op) {
+  RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
+  bool causal = op.getCausal();
+  if (!op.getSequence())
+    return getAttentionFlops(q, k, causal, op.getWindow());
+  double queries = q.getDimSize(1), keys = k.getDimSize(1);
+  if (causal && !op.getZigzag()) {
+    double ofLast = getAttentionFlops(q, k, /*causal=*/false, std::nullopt);
+    ofLast *= 1 - queries / (2 * keys);
+    return op.getWindow() ? std::min(ofLast, getAttentionFlops(q, k, causal, op.getWindow()))
+                          : ofLast;
+  }
+  SmallVector<int64_t> whole(q.getShape());
+  whole[1] = static_cast<int64_t>(*op.getSequence());
+  return queries / static_cast<double>(whole[1]) *
+         getAttentionFlops(withShape(q, whole), k, causal, op.getWindow());
 }
+
+double AttentionOp::getFlops() { return getFlopsOfBusiest(*this); }
 
 double AttentionOp::getUnmaskedFlops() {
   return getAttentionFlops(getQ().getType(), getK().getType(), /*causal=*/false,
@@ -238,8 +298,9 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
                                       cotangents[0], getSegments(), getKey(), getCausal(),
-                                      getScale(), getWindowAttr(), getSoftcapAttr(), getDropout(),
-                                      getNumber(), getShapeAttr(), getShardingAttr());
+                                      getScale(), getWindowAttr(), getSoftcapAttr(),
+                                      getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(),
+                                      getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -256,7 +317,10 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       .key = "attention_grad-c9",
       .scores = {"attention_grad-c13", "attention_grad-c14", "attention_grad-c15"},
       .segments = "attention_grad-c16",
-      .queries = "attention_grad-c17"};
+      .queries = "attention_grad-c17",
+      .zigzag = "attention_grad-c18",
+      .sequence = "attention_grad-c19",
+      .order = "attention_grad-c20"};
   if (failed(expectAttention<Op>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
@@ -271,7 +335,7 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 ShardingRule AttentionGradOp::getShardingRule() {
   ShardingRule rule =
-      getAttentionRule(*this, "bS(gr)D,bTgD,bTgD,bS(gr)D,b(gr)S,bS(gr)D->bS(gr)D,bTgD,bTgD");
+      getAttentionRule(*this, "bs(gr)D,bTgD,bTgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bTgD,bTgD");
   rule.linearOperands = {{5}};
   return rule;
 }
@@ -282,7 +346,7 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 
 double AttentionGradOp::getFlops() {
   // Five products. One of them recomputes the scores.
-  return 2.5 * getAttentionFlops(getQ().getType(), getK().getType(), getCausal(), getWindow());
+  return 2.5 * getFlopsOfBusiest(*this);
 }
 
 //===----------------------------------------------------------------------===//

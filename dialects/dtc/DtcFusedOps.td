@@ -9,6 +9,12 @@
 
 include "dialects/dtc/DtcOpBase.td"
 
+/// Of an op whose result depends on where in a sequence an element lies: the parts of `dtc.zigzag`
+/// where the elements are in its order, and of a shard the size of the whole dimension and the axes
+/// that split it.
+defvar Dtc_SequenceOrder = (ins OptionalAttr<I64Attr>:$zigzag, OptionalAttr<I64Attr>:$sequence,
+                                OptionalAttr<StrArrayAttr>:$sequence_axes);
+
 def Dtc_RotaryOp : Dtc_Op<"rotary", [
     Dtc_Kernel<>, Dtc_InferType, Dtc_Sharded<>, Dtc_Differentiable]> {
   let summary = "Rotary position embedding";
@@ -21,6 +27,10 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
     With `frequencies` instead of `theta`, n of them, it rotates the pairs (i, i + n) by position *
     frequencies[i], and the elements from 2n on stay as they are. What is rotated is multiplied by
     `factor`, 1 if it is absent.
+
+    With `zigzag` n, x is in the order of `dtc.zigzag` with n parts, and the index on s is that in the
+    order of the sequence. A shard of s has the size of the whole dimension in `sequence` and the
+    axes that split it in `sequence_axes`: the index on s is that in the whole.
 
     Source: Su et al., "RoFormer" (arXiv:2104.09864), section 3.4.2, with the pairs of Hugging
     Face's rotate_half; `factor`: Peng et al., "YaRN" (arXiv:2309.00071), section 3.4.
@@ -41,11 +51,14 @@ def Dtc_RotaryOp : Dtc_Op<"rotary", [
     - [rotary-c5] There is at least one of the `frequencies`, and no more than pairs of elements.
     - [rotary-c6] The `frequencies` are finite and not negative.
     - [rotary-c7] `factor` is finite and greater than 0.
+    - [rotary-c8] `zigzag` is at least 1, and twice that divides the size of the sequence.
+    - [rotary-c9] `sequence` is at least 1, and is there exactly where `sequence_axes` are.
   }];
-  let arguments = (ins Dtc_FloatTensor:$operand, Optional<Dtc_IndexTensor>:$positions,
-                       OptionalAttr<Dtc_F64Attr>:$theta,
-                       OptionalAttr<DenseF64ArrayAttr>:$frequencies,
-                       OptionalAttr<Dtc_F64Attr>:$factor, BoolAttr:$inverse);
+  let arguments = !con((ins Dtc_FloatTensor:$operand, Optional<Dtc_IndexTensor>:$positions,
+                            OptionalAttr<Dtc_F64Attr>:$theta,
+                            OptionalAttr<DenseF64ArrayAttr>:$frequencies,
+                            OptionalAttr<Dtc_F64Attr>:$factor, BoolAttr:$inverse),
+                       Dtc_SequenceOrder);
   let results = (outs Dtc_FloatTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "double":$theta, "bool":$inverse)>];
   let hasVerifier = 1;
@@ -81,6 +94,11 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     equal numbers around its own key, which is i + (t - s) for query i. The segments of a row are
     documents that are packed into it, and its padding, which is a run as well.
 
+    With `zigzag` n, the queries are in the order of `dtc.zigzag` with n parts: where "query i" above
+    is one in the order of the sequence, it is another one of q. A shard of s has the size of the
+    whole dimension in `sequence` and the axes that split it in `sequence_axes`: i is then an index
+    in the whole, and s above is the whole size.
+
     With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
     `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
 
@@ -112,11 +130,14 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     - [attention-c12] `softcap` is finite and greater than 0.
     - [attention-c13] `segments` have the type i32[b,t], b and t as in `k`.
     - [attention-c14] Where there are `segments`, there are no more queries than keys.
+    - [attention-c15] `zigzag` is at least 1, and twice that divides the queries of the sequence.
+    - [attention-c16] `sequence` is at least 1, and is there exactly where `sequence_axes` are.
+    - [attention-c17] With `zigzag` there is no `dropout`: its mask is over queries in order.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
                             BoolAttr:$causal, Dtc_F64Attr:$scale),
-                       Dtc_AttentionScores, Dtc_AttentionDropout);
+                       Dtc_AttentionScores, Dtc_SequenceOrder, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration # [{
     /// The FLOPs of attention to all keys, as if nothing were masked.
     double getUnmaskedFlops();
@@ -161,12 +182,16 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     - [attention_grad-c15] `softcap` is finite and greater than 0.
     - [attention_grad-c16] `segments` have the type i32[b,t], b and t as in `k`.
     - [attention_grad-c17] Where there are `segments`, there are no more queries than keys.
+    - [attention_grad-c18] `zigzag` is at least 1, and twice that divides the queries of the
+      sequence.
+    - [attention_grad-c19] `sequence` is at least 1, and is there exactly where `sequence_axes` are.
+    - [attention_grad-c20] With `zigzag` there is no `dropout`.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
                             Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
                             BoolAttr:$causal, Dtc_F64Attr:$scale),
-                       Dtc_AttentionScores, Dtc_AttentionDropout);
+                       Dtc_AttentionScores, Dtc_SequenceOrder, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<"operand == 4">.declaration;
   let results = (outs Dtc_FloatTensor:$dq, Dtc_FloatTensor:$dk, Dtc_FloatTensor:$dv);
   let assemblyFormat = [{

@@ -218,3 +218,57 @@ LogicalResult TransposeOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
   gradients[0] = TransposeOp::create(builder, getLoc(), cotangents[0], inverse);
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// ZigzagOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult ZigzagOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                         Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  RankedTensorType operand = getTensorType(adaptor.getOperand());
+  types.push_back(operand);
+  // The parser infers the type before there are attributes; the verifier does it again.
+  if (!adaptor.getDimAttr() || !adaptor.getPartsAttr())
+    return success();
+  int64_t dim = adaptor.getDim(), parts = adaptor.getParts();
+  if (dim < 0 || dim >= operand.getRank())
+    return inferenceError<ZigzagOp>(location, "zigzag-c1", "dim is ", dim, ", expected one of the ",
+                                    operand.getRank(), " dimensions of ", operand);
+  int64_t size = operand.getDimSize(dim);
+  if (parts < 1 || parts > size / 2 || size % (2 * parts) != 0)
+    return inferenceError<ZigzagOp>(location, "zigzag-c2", "dimension ", dim, " has ", size,
+                                    " elements for ", parts,
+                                    " parts, expected at least 1 part, of two chunks of equal "
+                                    "size");
+  return success();
+}
+
+/// One undoes the other.
+OpFoldResult ZigzagOp::fold(FoldAdaptor) {
+  auto inner = getOperand().getDefiningOp<ZigzagOp>();
+  bool undoes = inner && inner.getDim() == getDim() && inner.getParts() == getParts() &&
+                inner.getInverse() != getInverse();
+  return undoes && !isAnnotated(*this) ? inner.getOperand() : OpFoldResult();
+}
+
+/// Each side of the dimension is whole by itself: a shard of one is no shard of the other.
+ShardingRule ZigzagOp::getShardingRule() {
+  ShardingRule rule;
+  TensorFactors operand, result;
+  for (auto [dim, size] : llvm::enumerate(getOperand().getType().getShape())) {
+    bool moves = static_cast<int64_t>(dim) == getDim();
+    operand.push_back({moves ? rule.addWholeFactor(size) : rule.addFactor(size)});
+    result.push_back({moves ? rule.addWholeFactor(size) : operand.back().front()});
+  }
+  rule.operands.push_back(std::move(operand));
+  rule.results.push_back(std::move(result));
+  rule.linearOperands = {{0}};
+  return rule;
+}
+
+LogicalResult ZigzagOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,
+                                 MutableArrayRef<Value> gradients) {
+  gradients[0] = ZigzagOp::create(builder, getLoc(), cotangents[0], getDim(), getParts(),
+                                  /*inverse=*/!getInverse());
+  return success();
+}

@@ -102,4 +102,31 @@ def Dtc_TransposeOp : Dtc_Op<"transpose", [
   let hasFolder = 1;
 }
 
+def Dtc_ZigzagOp : Dtc_Op<"zigzag", [
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>, Dtc_Differentiable, Dtc_MovesElements,
+    Dtc_CarriesSums]> {
+  let summary = "Puts a dimension into zigzag order";
+  let description = [{
+    `X -> X`. The dimension `dim` is 2 `parts` chunks of equal size. Of the equal `parts` of the
+    result, part i is chunk i and then chunk 2 parts - 1 - i: in causal attention all parts see as
+    many keys. `inverse` puts such chunks back into their order.
+
+    Source: the order of the 2 CP chunks in Grattafiori et al., "The Llama 3 Herd of Models"
+    (arXiv:2407.21783), section 3.3.2.
+
+    ```mlir
+    %y = dtc.zigzag %x {dim = 1, inverse = false, parts = 2} : tensor<4x16xi32>
+    ```
+
+    Constraints:
+
+    - [zigzag-c1] `dim` is a dimension of the operand.
+    - [zigzag-c2] `parts` is at least 1, and twice that divides the size of the dimension.
+  }];
+  let arguments = (ins Dtc_AnyTensor:$operand, I64Attr:$dim, I64Attr:$parts, BoolAttr:$inverse);
+  let results = (outs Dtc_AnyTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand)";
+  let hasFolder = 1;
+}
+
 #endif // DTC_DIALECTS_DTC_DTCSHAPEOPS_TD

@@ -72,6 +72,11 @@ struct ShardingRule {
   };
   llvm::SmallVector<TensorDim> randomDims;
 
+  /// The factor along which an element's place decides what the op does with it, as positions in a
+  /// sequence do. A shard of it gets the size of the whole factor and the axes that split it in its
+  /// attributes `sequence` and `sequence_axes`.
+  std::optional<unsigned> sequenceFactor;
+
   unsigned addFactor(int64_t size, std::optional<ReductionKind> reduction = {}) {
     factors.push_back({size, /*whole=*/false, reduction});
     return factors.size() - 1;

@@ -270,7 +270,9 @@ LogicalResult GenerationBuilder::narrow(ShardingRuleOpInterface op) {
   if (auto rotary = dyn_cast<RotaryOp>(op.getOperation())) {
     auto turned = RotaryOp::create(builder, op->getLoc(), operands.front(), positions,
                                    rotary.getThetaAttr(), rotary.getFrequenciesAttr(),
-                                   rotary.getFactorAttr(), rotary.getInverseAttr());
+                                   rotary.getFactorAttr(), rotary.getInverseAttr(),
+                                   /*zigzag=*/IntegerAttr(), /*sequence=*/IntegerAttr(),
+                                   /*sequence_axes=*/ArrayAttr());
     turned->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rows[rotary.getResult()] = turned;
     return success();

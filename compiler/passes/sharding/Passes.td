@@ -76,6 +76,52 @@ def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp"> {
+  let summary = "Prepare attention for sequences that an axis splits";
+  let description = [{
+    Outside of attention, an op on a part of a sequence gives a part of the result. For attention there are two forms
+    (`exchange`):
+
+    - `all-gather`: a device has the queries of its part, and the keys and values of all. Where attention is causal, the
+      function is put into zigzag order (see `dtc.zigzag`), in which all devices see as many keys: arguments and other
+      values that positions come from pass a `dtc.zigzag`, and `dtc.attention` and `dtc.rotary` know the order. Where an
+      op needs positions in their order, or results have them, the order stays, with a remark.
+    - `all-to-all`: heads are split over the axis, instead of the sequence, by a `dist.constrain` before and after.
+    - `auto`: of these, the one that sends less.
+
+    It runs before `dtc-split-mesh-axes` and before gradients are made, which inherit all of it.
+
+    ```mlir
+    // dtc-opt --dtc-parallelize-context="default-shard=heads=tp"
+    // Before
+    dist.mesh @mesh <"cp"=2>
+    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q"}, %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
+      %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 1.0}
+        : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    // After
+    dist.mesh @mesh <"cp"=2>
+    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q"}, %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
+      %zq = dtc.zigzag %q {dim = 1, inverse = false, parts = 2} : tensor<1x8x2x4xf32>
+      %out, %lse = dtc.attention %zq, %k, %k {causal = true, scale = 1.0, zigzag = 2}
+        : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
+      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>
+      return %0 : tensor<f32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"axis", "axis", "std::string", "\"cp\"", "the axis of the mesh that splits sequences">,
+    Option<"exchange", "exchange", "std::string", "\"auto\"", "all-gather, all-to-all or auto">,
+    Option<"zigzag", "zigzag", "bool", "true", "put causal sequences into zigzag order">,
+    ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,
+    ListOption<"defaultShard", "default-shard", "std::string", "as for dtc-propagate-shardings">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
+}
+
 def CloneConstantsPerUsePass : Pass<"dtc-clone-constants-per-use", "::mlir::ModuleOp"> {
   let summary = "Give each use of a constant or broadcast an op of its own";
   let description = [{

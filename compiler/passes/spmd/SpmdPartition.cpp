@@ -136,6 +136,11 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
     local->setAttr("shape", builder.getDenseI64ArrayAttr(shape));
     local->setAttr("sharding", builder.getStrArrayAttr(texts));
   }
+  if (rule.sequenceFactor && mesh.product(axes[*rule.sequenceFactor]) > 1) {
+    int64_t size = rule.factors[*rule.sequenceFactor].size;
+    local->setAttr("sequence", builder.getI64IntegerAttr(size));
+    local->setAttr("sequence_axes", axisNames(axes[*rule.sequenceFactor]));
+  }
   locals.map(op->getResults(), local->getResults());
   return success();
 }

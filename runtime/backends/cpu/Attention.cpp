@@ -48,7 +48,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   using W = Wide<F>;
   int64_t headSize = shape.headSize, stride = scoreStride(shape), key = keyOffset(shape, task);
   VisibleKeys visible(shape);
-  int64_t seen = visible.ofRows(0, shape.queries).end;
+  int64_t seen = visible.end();
   bool packs = packsKeys(shape);
   auto keys = loadOperand(operands.k + key, shape.keyStride(), seen, headSize, true,
                           arrays[WideKeys], packs ? arrays[Keys] : nullptr);
@@ -83,7 +83,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
                 [&](int64_t begin, int64_t end, int part) {
                   auto own = arrays.at(segments.workspace(), part);
                   for (int64_t task = begin; task < end; ++task) {
-                    AttentionShape shape = segments.of(call.shape, task);
+                    AttentionShape shape = segments.of(task);
                     if (positions)
                       shape.earlier = positions[task / shape.kvHeads];
                     runTask(shape, dropout, operands, task, own);

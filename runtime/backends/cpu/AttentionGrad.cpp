@@ -115,7 +115,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall
                 [&](int64_t begin, int64_t end, int part) {
                   auto own = arrays.at(segments.workspace(), part);
                   for (int64_t task = begin; task < end; ++task)
-                    runTask(segments.of(shape, task), dropout, operands, task, own);
+                    runTask(segments.of(task), dropout, operands, task, own);
                 });
   };
   return makeKernel(std::move(run), [=](int threads) {

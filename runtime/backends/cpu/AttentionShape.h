@@ -89,9 +89,9 @@ void forBlocks(const AttentionShape &shape, const VisibleKeys &visible, int64_t 
   AttentionBlock block;
   for (int64_t g = 0; g < shape.group(); ++g) {
     int64_t head = kvHead * shape.group() + g;
-    for (int64_t begin = 0; begin < shape.queries; begin += kRowBlock) {
+    for (int64_t begin = 0; begin < shape.queries; begin += block.rows) {
       block.begin = begin;
-      block.rows = std::min(kRowBlock, shape.queries - begin);
+      block.rows = std::min(kRowBlock, shape.order.endOfRun(begin, shape.queries) - begin);
       block.keys = visible.ofRows(begin, block.rows);
       block.query = (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize;
       block.lse = (b * shape.heads + head) * shape.queries + begin;

@@ -168,7 +168,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
              const std::array<float *, ArrayCount> &arrays) {
   int64_t key = keyOffset(shape, task);
   VisibleKeys visible(shape);
-  int64_t seen = visible.ofRows(0, shape.queries).end;
+  int64_t seen = visible.end();
   packTilesTransposed(operands.k + key, shape.keyStride(), shape.headSize, seen,
                       words(arrays[Keys]));
   packTileRows(operands.v + key, shape.keyStride(), seen, shape.headSize, keyDepth(shape),
@@ -317,7 +317,7 @@ std::unique_ptr<CpuKernel> makeTileAttention(AttentionCall call, bool cached) {
     SegmentRanges segments(call, args);
     forTileTasks(call.shape, args, segments.workspace(), arrays,
                  [&](int64_t task, const auto &own) {
-                   AttentionShape shape = segments.of(call.shape, task);
+                   AttentionShape shape = segments.of(task);
                    if (positions)
                      shape.earlier = positions[task / shape.kvHeads];
                    runTask(shape, dropout, operands, task, own);
@@ -340,7 +340,7 @@ std::unique_ptr<CpuKernel> makeTileAttentionGrad(AttentionCall call) {
     SegmentRanges segments(call, args);
     forTileTasks(call.shape, args, segments.workspace(), arrays,
                  [&](int64_t task, const auto &own) {
-                   runGradTask(segments.of(call.shape, task), dropout, operands, task, own);
+                   runGradTask(segments.of(task), dropout, operands, task, own);
                  });
   };
   return makeKernel(std::move(run), [=](int threads) {

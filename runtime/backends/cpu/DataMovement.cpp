@@ -105,6 +105,26 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
   });
 }
 
+PrepareResult prepareZigzag(const KernelSignature &signature) {
+  Expected<ZigzagCall> call = checkZigzag(signature);
+  if (!call)
+    return call.error();
+  struct Half {
+    StridedCopy copy;
+    int64_t to, from;
+  };
+  std::vector<Half> halves;
+  for (ZigzagCall::Half &half : call->halves)
+    halves.push_back({StridedCopy(std::move(half.loops)), half.to, half.from});
+  return withElementBits(call->dtype, [&](auto zero) {
+    using T = decltype(zero);
+    return makeKernel([halves = std::move(halves)](const CpuArguments &args) {
+      for (const Half &half : halves)
+        half.copy.run(output<T>(args, 0) + half.to, input<T>(args, 0) + half.from, args.threads);
+    });
+  });
+}
+
 } // namespace
 
 std::span<const KernelEntry> dataMovementKernels() {
@@ -117,6 +137,7 @@ std::span<const KernelEntry> dataMovementKernels() {
       {"slice", prepareStrided<checkSlice>},
       {"pad", preparePad},
       {"concat", prepareConcat},
+      {"zigzag", prepareZigzag},
   };
   return entries;
 }

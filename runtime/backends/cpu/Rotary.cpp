@@ -69,6 +69,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeRotary(RotaryCall call) {
     W *table = static_cast<W *>(args.workspace);
     auto *ofThreads = static_cast<std::byte *>(args.workspace) + arrayBytes<W>(2 * pairs * tabled);
     void *scratch = static_cast<std::byte *>(args.workspace) + tableBytes(args.threads);
+    SequenceOrder order = shape.shard.at(args.position);
     int64_t heads = shape.heads, width = heads * headSize; // of a row
     auto anglesOf = [=](int part) {
       return Angles<W>(
@@ -110,10 +111,10 @@ template <typename F> std::unique_ptr<CpuKernel> makeRotary(RotaryCall call) {
                   Angles<W> angles = anglesOf(part);
                   for (int64_t s = begin; s < end; ++s) {
                     if (!positions)
-                      angles.turnTo(shape, s);
+                      angles.turnTo(shape, order.at(s));
                     for (int64_t b = 0; b < shape.batch; ++b) {
                       if (positions)
-                        angles.turnTo(shape, positions[b] + s);
+                        angles.turnTo(shape, positions[b] + order.at(s));
                       rotateRow(b * shape.sequence + s, angles, part);
                     }
                   }

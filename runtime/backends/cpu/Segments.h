@@ -24,8 +24,8 @@ public:
   }
   /// Finds them; none if the call has no segments.
   SegmentRanges(const AttentionCall &call, const CpuArguments &args)
-      : after(static_cast<std::byte *>(args.workspace) + bytes(call)) {
-    const AttentionShape &shape = call.shape;
+      : shape(call.shapeAt(args.position)),
+        after(static_cast<std::byte *>(args.workspace) + bytes(call)) {
     if (!call.segments)
       return;
     auto *found = static_cast<SegmentRange *>(args.workspace);
@@ -37,13 +37,15 @@ public:
   /// The workspace after them.
   void *workspace() const { return after; }
   /// The shape for a task: with the segments of its batch element.
-  AttentionShape of(AttentionShape shape, int64_t task) const {
+  AttentionShape of(int64_t task) const {
+    AttentionShape own = shape;
     if (ranges)
-      shape.segments = ranges + task / shape.kvHeads * shape.keys;
-    return shape;
+      own.segments = ranges + task / shape.kvHeads * shape.keys;
+    return own;
   }
 
 private:
+  AttentionShape shape;
   const SegmentRange *ranges = nullptr;
   std::byte *after;
 };

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A query sees a contiguous range of keys, and the ranges of later queries begin and end no earlier
-// than its own. So a block of queries sees one range too, and a block of keys is seen by all of
+// A query sees a contiguous range of keys, and where places in the sequence follow each other, the
+// ranges of later queries begin and end no earlier than its own. So a block of queries sees one range too, and a block of keys is seen by all of
 // them, by some or by none, which the ranges of the first and the last query tell. All that hides
 // keys is stated here; the kernels know nothing else of it.
 //
@@ -47,7 +47,18 @@ public:
     return {std::min(end, shape.firstVisible(query)), end};
   }
 
-  /// From the first key that a query of [begin, begin + rows) sees to the last.
+  /// The end of the keys that any query sees.
+  int64_t end() const {
+    int64_t last = 0;
+    for (int64_t i = 0; i < shape.queries;) {
+      i = shape.order.endOfRun(i, shape.queries);
+      last = std::max(last, of(i - 1).end);
+    }
+    return last;
+  }
+
+  /// From the first key that a query of [begin, begin + rows) sees to the last. Their places in the
+  /// sequence follow each other.
   KeyRange ofRows(int64_t begin, int64_t rows) const {
     int64_t end = of(begin + rows - 1).end;
     return {std::min(end, of(begin).begin), end};

@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
       sample.earlier = operands.positions[b];
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
     RowState<T, D> state;
-    int64_t seen = sample.visible<IsBounded>(begin + rows - 1);
-    int64_t unseen = sample.firstVisible<IsBounded>(begin) / T::width * T::width;
+    int64_t seen = sample.visibleToRows<IsBounded>(begin, rows);
+    int64_t unseen = sample.firstVisibleToRows<IsBounded>(begin, rows) / T::width * T::width;
     for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
       W weights[T::rows][T::scoreColumns] = {};
@@ -132,7 +132,7 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
     using T = typename decltype(tiles)::type;
     return makeKernel(
         [call, cached](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
-          const AttentionShape &shape = call.shape;
+          AttentionShape shape = call.shapeAt(args.position);
           Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
                                   input<F>(args, 2),  cached ? input<int32_t>(args, 3) : nullptr,
                                   output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};

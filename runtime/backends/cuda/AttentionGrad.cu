@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
     HeadRows<F> dout = shape.queryRows(operands.dout, b, head, begin, rows);
     W sums[T::rows][T::template columns<D>] = {};
-    int64_t seen = sample.visible<IsBounded>(begin + rows - 1);
-    int64_t unseen = sample.firstVisible<IsBounded>(begin) / T::width * T::width;
+    int64_t seen = sample.visibleToRows<IsBounded>(begin, rows);
+    int64_t unseen = sample.firstVisibleToRows<IsBounded>(begin, rows) / T::width * T::width;
     for (int64_t key = unseen; key < seen; key += T::width) {
       int columns = DeviceAttention::atMost(key, seen, T::width);
       HeadRows<F> k = shape.keyRows(operands.k, b, kvHead, key, columns);
@@ -173,7 +173,7 @@ template <typename T, int D, bool IsBounded, typename F = typename T::Element>
 MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
                                 const KernelArguments &args) {
   using W = Wide<F>;
-  const AttentionShape &shape = call.shape;
+  AttentionShape shape = call.shapeAt(args.position);
   DeviceAttention device(shape);
   DeviceDropout dropout(call, args);
   W scale = static_cast<W>(shape.scale);

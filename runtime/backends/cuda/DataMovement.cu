@@ -183,6 +183,35 @@ bool isDense(const DeviceLoops<2> &loops) {
          (loops.dims == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1);
 }
 
+PrepareResult prepareZigzag(const KernelSignature &signature) {
+  Expected<ZigzagCall> call = checkZigzag(signature);
+  if (!call)
+    return call.error();
+  struct Half {
+    DeviceLoops<2> loops;
+    int64_t to, from;
+  };
+  std::vector<Half> halves;
+  for (const ZigzagCall::Half &half : call->halves) {
+    Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(half.loops);
+    if (!loops)
+      return loops.error();
+    halves.push_back({*loops, half.to, half.from});
+  }
+  return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using T = typename decltype(identity)::type;
+    return makeKernel([halves = std::move(halves)](CudaQueue &queue,
+                                                   const KernelArguments &args) -> MaybeError {
+      for (const Half &half : halves)
+        if (MaybeError error =
+                enqueueStridedCopy(queue, half.loops, sizeof(T), output<T>(args, 0) + half.to,
+                                   input<T>(args, 0) + half.from))
+          return error;
+      return std::nullopt;
+    });
+  });
+}
+
 /// A part of the result of a concatenation.
 struct ConcatPart {
   DeviceLoops<2> loops;
@@ -290,6 +319,7 @@ std::span<const KernelEntry> dataMovementKernels() {
       {"slice", prepareStrided<checkSlice>},
       {"pad", preparePad},
       {"concat", prepareConcat},
+      {"zigzag", prepareZigzag},
   };
   return entries;
 }

@@ -18,6 +18,7 @@
 #include "calls/AttentionCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceMask.h"
+#include "runtime/backends/cuda/DeviceSequence.h"
 #include "runtime/backends/cuda/FmaTiles.h"
 #include "runtime/backends/cuda/MmaTiles.h"
 
@@ -29,18 +30,24 @@ namespace dtc::runtime::cuda {
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
 inline constexpr int kLeastBlocks = 1;
 
-/// An AttentionShape as a parameter of kernels. Whether there is a window, a soft cap or segments
-/// is a parameter of their templates: without, no registers are spent on it.
+/// An AttentionShape as a parameter of kernels. Whether there is a window, a soft cap, segments or a
+/// zigzag order is a parameter of their templates: without, no registers are spent on it.
 struct DeviceAttention {
   int64_t batch, queries, keys, heads, kvHeads, headSize, earlier, window;
   bool causal;
   double softcap;
+  DeviceSequence order; ///< of the queries
   const SegmentRange *segments = nullptr; ///< of all batch elements, or of the one at work
 
   explicit DeviceAttention(const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
         kvHeads(shape.kvHeads), headSize(shape.headSize), earlier(shape.earlier),
-        window(shape.window), causal(shape.causal), softcap(shape.softcap) {}
+        window(shape.window), causal(shape.causal), softcap(shape.softcap), order(shape.order) {
+    if (order.chunk != 0)
+      return;
+    earlier += order.offset;
+    order.offset = 0;
+  }
 
   /// The shape with the segments of batch element `b`.
   template <bool IsBounded> __device__ __forceinline__ DeviceAttention of(int64_t b) const {
@@ -49,47 +56,74 @@ struct DeviceAttention {
       element.segments += b * keys;
     return element;
   }
-  /// The segment of query `i`, or of the last key where there is no such query.
-  __device__ __forceinline__ SegmentRange segmentOf(int64_t i) const {
-    int64_t key = i + earlier;
+  /// The number of the own key of query `i`. Beyond the last key: a query of padding.
+  template <bool IsBounded> __device__ __forceinline__ int64_t keyOf(int64_t i) const {
+    return (IsBounded ? order.at(i) : i) + earlier;
+  }
+  /// The segment of a key, or of the last one where there is no such key.
+  __device__ __forceinline__ SegmentRange segmentOf(int64_t key) const {
     return segments[key < keys ? key : keys - 1];
   }
   /// The end of the keys that query `i` sees.
   template <bool IsBounded> __device__ __forceinline__ int64_t visible(int64_t i) const {
-    int64_t seen = causal ? i + 1 + earlier : keys;
+    int64_t own = keyOf<IsBounded>(i), seen = causal ? own + 1 : keys;
     seen = seen < 0 ? 0 : seen < keys ? seen : keys;
     if (!IsBounded || !segments)
       return seen;
-    int64_t end = segmentOf(i).end;
+    int64_t end = segmentOf(own).end;
     return seen < end ? seen : end;
   }
   /// The first key that query `i` sees.
   template <bool IsBounded> __device__ __forceinline__ int64_t firstVisible(int64_t i) const {
     if (!IsBounded)
       return 0;
-    int64_t first = window ? i + 1 + earlier - window : 0;
+    int64_t own = keyOf<IsBounded>(i), first = window ? own + 1 - window : 0;
     first = first < 0 ? 0 : first < keys ? first : keys;
     if (!segments)
       return first;
-    int64_t begin = segmentOf(i).begin;
+    int64_t begin = segmentOf(own).begin;
     return first > begin ? first : begin;
+  }
+  /// The end of the keys that queries [begin, begin + rows) see.
+  template <bool IsBounded>
+  __device__ __forceinline__ int64_t visibleToRows(int64_t begin, int rows) const {
+    int64_t end = begin + rows, seen = visible<IsBounded>(end - 1);
+    if (IsBounded && order.chunk != 0)
+      for (int64_t i = begin; i < end;) {
+        i = order.endOfRun(i, end);
+        int64_t more = visible<IsBounded>(i - 1);
+        seen = more > seen ? more : seen;
+      }
+    return seen;
+  }
+  /// The first key that one of queries [begin, begin + rows) sees.
+  template <bool IsBounded>
+  __device__ __forceinline__ int64_t firstVisibleToRows(int64_t begin, int rows) const {
+    int64_t end = begin + rows, first = firstVisible<IsBounded>(begin);
+    if (IsBounded && order.chunk != 0)
+      for (int64_t i = order.endOfRun(begin, end); i < end; i = order.endOfRun(i, end)) {
+        int64_t other = firstVisible<IsBounded>(i);
+        first = other < first ? other : first;
+      }
+    return first;
   }
   /// The first query that sees one of the keys from `key` on.
   template <bool IsBounded> __device__ __forceinline__ int64_t firstQuery(int64_t key) const {
     if (!causal && !(IsBounded && segments))
       return 0;
     int64_t first = (causal ? key : segments[key].begin) - earlier;
-    return first < 0 ? 0 : first;
+    if (!IsBounded)
+      return first < 0 ? 0 : first;
+    return order.isIncreasing(queries) ? order.countBefore(first, queries) : 0;
   }
   /// The end of the queries, in order, that see a key before `end`.
   template <bool IsBounded> __device__ __forceinline__ int64_t lastQueries(int64_t end) const {
-    if (!IsBounded)
+    if (!IsBounded || !order.isIncreasing(queries))
       return queries;
-    int64_t last = window ? end - 1 - earlier + window : queries;
-    last = last < 0 ? 0 : last < queries ? last : queries;
+    int64_t last = window ? order.countBefore(end - 1 - earlier + window, queries) : queries;
     if (!segments)
       return last;
-    int64_t segment = segments[end - 1].end - earlier;
+    int64_t segment = order.countBefore(segments[end - 1].end - earlier, queries);
     return segment < last ? segment : last;
   }
   /// From a product to a score; `slope` gets the derivative by the scaled product.
@@ -224,8 +258,8 @@ template <typename T, int D> LaunchShape attentionGrid(const AttentionTasks<T, D
 
 /// Calls function(tiles, columns, isBounded) with the std::type_identity of how products are
 /// computed, the std::integral_constant of how many elements of a head a block has results for,
-/// which lie in its registers, and the std::bool_constant of whether there is a window, a soft cap
-/// or segments. Where heads have more elements, several blocks share one, and each computes the
+/// which lie in its registers, and the std::bool_constant of whether there is a window, a soft cap,
+/// segments or a zigzag order. Where heads have more elements, several blocks share one, and each computes the
 /// scores. Beside the results of a gradient, registers have place for narrow tiles only, and what
 /// windows, caps and segments need takes the place of half of the results.
 template <typename F, bool IsGradient, typename Function>
@@ -233,7 +267,7 @@ auto withTiles(const AttentionCall &call, const Function &function) {
   const AttentionShape &shape = call.shape;
   using Tiles = std::conditional_t<sizeof(F) == 2, MmaTiles<F, IsGradient ? 32 : 64>, FmaTiles<F>>;
   std::type_identity<Tiles> tiles;
-  if (shape.window != 0 || shape.softcap != 0 || call.segments)
+  if (shape.window != 0 || shape.softcap != 0 || call.segments || call.sequence.parts != 0)
     return function(tiles, std::integral_constant<int, 64>(), std::true_type());
   if (shape.headSize <= 64)
     return function(tiles, std::integral_constant<int, 64>(), std::false_type());

@@ -6,6 +6,7 @@
 
 #include "calls/AttentionCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
+#include "runtime/backends/cuda/DeviceSequence.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/cuda/RoundedProduct.h"
@@ -30,13 +31,14 @@ struct DeviceRotary {
   double factor;
   bool inverse;
   RotaryPositions positions;
+  DeviceSequence order;
   double frequencies[kMostPairs];
 
-  DeviceRotary(const RotaryCall &call, int64_t begin)
+  DeviceRotary(const RotaryCall &call, const SequenceOrder &order, int64_t begin)
       : batch(call.batch), sequence(call.sequence), heads(call.heads), headSize(call.headSize),
         pairs(call.pairs()), begin(begin),
         count(std::min<int64_t>(call.pairs() - begin, kMostPairs)), factor(call.factor),
-        inverse(call.inverse), positions(call.positions), frequencies() {
+        inverse(call.inverse), positions(call.positions), order(order), frequencies() {
     std::copy_n(call.frequencies.begin() + begin, count, frequencies);
   }
 };
@@ -55,7 +57,8 @@ __global__ void __launch_bounds__(256)
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
     int64_t row = unit / groups, first = unit % groups * V;
-    int64_t position = call.positions == RotaryPositions::OfRows ? positions[row] : row % sequence;
+    int64_t position = call.positions == RotaryPositions::OfRows ? positions[row]
+                                                                 : call.order.at(row % sequence);
     if (call.positions == RotaryPositions::OfFirstRows)
       position += positions[row / sequence];
     W cosines[V], sines[V];
@@ -95,18 +98,18 @@ __global__ void __launch_bounds__(256) rotaryRestKernel(const F *x, F *y, const 
 }
 
 template <typename F>
-MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const F *x, F *y,
-                         const int32_t *positions) {
+MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const SequenceOrder &order,
+                         const F *x, F *y, const int32_t *positions) {
   constexpr int V = kRotaryVector;
   int64_t rows = call.batch * call.sequence, rest = call.headSize - 2 * call.pairs();
   if (x != y && rest != 0)
     if (MaybeError error = launch(queue, gridStride(queue, rows * call.heads * rest),
-                                  rotaryRestKernel<F>, x, y, DeviceRotary(call, 0)))
+                                  rotaryRestKernel<F>, x, y, DeviceRotary(call, order, 0)))
       return error;
   bool inVectors = call.pairs() % V == 0 && call.headSize % V == 0 && isAligned(x, V * sizeof(F)) &&
                    isAligned(y, V * sizeof(F));
   for (int64_t begin = 0; begin < call.pairs(); begin += kMostPairs) {
-    DeviceRotary device(call, begin);
+    DeviceRotary device(call, order, begin);
     MaybeError error = inVectors ? launch(queue, gridStride(queue, rows * device.count / V),
                                           rotaryKernel<V, F>, x, y, positions, device)
                                  : launch(queue, gridStride(queue, rows * device.count),
@@ -124,7 +127,7 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
   return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      return enqueueRotary<F>(queue, call, input<F>(args, 0), output<F>(args, 0),
+      return enqueueRotary<F>(queue, call, call.shard.at(args.position), input<F>(args, 0), output<F>(args, 0),
                               call.positions == RotaryPositions::None ? nullptr
                                                                       : input<int32_t>(args, 1));
     });

@@ -1,0 +1,316 @@
+//===- ParallelizeContext.cpp - Split attention along the sequence --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// Everything outside of attention works on a part of a sequence as on a whole one. In attention
+// either the keys and values are gathered, and each device has queries of its own, or heads are
+// split instead of the sequence (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). The last
+// queries of a causal sequence see more keys than the first, so that devices with contiguous parts
+// of queries would wait for the last one; in zigzag order all have the same to do.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/DimensionClasses.h"
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/sharding/LogicalAxes.h"
+#include "compiler/passes/sharding/RuleCache.h"
+
+#include "dialects/dtc/DtcOps.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace dtc {
+#define GEN_PASS_DEF_PARALLELIZECONTEXTPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+namespace {
+
+/// The dimension of the queries in q and out, and of the keys in k and v.
+constexpr unsigned kSequenceDim = 1, kHeadDim = 2;
+
+/// Puts the sequences of a function into zigzag order.
+class ZigzagOrder {
+public:
+  ZigzagOrder(func::FuncOp function, AttentionOp attention, int64_t parts)
+      : function(function), classes(function), sequence(attention.getQ()), parts(parts) {}
+
+  /// Why it cannot be: nothing is changed then.
+  std::optional<std::string> findObstacle();
+  void apply();
+
+private:
+  bool isSequence(Value value, unsigned dim) {
+    return classes.areTogether(value, dim, sequence, kSequenceDim);
+  }
+  std::optional<std::string> findObstacle(Operation *op);
+  /// The dimension of the value that is the sequence.
+  std::optional<unsigned> dimOf(Value value);
+  Value order(OpBuilder &builder, Location loc, Value value, unsigned dim, bool inverse) {
+    return ZigzagOp::create(builder, loc, value, int64_t(dim), parts, inverse);
+  }
+  void orderSource(OpBuilder &builder, Value value, unsigned dim);
+  void orderOperand(OpBuilder &builder, OpOperand &operand, unsigned dim);
+
+  func::FuncOp function;
+  DimensionClasses classes;
+  Value sequence; ///< its dimension kSequenceDim is one of the sequence's
+  int64_t parts;
+  RuleCache rules;
+  llvm::MapVector<Value, unsigned> sources; ///< are not made from values in zigzag order
+};
+
+} // namespace
+
+std::optional<unsigned> ZigzagOrder::dimOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  for (unsigned dim = 0; type && dim < type.getRank(); ++dim)
+    if (isSequence(value, dim))
+      return dim;
+  return std::nullopt;
+}
+
+/// Whether op is a constant all of whose elements are equal.
+static bool isSplat(Operation *op) {
+  auto constant = dyn_cast_or_null<ConstantOp>(op);
+  return constant && constant.getValue().isSplat();
+}
+
+std::optional<std::string> ZigzagOrder::findObstacle(Operation *op) {
+  auto interface = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!interface)
+    return std::nullopt;
+  const ShardingRule &rule = rules.of(interface);
+  auto attention = dyn_cast<AttentionOp>(op);
+  bool isInSequence = false;
+  auto visit = [&](ValueRange values, ArrayRef<TensorFactors> tensors,
+                   bool areOperands) -> std::optional<std::string> {
+    for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(values, tensors))) {
+      auto [value, dims] = pair;
+      std::optional<unsigned> found;
+      for (auto [dim, factors] : llvm::enumerate(dims)) {
+        if (!isSequence(value, unsigned(dim)))
+          continue;
+        if (found)
+          return "has the sequence twice in a value";
+        found = unsigned(dim);
+        if (factors.size() != 1)
+          return "merges positions with another dimension";
+        bool isWhole = rule.factors[factors.front()].whole;
+        if (areOperands) {
+          isInSequence = true;
+          bool isKey = attention && index != 0 && isWhole;
+          if (isWhole && !isKey)
+            return "needs the positions of a sequence in their order";
+        } else if (isWhole || !isInSequence) {
+          if (isInSequence)
+            return "needs the positions of a sequence in their order";
+          if (!isSplat(op) && !isa<BroadcastOp>(op))
+            sources[value] = *found;
+        }
+      }
+    }
+    return std::nullopt;
+  };
+  if (auto reason = visit(op->getOperands(), rule.operands, /*areOperands=*/true))
+    return reason;
+  if (auto reason = visit(op->getResults(), rule.results, /*areOperands=*/false))
+    return reason;
+  for (auto [operand, factor] : rule.indexedFactors)
+    for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+      for (auto [dim, factors] : llvm::enumerate(dims))
+        if (llvm::is_contained(factors, factor) && isSequence(value, unsigned(dim)))
+          return "looks positions of a sequence up by their numbers";
+  for (auto [operand, dim] : rule.randomDims)
+    if (isSequence(op->getOperand(operand), dim))
+      return "drops elements by their positions";
+  return std::nullopt;
+}
+
+std::optional<std::string> ZigzagOrder::findObstacle() {
+  for (BlockArgument argument : function.getArguments())
+    if (std::optional<unsigned> dim = dimOf(argument))
+      sources[argument] = *dim;
+  for (Operation &op : function.front().without_terminator())
+    if (auto reason = findObstacle(&op))
+      return (op.getName().getStringRef() + " " + *reason).str();
+  for (Value result : function.front().getTerminator()->getOperands())
+    if (dimOf(result))
+      return std::string("a result of the function has the positions of a sequence");
+  return std::nullopt;
+}
+
+/// Moves the logical axis of a dimension from an argument to the op that puts it in order: each
+/// device has the argument as a whole, and takes its part of what is in order.
+static void moveAxis(func::FuncOp function, BlockArgument argument, Operation *op, unsigned dim) {
+  unsigned number = argument.getArgNumber();
+  auto names = function.getArgAttrOfType<ArrayAttr>(number, DtcDialect::kAxesAttrName);
+  if (!names)
+    return;
+  op->setDiscardableAttr(DtcDialect::kAxesAttrName, names);
+  SmallVector<Attribute> rest(names.getValue());
+  rest[dim] = StringAttr::get(function.getContext(), "");
+  function.setArgAttr(number, DtcDialect::kAxesAttrName,
+                      ArrayAttr::get(function.getContext(), rest));
+}
+
+void ZigzagOrder::orderSource(OpBuilder &builder, Value value, unsigned dim) {
+  builder.setInsertionPointAfterValue(value);
+  Value ordered = order(builder, value.getLoc(), value, dim, /*inverse=*/false);
+  value.replaceAllUsesExcept(ordered, ordered.getDefiningOp());
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    moveAxis(function, argument, ordered.getDefiningOp(), dim);
+}
+
+void ZigzagOrder::orderOperand(OpBuilder &builder, OpOperand &operand, unsigned dim) {
+  builder.setInsertionPoint(operand.getOwner());
+  operand.set(order(builder, operand.getOwner()->getLoc(), operand.get(), dim, /*inverse=*/true));
+}
+
+void ZigzagOrder::apply() {
+  OpBuilder builder(function.getContext());
+  SmallVector<AttentionOp> attentions;
+  function.walk([&](Operation *op) {
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      if (isSequence(attention.getQ(), kSequenceDim))
+        attentions.push_back(attention);
+    } else if (auto rotary = dyn_cast<RotaryOp>(op)) {
+      if (isSequence(rotary.getOperand(), kSequenceDim) && rules.of(rotary).sequenceFactor)
+        rotary.setZigzag(parts);
+    }
+  });
+  for (AttentionOp attention : attentions) {
+    attention.setZigzag(parts);
+    for (OpOperand *operand : {&attention.getKMutable(), &attention.getVMutable()})
+      if (isSequence(operand->get(), kSequenceDim))
+        orderOperand(builder, *operand, kSequenceDim);
+    if (Value segments = attention.getSegments(); segments && isSequence(segments, 1))
+      orderOperand(builder, *attention.getSegmentsMutable().begin(), 1);
+  }
+  for (auto [value, dim] : sources)
+    orderSource(builder, value, dim);
+}
+
+namespace {
+
+class ParallelizeContextPass : public dtc::impl::ParallelizeContextPassBase<ParallelizeContextPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
+          return run(function, mesh);
+        })))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult run(func::FuncOp function, const LinkedMesh &mesh);
+  /// Whether heads are split instead of the sequence. Fails where that was asked for and cannot be.
+  FailureOr<bool> splitsHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
+  void splitHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
+};
+
+} // namespace
+
+FailureOr<bool> ParallelizeContextPass::splitsHeads(AttentionOp op, const LinkedMesh &mesh,
+                                                    const AxisList &heads) {
+  if (exchange == "all-gather")
+    return false;
+  int64_t parts = mesh.product(mesh.findAll(axis)), tensor = mesh.product(heads);
+  int64_t query = op.getQ().getType().getDimSize(kHeadDim);
+  int64_t key = op.getK().getType().getDimSize(kHeadDim);
+  bool divides = query % (parts * tensor) == 0 && key % (parts * tensor) == 0;
+  if (exchange == "all-to-all") {
+    if (divides)
+      return true;
+    return op.emitError() << "context parallelism by all-to-all splits heads over " << axis
+                          << ", and " << parts * tensor << " devices do not divide the " << query
+                          << " heads and " << key
+                          << " key-value heads; use fewer, or gather keys and values: "
+                             "--context-exchange all-gather";
+  }
+  // What a device sends: keys and values to all others, or its share of queries, keys, values and
+  // results to each.
+  return divides && double(2 * query + 2 * key) / double(parts) < double(2 * key);
+}
+
+void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
+                                        const AxisList &heads) {
+  OpBuilder builder(op);
+  auto symbol = FlatSymbolRefAttr::get(builder.getContext(), mesh.name);
+  auto names = [&](const AxisList &list) {
+    SmallVector<StringRef> all;
+    for (unsigned axis : list)
+      all.push_back(mesh.axes[axis].name);
+    return builder.getStrArrayAttr(all);
+  };
+  AxisList context = mesh.findAll(axis), all = heads;
+  llvm::append_range(all, context);
+  ArrayAttr none = builder.getArrayAttr({});
+  auto sharding = [&](ArrayAttr sequence, ArrayAttr heads) {
+    return dist::ShardingAttr::get(builder.getContext(), symbol,
+                                   builder.getArrayAttr({none, sequence, heads, none}),
+                                   ReductionKind::Sum, none, {true, false, false, false},
+                                   ArrayRef<int64_t>());
+  };
+  dist::ShardingAttr byHead = sharding(none, names(all));
+  dist::ShardingAttr byPosition = sharding(names(context), names(heads));
+  auto constrain = [&](Value value, dist::ShardingAttr to) -> Value {
+    return dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, to);
+  };
+  for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
+    operand->set(constrain(operand->get(), byHead));
+  builder.setInsertionPointAfter(op);
+  Value own = constrain(op.getOut(), byHead), back = constrain(own, byPosition);
+  op.getOut().replaceAllUsesExcept(back, own.getDefiningOp());
+}
+
+LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMesh &mesh) {
+  AxisList context = mesh.findAll(axis);
+  int64_t parts = mesh.product(context);
+  if (parts <= 1)
+    return success();
+  LogicalAxisMap map;
+  std::vector<std::string> asked(shard.begin(), shard.end()),
+      defaults(defaultShard.begin(), defaultShard.end());
+  Location at = FileLineColLoc::get(&getContext(), "<command line>", 1, 1);
+  if (failed(parseLogicalAxes(at, mesh, asked, /*asked=*/true, map)) ||
+      failed(parseLogicalAxes(at, mesh, defaults, /*asked=*/false, map)))
+    return failure();
+  AxisList heads = map.contains("heads") ? map["heads"].axes : AxisList();
+  SmallVector<AttentionOp> gathered;
+  for (AttentionOp op : llvm::to_vector(function.getOps<AttentionOp>())) {
+    FailureOr<bool> splits = splitsHeads(op, mesh, heads);
+    if (failed(splits))
+      return failure();
+    if (*splits)
+      splitHeads(op, mesh, heads);
+    else if (op.getCausal())
+      gathered.push_back(op);
+  }
+  if (gathered.empty() || !zigzag)
+    return success();
+  std::optional<std::string> obstacle;
+  int64_t size = gathered.front().getQ().getType().getDimSize(kSequenceDim);
+  ZigzagOrder order(function, gathered.front(), parts);
+  if (size % (2 * parts) != 0)
+    obstacle = std::to_string(2 * parts) + " chunks do not divide " + std::to_string(size) +
+               " positions";
+  else
+    obstacle = order.findObstacle();
+  if (!obstacle) {
+    order.apply();
+    return success();
+  }
+  emitRemark(gathered.front().getLoc())
+      << "the devices of " << axis << " do not have the same to do: queries stay in the order of "
+      << "their sequence, and the last ones see most keys, as " << *obstacle;
+  return success();
+}
