@@ -25,9 +25,26 @@ void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges) {
   }
 }
 
-SequenceOrder SequenceShard::at(std::span<const AxisCoordinate> position) const {
-  int64_t offset = extentAt(position, axes, size).offset;
-  return parts == 0 ? SequenceOrder{offset} : SequenceOrder{offset, size / (2 * parts), parts};
+/// The coordinates of the device whose number, row-major over `axes`, is `shift` less, modulo all of
+/// them.
+static std::vector<AxisCoordinate> shifted(std::span<const AxisCoordinate> position,
+                                           const std::vector<std::string> &axes, int64_t shift) {
+  std::vector<AxisCoordinate> result(position.begin(), position.end());
+  for (size_t i = axes.size(); i-- > 0 && shift != 0;)
+    for (AxisCoordinate &axis : result)
+      if (axis.name == axes[i]) {
+        int64_t less = axis.coordinate - shift % axis.size, borrowed = less < 0 ? 1 : 0;
+        axis.coordinate = less + borrowed * axis.size;
+        shift = shift / axis.size + borrowed;
+        break;
+      }
+  return result;
+}
+
+SequenceOrder SequenceShard::at(std::span<const AxisCoordinate> position, int64_t shift) const {
+  int64_t offset = shift == 0 ? extentAt(position, axes, size).offset
+                              : extentAt(shifted(position, axes, shift), axes, size).offset;
+  return SequenceOrder::from(offset, size, parts);
 }
 
 /// Checks where in a sequence the `local` elements of a dimension lie.
@@ -111,6 +128,24 @@ static void checkScores(SignatureChecker &check, AttentionShape &shape) {
   }
 }
 
+/// Checks that keys lie as queries do.
+static void checkKeyShift(SignatureChecker &check, AttentionCall &call) {
+  int64_t shift = check.intAttribute("key_shift");
+  if (shift < 0)
+    check.failAttribute("key_shift", fmt::format("{}", shift), "0 or more");
+  if (call.shape.keys != call.shape.queries)
+    check.fail(fmt::format("has {} queries, {} keys and a key_shift, expected as many keys as "
+                           "queries",
+                           call.shape.queries, call.shape.keys));
+  call.keyShift = shift;
+  call.shape.sequence = call.sequence.size;
+  // Of a range of places there are neighbouring keys then.
+  int64_t parts = call.sequence.parts;
+  if (parts > 0 && call.shape.keys > call.sequence.size / parts)
+    check.failAttribute("key_shift", fmt::format("{}", shift),
+                        fmt::format("none, for keys of more than one of {} zigzag parts", parts));
+}
+
 /// Checks q, k, v and the attributes.
 static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   const TensorType &q = check.floatInputOfRank(0, 4);
@@ -131,7 +166,10 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   shape.kvHeads = k.shape[2];
   if (!cached)
     call.sequence = checkSequence(check, shape.queries);
-  shape.earlier = shape.keys - (cached ? shape.queries : call.sequence.size);
+  if (check.hasAttribute("key_shift"))
+    checkKeyShift(check, call);
+  else
+    shape.earlier = shape.keys - (cached ? shape.queries : call.sequence.size);
   check.expectInput(1,
                     TensorType{q.dtype, {shape.batch, shape.keys, shape.kvHeads, shape.headSize}});
   check.expectInput(2, k);
@@ -166,19 +204,20 @@ static void checkOptionalInputs(SignatureChecker &check, const KernelSignature &
   size_t key = signature.inputs.size() - (hasDropout(signature) ? 1 : 0);
   if (key > operands) {
     call.segments = operands;
-    check.expectInput(operands, TensorType{DType::I32, {shape.batch, shape.keys}});
+    check.expectInput(operands, TensorType{DType::I32, {shape.batch, shape.allKeys()}});
     if (shape.earlier < 0)
       check.fail(fmt::format("has {} queries and {} keys with segments, expected no more queries "
                              "than keys",
                              call.sequence.size, shape.keys));
-    if (shape.keys > std::numeric_limits<int32_t>::max())
-      check.fail(fmt::format("has {} keys with segments, expected fewer than 2^31", shape.keys));
+    if (shape.allKeys() > std::numeric_limits<int32_t>::max())
+      check.fail(
+          fmt::format("has {} keys with segments, expected fewer than 2^31", shape.allKeys()));
   }
   if (!check.failed())
     checkDropout(check, signature, key, call);
-  if (call.mask && call.sequence.parts != 0)
-    check.failAttribute("zigzag", fmt::format("{}", call.sequence.parts),
-                        "queries in the order of the sequence, where there is dropout");
+  if (call.mask && (call.sequence.parts != 0 || call.keyShift))
+    check.fail("has dropout, expected none with zigzag or key_shift: a mask is over queries and "
+               "keys in the order of the sequence");
 }
 
 Expected<AttentionCall> checkAttention(const KernelSignature &signature) {
@@ -205,6 +244,27 @@ Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature) {
   check.expectOutput(1, check.input(1));
   check.expectOutput(2, check.input(1));
   return finish(check, std::move(call));
+}
+
+Expected<MergeAttentionCall> checkMergeAttention(const KernelSignature &signature) {
+  SignatureChecker check(signature, 4, 2);
+  const TensorType &part = check.floatInputOfRank(2, 4);
+  TensorType wide = withElements(part, wideType(part.dtype)), lse = lseType(part);
+  for (size_t i : {size_t{0}, size_t{1}}) {
+    check.expectInput(i, i == 0 ? wide : lse);
+    check.expectOutput(i, i == 0 ? wide : lse);
+  }
+  check.expectInput(3, lse);
+  if (MaybeError error = check.finish())
+    return *error;
+  MergeAttentionCall call{part.dtype};
+  if (part.numElements() != 0) {
+    call.batch = part.shape[0];
+    call.queries = part.shape[1];
+    call.heads = part.shape[2];
+    call.headSize = part.shape[3];
+  }
+  return call;
 }
 
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature) {

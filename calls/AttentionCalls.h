@@ -15,6 +15,7 @@
 #include "calls/KernelSignature.h"
 #include "calls/RandomMask.h"
 #include "support/Error.h"
+#include "support/SequenceOrder.h"
 
 #include <algorithm>
 #include <array>
@@ -35,38 +36,14 @@ struct SegmentRange {
 /// equal numbers around it.
 void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges);
 
-/// Where in a sequence the elements of a dimension lie. Without chunks they are in its order, from
-/// `offset` on; else they are from `offset` on in the order of `zigzag` with `parts` parts.
-struct SequenceOrder {
-  int64_t offset = 0;
-  int64_t chunk = 0; ///< elements of a chunk; 0: there are none
-  int64_t parts = 0;
-
-  /// The place of element `i`.
-  int64_t at(int64_t i) const {
-    int64_t place = offset + i;
-    if (chunk == 0)
-      return place;
-    int64_t part = place / (2 * chunk), rest = place % (2 * chunk);
-    return rest < chunk ? part * chunk + rest : (2 * parts - 2 - part) * chunk + rest;
-  }
-  /// The end of the elements from `i` on, `end` at most, whose places follow each other.
-  int64_t endOfRun(int64_t i, int64_t end) const {
-    return chunk == 0 ? end : std::min(end, ((offset + i) / chunk + 1) * chunk - offset);
-  }
-  /// Whether later ones of `count` elements lie further on.
-  bool isIncreasing(int64_t count) const {
-    return chunk == 0 || count <= 2 * chunk - offset % (2 * chunk);
-  }
-};
-
 /// A dimension that is a shard of a sequence, or all of it.
 struct SequenceShard {
   int64_t size = 0;
   std::vector<std::string> axes;
   int64_t parts = 0; ///< of the zigzag order; 0: the order of the sequence
 
-  SequenceOrder at(std::span<const AxisCoordinate> position) const;
+  /// On the device at `position`, or on the one whose number along `axes` is `shift` less.
+  SequenceOrder at(std::span<const AxisCoordinate> position, int64_t shift = 0) const;
   /// Whether it is all of the sequence, in its order.
   bool isWhole() const { return axes.empty() && parts == 0; }
 };
@@ -80,11 +57,14 @@ struct AttentionShape {
   int64_t earlier = 0;
   /// Of the queries.
   SequenceOrder order;
+  /// Of the keys, where they are a shard of a sequence of so many; 0: there are all keys.
+  SequenceOrder keyOrder;
+  int64_t sequence = 0;
   /// Causal: how many keys a query sees at most, its own and those before it; 0: all.
   int64_t window = 0;
   /// The scaled scores x are softcap * tanh(x / softcap); 0: they are x.
   double softcap = 0;
-  /// While a batch element is at work: for each key the range of its segment. A query is in the
+  /// While a batch element is at work: for each key of the sequence the range of its segment. A query is in the
   /// segment of its own key, and sees no other; null: of all.
   const SegmentRange *segments = nullptr;
 
@@ -93,21 +73,27 @@ struct AttentionShape {
   /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
   int64_t queryStride() const { return heads * headSize; }
   int64_t keyStride() const { return kvHeads * headSize; }
-  /// The number of its own key. Beyond the last key: a query of padding.
+  /// The number of its own key in the sequence. Beyond the last key: a query of padding.
   int64_t keyOf(int64_t query) const { return order.at(query) + earlier; }
+  /// All keys of the sequence.
+  int64_t allKeys() const { return sequence == 0 ? keys : sequence; }
+  /// How many of the keys that there are lie before one of the sequence.
+  int64_t keysBefore(int64_t key) const {
+    return sequence == 0 ? std::clamp<int64_t>(key, 0, keys) : keyOrder.countBefore(key, keys);
+  }
   /// The end of the keys that query `i` sees.
   int64_t visible(int64_t i) const {
-    int64_t own = keyOf(i), end = causal ? std::clamp<int64_t>(own + 1, 0, keys) : keys;
-    return segments ? std::min<int64_t>(end, segmentOf(own).end) : end;
+    int64_t own = keyOf(i), end = causal ? std::min(own + 1, allKeys()) : allKeys();
+    return keysBefore(segments ? std::min<int64_t>(end, segmentOf(own).end) : end);
   }
   /// The first of them.
   int64_t firstVisible(int64_t i) const {
-    int64_t own = keyOf(i), first = window ? std::clamp<int64_t>(own + 1 - window, 0, keys) : 0;
-    return segments ? std::max<int64_t>(first, segmentOf(own).begin) : first;
+    int64_t own = keyOf(i), first = window ? own + 1 - window : 0;
+    return keysBefore(segments ? std::max<int64_t>(first, segmentOf(own).begin) : first);
   }
 
 private:
-  const SegmentRange &segmentOf(int64_t key) const { return segments[std::min(key, keys - 1)]; }
+  const SegmentRange &segmentOf(int64_t key) const { return segments[std::min(key, allKeys() - 1)]; }
 };
 
 /// `attention`, `cached_attention` and `attention_grad`. Without elements of q the shape has no
@@ -115,8 +101,9 @@ private:
 struct AttentionCall {
   DType dtype = DType::F32;
   AttentionShape shape;
-  /// Of the queries.
+  /// Of the queries; and of the keys, where there is a shift.
   SequenceShard sequence;
+  std::optional<int64_t> keyShift;
   /// The input that numbers the segments of the keys, if there is one.
   std::optional<size_t> segments;
   /// Of the weights; none if nothing is dropped.
@@ -124,15 +111,28 @@ struct AttentionCall {
   /// Of a batch element, a head and a query in the whole masked tensor; the stride of a key is 1.
   std::array<int64_t, 3> maskStrides{};
 
+  /// Whether more than `causal` says which keys a query sees.
+  bool hasRanges() const {
+    return shape.window != 0 || segments || sequence.parts != 0 || keyShift;
+  }
   /// The shape on the device at `position`.
   AttentionShape shapeAt(std::span<const AxisCoordinate> position) const {
     AttentionShape local = shape;
     local.order = sequence.at(position);
+    if (keyShift)
+      local.keyOrder = sequence.at(position, *keyShift);
     return local;
   }
 };
 Expected<AttentionCall> checkAttention(const KernelSignature &signature);
 Expected<AttentionCall> checkAttentionGrad(const KernelSignature &signature);
+/// `merge_attention`: rows of a head for each of `batch`, `queries` and `heads`; `dtype` is that of
+/// the part.
+struct MergeAttentionCall {
+  DType dtype = DType::F32;
+  int64_t batch = 0, queries = 0, heads = 0, headSize = 0; // all 0 without elements
+};
+Expected<MergeAttentionCall> checkMergeAttention(const KernelSignature &signature);
 /// Causal, without a mask; `earlier` is an input of the call, a number for each batch element.
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature);
 

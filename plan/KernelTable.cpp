@@ -29,7 +29,8 @@ static constexpr KernelAttribute kAttention[] = {
     {"causal", Bool},         {"scale", Float},           {"window", Int, true},
     {"softcap", Float, true}, {"dropout", Float, true},   {"op", Int, true},
     {"shape", Ints, true},    {"sharding", Strings, true},
-    {"zigzag", Int, true},    {"sequence", Int, true},    {"sequence_axes", Strings, true}};
+    {"key_shift", Int, true}, {"zigzag", Int, true},      {"sequence", Int, true},
+    {"sequence_axes", Strings, true}};
 static constexpr KernelAttribute kAxis[] = {{"axis", String}};
 static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
 static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
@@ -178,6 +179,7 @@ static constexpr KernelInfo kKernels[] = {
      .attributes = kBroadcasts,
      .isPointwise = true,
      .inPlace = kEither},
+    {.name = "merge_attention", .inputs = {4, 4}, .outputs = 2, .inPlace = kFirst},
     {.name = "minimum",
      .inputs = {2, 2},
      .attributes = kBroadcasts,

@@ -142,8 +142,13 @@ static MaybeError checkSourceAxes(const plan::Collective &collective) {
     if (collective.source_axes_size() > 0)
       return Error{fmt::format("has source_axes, which only a permute has, found {}",
                                name(kindOf(collective)))};
+    if (collective.shift() != 0)
+      return Error{fmt::format("has a shift, which only a permute has, found {}",
+                               name(kindOf(collective)))};
     return std::nullopt;
   }
+  if (collective.shift() < 0)
+    return Error{fmt::format("shift is {}, expected at least 0", collective.shift())};
   std::vector<std::string> axes = toVector(collective.axes());
   std::vector<std::string> sourceAxes = toVector(collective.source_axes());
   std::sort(axes.begin(), axes.end());

@@ -39,8 +39,9 @@ enum class CompileMode {
 enum class Recompute { None, Selective, Full, Auto };
 
 /// What devices with parts of one sequence exchange in attention: keys and values, heads for
-/// positions, or whichever is less (see dtc-parallelize-context).
-enum class ContextExchange { Auto, AllGather, AllToAll };
+/// positions, or keys and values in turn while they work; or whichever is estimated to take least
+/// (see dtc-parallelize-context).
+enum class ContextExchange { Auto, AllGather, AllToAll, Ring };
 
 /// The element type of parameters and activations. With F16 the loss is scaled.
 enum class ComputeType { F32, BF16, F16 };

@@ -85,7 +85,8 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .member = &O::contextExchange,
                      .help = "What devices along cp exchange in attention: all-gather (all get "
                              "all keys and values), all-to-all (heads are split instead of the "
-                             "sequence), or auto, which sends less",
+                             "sequence), ring (keys and values go round while devices work), or "
+                             "auto, what is estimated to take least",
                      .isStrategy = true,
                      .needsMesh = true});
   options.push_back({.name = "bucket_bytes",

@@ -32,7 +32,7 @@ template <> ArrayRef<StringRef> dtc::wordsOf<Recompute>() {
 }
 
 template <> ArrayRef<StringRef> dtc::wordsOf<ContextExchange>() {
-  static constexpr StringRef words[] = {"auto", "all-gather", "all-to-all"};
+  static constexpr StringRef words[] = {"auto", "all-gather", "all-to-all", "ring"};
   return words;
 }
 

@@ -243,6 +243,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
   manager.addPass(createCSEPass());
+  if (options.hasAxis(kContextAxis))
+    manager.addPass(createExpandRingAttentionPass());
 }
 
 RecomputeActivationsPassOptions dtc::recomputeOptions(const ResolvedOptions &options,

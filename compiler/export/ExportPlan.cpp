@@ -234,6 +234,7 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
   if (auto sources = collective.getSourceAxes())
     for (auto axis : sources->getAsRange<StringAttr>())
       to.add_source_axes(axis.str());
+  to.set_shift(collective.getShift().value_or(0));
   to.set_async(bool(collective.getToken()));
   for (size_t i = 0; i < collective.getInputs().size(); ++i) {
     plan::CollectiveTensor *tensor = to.add_tensors();

@@ -231,6 +231,9 @@ LogicalResult PermuteOp::verifySymbolUses(SymbolTableCollection &) {
   if (axes != source)
     return violates(*this, "permute-c3") << "is over " << getAxes() << " from " << getSourceAxes()
                                          << ", expected the same axes in another order";
+  if (static_cast<int64_t>(getShift()) < 0)
+    return violates(*this, "permute-c4")
+           << "has a shift of " << static_cast<int64_t>(getShift()) << ", expected at least 0";
   return success(succeeded(verifyGroup(*this, {"permute-c1", "permute-c2"})));
 }
 
@@ -377,7 +380,7 @@ bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
   auto elementType = [](Operation *op) { return getElementTypeOrSelf(op->getOperand(0)); };
   // Whether two collectives have the same groups and combine values alike; dimensions may differ.
   return a->getName() == b->getName() && elementType(a) == elementType(b) &&
-         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "kind", kStageAttrName},
+         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "shift", "kind", kStageAttrName},
                       [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });
 }
 

@@ -219,13 +219,17 @@ def Dist_PermuteOp : Dist_CollectiveOp<"permute", "Permute", [
     row-major over `source_axes`, which are the same axes in another order. A shard `[a, b]` of a dimension becomes
     the shard `[b, a]` with `axes` = a, b and `source_axes` = b, a.
 
+    With a `shift` the rank is that number less `shift`, modulo the size of the group: values go round a ring.
+
     Constraints:
 
     - [permute-c1] `mesh` is the name of a `dist.mesh`.
     - [permute-c2] `axes` are different spatial axes of the mesh.
     - [permute-c3] `source_axes` has the axes of `axes`, in any order.
+    - [permute-c4] `shift` is at least 0.
   }];
-  let arguments = (ins Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes, Dist_AxesAttr:$source_axes);
+  let arguments = (ins Dist_Tensor:$input, FlatSymbolRefAttr:$mesh, Dist_AxesAttr:$axes, Dist_AxesAttr:$source_axes,
+                       DefaultValuedAttr<I64Attr, "0">:$shift);
   let results = (outs Dist_Tensor:$result);
   let assemblyFormat = "$input `over` $mesh $axes `from` $source_axes attr-dict `:` type($input)";
 }

@@ -136,7 +136,7 @@ struct AttentionLabels {
   StringRef causal, scale, dropout, both, key;
   ScoreLabels scores;
   StringRef segments, queries;
-  StringRef zigzag, sequence, order;
+  StringRef zigzag, sequence, order, shift;
 };
 
 /// Checks the segments of the keys. The segments of the queries are the last ones.
@@ -148,8 +148,10 @@ static LogicalResult expectSegments(std::optional<Location> location, const Atte
     return success();
   int64_t queries = getTensorType(adaptor.getQ()).getDimSize(1);
   RankedTensorType k = getTensorType(adaptor.getK());
-  auto expected = RankedTensorType::get(k.getShape().take_front(2),
-                                        IntegerType::get(segments.getContext(), 32));
+  SmallVector<int64_t> shape(k.getShape().take_front(2));
+  if (adaptor.getKeyShift() && adaptor.getSequence())
+    shape[1] = static_cast<int64_t>(*adaptor.getSequence());
+  auto expected = RankedTensorType::get(shape, IntegerType::get(segments.getContext(), 32));
   if (segments.getType() != expected)
     return inferenceError<OpT>(location, labels.segments, "segments has type ", segments.getType(),
                                ", expected ", expected);
@@ -181,10 +183,17 @@ static LogicalResult expectAttention(std::optional<Location> location,
                               q.getDimSize(1))))
     return failure();
   double dropout = adaptor.getDropout();
-  if (dropout != 0 && adaptor.getZigzag())
-    return inferenceError<OpT>(location, labels.order,
-                               "has zigzag and dropout, expected one of them: a mask is over "
-                               "queries in the order of the sequence");
+  if (dropout != 0 && (adaptor.getZigzag() || adaptor.getKeyShift()))
+    return inferenceError<OpT>(location, labels.order, "has dropout and ",
+                               adaptor.getZigzag() ? "zigzag" : "key_shift",
+                               ", expected one of them: a mask is over queries and keys in the "
+                               "order of the sequence");
+  if (std::optional<uint64_t> shift = adaptor.getKeyShift())
+    if (static_cast<int64_t>(*shift) < 0 || k.getDimSize(1) != q.getDimSize(1))
+      return inferenceError<OpT>(location, labels.shift, "key_shift is ",
+                                 static_cast<int64_t>(*shift), " with ", q.getDimSize(1),
+                                 " queries and ", k.getDimSize(1),
+                                 " keys, expected at least 0 and as many keys as queries");
   if (!(dropout >= 0 && dropout < 1))
     return inferenceError<OpT>(location, labels.dropout, "dropout is ", dropout,
                                ", expected at least 0 and less than 1");
@@ -242,7 +251,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
       .queries = "attention-c14",
       .zigzag = "attention-c15",
       .sequence = "attention-c16",
-      .order = "attention-c17"};
+      .order = "attention-c17",
+      .shift = "attention-c18"};
   if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
@@ -251,7 +261,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  return getAttentionRule(*this, "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
+  return getAttentionRule(*this, getKeyShift() ? "bs(gr)D,bsgD,bsgD->bs(gr)D,b(gr)s"
+                                               : "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
 }
 
 DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAttributes(*this); }
@@ -259,7 +270,7 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
   build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), causal, scale,
-        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*zigzag=*/IntegerAttr(),
+        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
         /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
         /*sharding=*/ArrayAttr());
 }
@@ -272,6 +283,12 @@ template <typename OpT> static double getFlopsOfBusiest(OpT op) {
   if (!op.getSequence())
     return getAttentionFlops(q, k, causal, op.getWindow());
   double queries = q.getDimSize(1), keys = k.getDimSize(1);
+  if (std::optional<uint64_t> shift = op.getKeyShift()) {
+    // Of the pairs of chunks of queries and keys in zigzag order half are seen. In order, all or
+    // none of a shard of earlier keys is, and half of the own one.
+    bool isHalf = causal && (op.getZigzag() || *shift == 0);
+    return getAttentionFlops(q, k, isHalf, std::nullopt);
+  }
   if (causal && !op.getZigzag()) {
     double ofLast = getAttentionFlops(q, k, /*causal=*/false, std::nullopt);
     ofLast *= 1 - queries / (2 * keys);
@@ -299,7 +316,7 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
   auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
                                       cotangents[0], getSegments(), getKey(), getCausal(),
                                       getScale(), getWindowAttr(), getSoftcapAttr(),
-                                      getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(),
+                                      getKeyShiftAttr(), getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(),
                                       getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
@@ -320,7 +337,8 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       .queries = "attention_grad-c17",
       .zigzag = "attention_grad-c18",
       .sequence = "attention_grad-c19",
-      .order = "attention_grad-c20"};
+      .order = "attention_grad-c20",
+      .shift = "attention_grad-c21"};
   if (failed(expectAttention<Op>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ()), k = getTensorType(adaptor.getK());
@@ -335,7 +353,9 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 
 ShardingRule AttentionGradOp::getShardingRule() {
   ShardingRule rule =
-      getAttentionRule(*this, "bs(gr)D,bTgD,bTgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bTgD,bTgD");
+      getAttentionRule(*this, getKeyShift()
+                                  ? "bs(gr)D,bsgD,bsgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bsgD,bsgD"
+                                  : "bs(gr)D,bTgD,bTgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bTgD,bTgD");
   rule.linearOperands = {{5}};
   return rule;
 }
@@ -347,6 +367,30 @@ DictionaryAttr AttentionGradOp::getKernelAttributes() {
 double AttentionGradOp::getFlops() {
   // Five products. One of them recomputes the scores.
   return 2.5 * getFlopsOfBusiest(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// MergeAttentionOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult MergeAttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
+                                                 Adaptor adaptor, SmallVectorImpl<Type> &types) {
+  using Op = MergeAttentionOp;
+  RankedTensorType part = getTensorType(adaptor.getPart());
+  if (part.getRank() != 4)
+    return inferenceError<Op>(location, "merge_attention-c1", "part has type ", part,
+                              ", expected rank 4");
+  RankedTensorType wide = getWideTensor(part), lse = getLseType(wide);
+  if (failed(expectType<Op>(location, "merge_attention-c2", "out", adaptor.getOut(), wide)) ||
+      failed(expectType<Op>(location, "merge_attention-c3", "lse", adaptor.getLse(), lse)) ||
+      failed(expectType<Op>(location, "merge_attention-c3", "part_lse", adaptor.getPartLse(), lse)))
+    return failure();
+  types.append({wide, lse});
+  return success();
+}
+
+ShardingRule MergeAttentionOp::getShardingRule() {
+  return makeEquationRule(*this, "bshd,bhs,bshd,bhs->bshd,bhs");
 }
 
 //===----------------------------------------------------------------------===//

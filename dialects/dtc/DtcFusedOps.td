@@ -73,9 +73,10 @@ defvar Dtc_AttentionDropout = (ins DefaultValuedAttr<Dtc_F64Attr, "0.0">:$dropou
                                    OptionalAttr<DenseI64ArrayAttr>:$shape,
                                    OptionalAttr<StrArrayAttr>:$sharding);
 
-/// The keys before a query that it sees, and the bound of its scores.
+/// The keys before a query that it sees, the bound of its scores, and which keys there are.
 defvar Dtc_AttentionScores = (ins OptionalAttr<I64Attr>:$window,
-                                  OptionalAttr<Dtc_F64Attr>:$softcap);
+                                  OptionalAttr<Dtc_F64Attr>:$softcap,
+                                  OptionalAttr<I64Attr>:$key_shift);
 
 def Dtc_AttentionOp : Dtc_Op<"attention", [
     Dtc_InferType, Dtc_Sharded<["getFlops"]>, Dtc_Kernel<["getKernelAttributes"]>,
@@ -98,6 +99,12 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     is one in the order of the sequence, it is another one of q. A shard of s has the size of the
     whole dimension in `sequence` and the axes that split it in `sequence_axes`: i is then an index
     in the whole, and s above is the whole size.
+
+    With a `key_shift`, keys lie as queries do: t is s, in the same order, and is split with it. A
+    shard has the keys of the device whose number along `sequence_axes` is `key_shift` less, and so
+    sees a part of the keys only; in a model it is 0, and `dtc-expand-ring-attention` makes of the
+    shard one op for each shard of keys, with `dtc.merge_attention` between. `segments` are always
+    those of the whole sequence, in its order.
 
     With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
     `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
@@ -128,11 +135,14 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     - [attention-c10] `window` is at least 1.
     - [attention-c11] Where there is a `window`, `causal` is true.
     - [attention-c12] `softcap` is finite and greater than 0.
-    - [attention-c13] `segments` have the type i32[b,t], b and t as in `k`.
+    - [attention-c13] `segments` have the type i32[b,t], b and t as in `k`; with `key_shift` t is
+      the size of the sequence.
     - [attention-c14] Where there are `segments`, there are no more queries than keys.
     - [attention-c15] `zigzag` is at least 1, and twice that divides the queries of the sequence.
     - [attention-c16] `sequence` is at least 1, and is there exactly where `sequence_axes` are.
-    - [attention-c17] With `zigzag` there is no `dropout`: its mask is over queries in order.
+    - [attention-c17] With `zigzag` or `key_shift` there is no `dropout`: its mask is over queries
+      and keys in order.
+    - [attention-c18] With `key_shift`, which is at least 0, there are as many keys as queries.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
@@ -180,12 +190,14 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
     - [attention_grad-c13] `window` is at least 1.
     - [attention_grad-c14] Where there is a `window`, `causal` is true.
     - [attention_grad-c15] `softcap` is finite and greater than 0.
-    - [attention_grad-c16] `segments` have the type i32[b,t], b and t as in `k`.
+    - [attention_grad-c16] `segments` have the type i32[b,t], b and t as in `k`; with `key_shift` t
+      is the size of the sequence.
     - [attention_grad-c17] Where there are `segments`, there are no more queries than keys.
     - [attention_grad-c18] `zigzag` is at least 1, and twice that divides the queries of the
       sequence.
     - [attention_grad-c19] `sequence` is at least 1, and is there exactly where `sequence_axes` are.
-    - [attention_grad-c20] With `zigzag` there is no `dropout`.
+    - [attention_grad-c20] With `zigzag` or `key_shift` there is no `dropout`.
+    - [attention_grad-c21] With `key_shift`, which is at least 0, there are as many keys as queries.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Dtc_FloatTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$dout,
@@ -197,6 +209,37 @@ def Dtc_AttentionGradOp : Dtc_Op<"attention_grad", [
   let assemblyFormat = [{
     $q `,` $k `,` $v `,` $out `,` $lse `,` $dout (`segments` $segments^)? (`key` $key^)?
     attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Dtc_MergeAttentionOp : Dtc_Op<"merge_attention", [
+    Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>]> {
+  let summary = "Attention to two sets of keys, from that to each";
+  let description = [{
+    `out W[b,s,h,d], lse W[b,h,s], part F[b,s,h,d], part_lse W[b,h,s] -> merged W[b,s,h,d],
+    merged_lse W[b,h,s]`. Of attention to some keys and to other keys, that to all of them:
+    merged_lse = log(exp(lse) + exp(part_lse)), merged = exp(lse - merged_lse) out + exp(part_lse -
+    merged_lse) part. Where one has seen no key, its lse is -inf, and the other is the result.
+
+    Source: Liu et al., "Ring Attention with Blockwise Transformers" (arXiv:2310.01889), section 3.
+
+    ```mlir
+    %o, %l = dtc.merge_attention %out, %lse, %part, %part_lse
+        : (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>, tensor<2x8x4x64xbf16>, tensor<2x4x8xf32>)
+        -> (tensor<2x8x4x64xf32>, tensor<2x4x8xf32>)
+    ```
+
+    Constraints:
+
+    - [merge_attention-c1] `part` has rank 4.
+    - [merge_attention-c2] `out` has the shape of `part` and the wide type of its elements.
+    - [merge_attention-c3] `lse` and `part_lse` have the type W[b,h,s].
+  }];
+  let arguments = (ins Dtc_WideTensor:$out, Dtc_WideTensor:$lse, Dtc_FloatTensor:$part,
+                       Dtc_WideTensor:$part_lse);
+  let results = (outs Dtc_WideTensor:$merged, Dtc_WideTensor:$merged_lse);
+  let assemblyFormat = [{
+    $out `,` $lse `,` $part `,` $part_lse attr-dict `:` functional-type(operands, results)
   }];
 }
 

@@ -250,6 +250,8 @@ LogicalResult CollectiveOp::verify() {
   if (permutes != getSourceAxes().has_value())
     return violates(*this, "collective-c2")
            << name(getKind()) << (permutes ? " needs source axes" : " has no use for source axes");
+  if (!permutes && getShift().value_or(0) != 0)
+    return violates(*this, "collective-c2") << name(getKind()) << " has no use for a shift";
   size_t count = getInputs().size();
   if (count == 0)
     return violates(*this, "collective-c3") << "moves no tensor";

@@ -281,7 +281,7 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     Constraints:
 
     - [collective-c1] An all-reduce and a reduce-scatter have a `reduction`, the other kinds have none.
-    - [collective-c2] A permute has `source_axes`, the other kinds have none.
+    - [collective-c2] A permute has `source_axes`, the other kinds have none, and no `shift` either.
     - [collective-c3] At least one tensor is moved.
     - [collective-c4] There are as many outputs, `dims`, `split_dims` and, if there are any, `reasons` as inputs.
     - [collective-c5] Of an all-gather, a reduce-scatter and an all-to-all the entries of `dims` and `split_dims` are
@@ -291,6 +291,7 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
                        TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Variadic<Exec_Buffer>:$inputs,
                        Variadic<Exec_Buffer>:$outputs, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$split_dims,
                        OptionalAttr<TypedArrayAttrBase<StrAttr, "array of axis names">>:$source_axes,
+                       OptionalAttr<I64Attr>:$shift,
                        OptionalAttr<TypedArrayAttrBase<DictionaryAttr, "array of dictionaries">>:$reasons);
   let results = (outs Optional<Exec_TokenType>:$token);
   let assemblyFormat = [{

@@ -294,7 +294,7 @@ private:
     spec.reduction = reductionOf(collective);
     spec.members = plan.mesh.groupSize(axes);
     if (spec.kind == CollectiveKind::Permute)
-      spec.sources = sourcesOf(axes, toVector(collective.source_axes()));
+      spec.sources = sourcesOf(axes, toVector(collective.source_axes()), collective.shift());
     for (const plan::CollectiveTensor &tensor : collective.tensors()) {
       spec.input = typeOfBuffer(tensor.input());
       spec.dim = tensor.dim();
@@ -307,14 +307,17 @@ private:
     result->instructions.push_back(std::move(prepared));
   }
 
-  /// For each rank over `axes`, the number of its block over `sourceAxes`: the same in all groups.
-  std::shared_ptr<const std::vector<int64_t>> sourcesOf(const AxisNames &axes,
-                                                        const AxisNames &sourceAxes) {
-    std::shared_ptr<const std::vector<int64_t>> &shared = sources[{axes, sourceAxes}];
+  /// For each rank over `axes`, the number of its block over `sourceAxes` less `shift`: the same in
+  /// all groups.
+  std::shared_ptr<const std::vector<int64_t>>
+  sourcesOf(const AxisNames &axes, const AxisNames &sourceAxes, int64_t shift) {
+    std::shared_ptr<const std::vector<int64_t>> &shared = sources[{axes, sourceAxes, shift}];
     if (!shared) {
       std::vector<int64_t> ranks;
+      int64_t members = plan.mesh.groupSize(axes);
       for (int64_t member : plan.mesh.group(0, axes))
-        ranks.push_back(plan.mesh.blockIndex(member, sourceAxes));
+        ranks.push_back((plan.mesh.blockIndex(member, sourceAxes) + members - shift % members) %
+                        members);
       shared = std::make_shared<const std::vector<int64_t>>(std::move(ranks));
     }
     return shared;
@@ -334,7 +337,8 @@ private:
   const bool fuses;
   std::vector<AxisCoordinate> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels, groupKernels; // of all programs
-  std::map<std::pair<AxisNames, AxisNames>, std::shared_ptr<const std::vector<int64_t>>> sources;
+  std::map<std::tuple<AxisNames, AxisNames, int64_t>, std::shared_ptr<const std::vector<int64_t>>>
+      sources;
   size_t asyncInTask = 0; // so far
   std::optional<ValueReaders> readers;
 };

@@ -128,7 +128,7 @@ void TaskOverlap::run() {
         builder, collective.getLoc(), exec::TokenType::get(task.getContext()), collective.getKind(),
         collective.getReductionAttr(), collective.getAxes(), collective.getInputs(),
         collective.getOutputs(), collective.getDimsAttr(), collective.getSplitDimsAttr(),
-        collective.getSourceAxesAttr(), collective.getReasonsAttr());
+        collective.getSourceAxesAttr(), collective.getShiftAttr(), collective.getReasonsAttr());
     if (pending.end)
       builder.setInsertionPoint(pending.end);
     else

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Everything outside of attention works on a part of a sequence as on a whole one. In attention
-// either the keys and values are gathered, and each device has queries of its own, or heads are
-// split instead of the sequence (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). The last
+// either the keys and values are gathered, and each device has queries of its own, or they go round
+// (Liu et al., "Ring Attention", arXiv:2310.01889), or heads are split instead of the sequence
+// (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). The last
 // queries of a causal sequence see more keys than the first, so that devices with contiguous parts
 // of queries would wait for the last one; in zigzag order all have the same to do.
 //
@@ -21,6 +22,9 @@
 #include "dialects/dtc/DtcOps.h"
 
 #include "llvm/ADT/MapVector.h"
+
+#include <algorithm>
+#include <limits>
 
 namespace dtc {
 #define GEN_PASS_DEF_PARALLELIZECONTEXTPASS
@@ -188,7 +192,7 @@ void ZigzagOrder::apply() {
   for (AttentionOp attention : attentions) {
     attention.setZigzag(parts);
     for (OpOperand *operand : {&attention.getKMutable(), &attention.getVMutable()})
-      if (isSequence(operand->get(), kSequenceDim))
+      if (isSequence(operand->get(), kSequenceDim) && !attention.getKeyShift())
         orderOperand(builder, *operand, kSequenceDim);
     if (Value segments = attention.getSegments(); segments && isSequence(segments, 1))
       orderOperand(builder, *attention.getSegmentsMutable().begin(), 1);
@@ -198,6 +202,8 @@ void ZigzagOrder::apply() {
 }
 
 namespace {
+
+enum class Exchange { AllGather, AllToAll, Ring };
 
 class ParallelizeContextPass : public dtc::impl::ParallelizeContextPassBase<ParallelizeContextPass> {
 public:
@@ -212,33 +218,60 @@ public:
 
 private:
   LogicalResult run(func::FuncOp function, const LinkedMesh &mesh);
-  /// Whether heads are split instead of the sequence. Fails where that was asked for and cannot be.
-  FailureOr<bool> splitsHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
+  /// Fails where a form was asked for that cannot be.
+  FailureOr<Exchange> choose(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
   void splitHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
 };
 
 } // namespace
 
-FailureOr<bool> ParallelizeContextPass::splitsHeads(AttentionOp op, const LinkedMesh &mesh,
-                                                    const AxisList &heads) {
-  if (exchange == "all-gather")
-    return false;
-  int64_t parts = mesh.product(mesh.findAll(axis)), tensor = mesh.product(heads);
-  int64_t query = op.getQ().getType().getDimSize(kHeadDim);
-  int64_t key = op.getK().getType().getDimSize(kHeadDim);
+FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedMesh &mesh,
+                                                   const AxisList &heads) {
+  AxisList context = mesh.findAll(axis);
+  int64_t parts = mesh.product(context), tensor = mesh.product(heads);
+  RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
+  int64_t query = q.getDimSize(kHeadDim), key = k.getDimSize(kHeadDim);
   bool divides = query % (parts * tensor) == 0 && key % (parts * tensor) == 0;
+  // Masks of dropout are over all keys in order, and a ring is of one sequence.
+  bool goesRound = op.getDropout() == 0 && q.getDimSize(kSequenceDim) == k.getDimSize(kSequenceDim);
+  if (exchange == "all-gather")
+    return Exchange::AllGather;
   if (exchange == "all-to-all") {
     if (divides)
-      return true;
+      return Exchange::AllToAll;
     return op.emitError() << "context parallelism by all-to-all splits heads over " << axis
                           << ", and " << parts * tensor << " devices do not divide the " << query
                           << " heads and " << key
                           << " key-value heads; use fewer, or gather keys and values: "
                              "--context-exchange all-gather";
   }
-  // What a device sends: keys and values to all others, or its share of queries, keys, values and
-  // results to each.
-  return divides && double(2 * query + 2 * key) / double(parts) < double(2 * key);
+  if (exchange == "ring") {
+    if (goesRound)
+      return Exchange::Ring;
+    return op.emitError() << "context parallelism by a ring has each query see shards of keys one "
+                             "after the other, and here there is "
+                          << (op.getDropout() != 0 ? "dropout, whose mask is over all keys"
+                                                   : "another number of keys than of queries")
+                          << "; gather keys and values: --context-exchange all-gather";
+  }
+  // Seconds that a device waits in a forward pass: for the keys and values of all others, for its
+  // share of queries, keys, values and results from each, or for what a step round takes longer
+  // than the work on a shard.
+  double position = double(q.getDimSize(0)) * double(q.getDimSize(kSequenceDim)) / double(parts) *
+                    double(q.getDimSize(3)) * double(elementBytes(q)) / double(tensor);
+  double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
+  for (unsigned each : context) {
+    bandwidth = std::min(bandwidth, mesh.axes[each].bandwidth);
+    latency = std::max(latency, mesh.axes[each].latency);
+  }
+  double others = double(parts - 1), shard = 2 * double(key) * position / bandwidth;
+  double gather = others * (shard + latency);
+  double swap = others * (2 * double(query + key) * position / double(parts) / bandwidth + latency);
+  double tile = op.getFlops() / double(parts * parts * tensor) / mesh.deviceFlops;
+  double ring = others * std::max(shard + latency - tile, 0.0);
+  if (goesRound && ring <= gather && (!divides || ring <= swap))
+    return Exchange::Ring;
+  return divides && swap < gather ? Exchange::AllToAll : Exchange::AllGather;
 }
 
 void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
@@ -285,21 +318,24 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
       failed(parseLogicalAxes(at, mesh, defaults, /*asked=*/false, map)))
     return failure();
   AxisList heads = map.contains("heads") ? map["heads"].axes : AxisList();
-  SmallVector<AttentionOp> gathered;
+  SmallVector<AttentionOp> byPosition; // causal ones whose queries are split
   for (AttentionOp op : llvm::to_vector(function.getOps<AttentionOp>())) {
-    FailureOr<bool> splits = splitsHeads(op, mesh, heads);
-    if (failed(splits))
+    FailureOr<Exchange> form = choose(op, mesh, heads);
+    if (failed(form))
       return failure();
-    if (*splits)
+    if (*form == Exchange::AllToAll)
       splitHeads(op, mesh, heads);
-    else if (op.getCausal())
-      gathered.push_back(op);
+    if (*form == Exchange::Ring)
+      op.setKeyShift(0);
+    // With a window alone, all queries but the first see as many keys, and neighbours are enough.
+    if (*form != Exchange::AllToAll && op.getCausal() && !op.getWindow())
+      byPosition.push_back(op);
   }
-  if (gathered.empty() || !zigzag)
+  if (byPosition.empty() || !zigzag)
     return success();
   std::optional<std::string> obstacle;
-  int64_t size = gathered.front().getQ().getType().getDimSize(kSequenceDim);
-  ZigzagOrder order(function, gathered.front(), parts);
+  int64_t size = byPosition.front().getQ().getType().getDimSize(kSequenceDim);
+  ZigzagOrder order(function, byPosition.front(), parts);
   if (size % (2 * parts) != 0)
     obstacle = std::to_string(2 * parts) + " chunks do not divide " + std::to_string(size) +
                " positions";
@@ -309,7 +345,7 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
     order.apply();
     return success();
   }
-  emitRemark(gathered.front().getLoc())
+  emitRemark(byPosition.front().getLoc())
       << "the devices of " << axis << " do not have the same to do: queries stay in the order of "
       << "their sequence, and the last ones see most keys, as " << *obstacle;
   return success();

@@ -87,7 +87,9 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
       values that positions come from pass a `dtc.zigzag`, and `dtc.attention` and `dtc.rotary` know the order. Where an
       op needs positions in their order, or results have them, the order stays, with a remark.
     - `all-to-all`: heads are split over the axis, instead of the sequence, by a `dist.constrain` before and after.
-    - `auto`: of these, the one that sends less.
+    - `ring`: keys and values lie as queries do (`key_shift` of `dtc.attention`), in the same zigzag order, and go round:
+      see `dtc-expand-ring-attention`.
+    - `auto`: for each op the one for which a device is estimated to wait least.
 
     It runs before `dtc-split-mesh-axes` and before gradients are made, which inherit all of it.
 
@@ -114,7 +116,7 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
   }];
   let options = [
     Option<"axis", "axis", "std::string", "\"cp\"", "the axis of the mesh that splits sequences">,
-    Option<"exchange", "exchange", "std::string", "\"auto\"", "all-gather, all-to-all or auto">,
+    Option<"exchange", "exchange", "std::string", "\"auto\"", "all-gather, all-to-all, ring or auto">,
     Option<"zigzag", "zigzag", "bool", "true", "put causal sequences into zigzag order">,
     ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"defaultShard", "default-shard", "std::string", "as for dtc-propagate-shardings">,

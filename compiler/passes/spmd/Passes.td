@@ -57,4 +57,41 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
   ];
 }
 
+def ExpandRingAttentionPass : Pass<"dtc-expand-ring-attention", "::mlir::ModuleOp"> {
+  let summary = "Let keys and values go round the devices that share a sequence";
+  let description = [{
+    Of `dtc.attention` and its gradient with a `key_shift`, whose keys are split as its queries are, makes one op for each
+    shard of keys that some device sees, `dist.permute`s that hand the shards on, and, for the forward pass,
+    `dtc.merge_attention`s. Gradients of keys and values go round with them and then home. Where a window does not reach
+    a shard from any device, nobody waits for it.
+
+    It runs after `dtc-spmd-partition` and the CSE that follows: forward and backward send keys and values once each,
+    so that nobody keeps those of others in between.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <"cp"=2>
+    func.func @f(%q: tensor<1x4x2x4xf32>, %k: tensor<1x4x1x4xf32>) -> tensor<1x4x2x4xf32> {
+      %out, %lse = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
+        : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+      return %out : tensor<1x4x2x4xf32>
+    }
+    // After
+    dist.mesh @mesh <"cp"=2>
+    func.func @f(%q: tensor<1x4x2x4xf32>, %k: tensor<1x4x1x4xf32>) -> tensor<1x4x2x4xf32> {
+      %k1 = dist.permute %k over @mesh ["cp"] from ["cp"] {shift = 1 : i64} : tensor<1x4x1x4xf32>
+      %v1 = dist.permute %k over @mesh ["cp"] from ["cp"] {shift = 1 : i64} : tensor<1x4x1x4xf32>
+      %out, %lse = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
+        : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+      %out1, %lse1 = dtc.attention %q, %k1, %v1 {causal = true, key_shift = 1, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
+        : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+      %merged, %mergedLse = dtc.merge_attention %out, %lse, %out1, %lse1
+        : (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+      return %merged : tensor<1x4x2x4xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
+}
+
 #endif // DTC_COMPILER_PASSES_SPMD_PASSES_TD

@@ -8,6 +8,10 @@
 #include "runtime/backends/cpu/AttentionTiles.h"
 #include "runtime/backends/cpu/Segments.h"
 
+#include <cmath>
+#include <limits>
+#include <tuple>
+
 namespace dtc::runtime::cpu {
 
 namespace {
@@ -117,6 +121,46 @@ PrepareResult prepareCachedAttention(const KernelSignature &signature) {
   });
 }
 
+/// The shares of two results in that over all keys, and the log of the sum of exponentials of its
+/// scores.
+template <typename W> std::tuple<W, W, W> mergeWeights(W lse, W partLse) {
+  W largest = std::max(lse, partLse);
+  // Where neither has seen a key, all weights are 0.
+  W base = largest == -std::numeric_limits<W>::infinity() ? W(0) : largest;
+  W weight = std::exp(lse - base), partWeight = std::exp(partLse - base);
+  W sum = weight + partWeight, factor = sum == 0 ? W(0) : W(1) / sum;
+  return {weight * factor, partWeight * factor, base + std::log(sum)};
+}
+
+template <typename F> std::unique_ptr<CpuKernel> makeMerge(const MergeAttentionCall &call) {
+  using W = Wide<F>;
+  return makeKernel([call](const CpuArguments &args) {
+    const W *out = input<W>(args, 0), *lse = input<W>(args, 1), *partLse = input<W>(args, 3);
+    const F *part = input<F>(args, 2);
+    W *merged = output<W>(args, 0), *mergedLse = output<W>(args, 1);
+    int64_t heads = call.heads, queries = call.queries, size = call.headSize;
+    parallelFor(args.threads, call.batch * heads * queries, grainFor(size, 2),
+                [&](int64_t begin, int64_t end, int) {
+                  for (int64_t row = begin; row < end; ++row) {
+                    int64_t b = row / (heads * queries), head = row / queries % heads,
+                            query = row % queries;
+                    int64_t at = ((b * queries + query) * heads + head) * size;
+                    auto [weight, partWeight, sum] = mergeWeights(lse[row], partLse[row]);
+                    mergedLse[row] = sum;
+                    for (int64_t i = at; i < at + size; ++i)
+                      merged[i] = weight * out[i] + partWeight * static_cast<W>(part[i]);
+                  }
+                });
+  });
+}
+
+PrepareResult prepareMerge(const KernelSignature &signature) {
+  Expected<MergeAttentionCall> call = checkMergeAttention(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->dtype, [&](auto zero) { return makeMerge<decltype(zero)>(*call); });
+}
+
 } // namespace
 
 std::span<const KernelEntry> attentionKernels() {
@@ -124,6 +168,7 @@ std::span<const KernelEntry> attentionKernels() {
       {"attention", prepareAttention},
       {"cached_attention", prepareCachedAttention},
       {"attention_grad", prepareAttentionGrad},
+      {"merge_attention", prepareMerge},
   };
   return entries;
 }

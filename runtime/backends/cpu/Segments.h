@@ -20,7 +20,7 @@ namespace dtc::runtime::cpu {
 class SegmentRanges {
 public:
   static size_t bytes(const AttentionCall &call) {
-    return call.segments ? arrayBytes<SegmentRange>(call.shape.batch * call.shape.keys) : 0;
+    return call.segments ? arrayBytes<SegmentRange>(call.shape.batch * call.shape.allKeys()) : 0;
   }
   /// Finds them; none if the call has no segments.
   SegmentRanges(const AttentionCall &call, const CpuArguments &args)
@@ -30,8 +30,8 @@ public:
       return;
     auto *found = static_cast<SegmentRange *>(args.workspace);
     for (int64_t b = 0; b < shape.batch; ++b)
-      findSegments(input<int32_t>(args, *call.segments) + b * shape.keys, shape.keys,
-                   found + b * shape.keys);
+      findSegments(input<int32_t>(args, *call.segments) + b * shape.allKeys(), shape.allKeys(),
+                   found + b * shape.allKeys());
     ranges = found;
   }
   /// The workspace after them.
@@ -40,7 +40,7 @@ public:
   AttentionShape of(int64_t task) const {
     AttentionShape own = shape;
     if (ranges)
-      own.segments = ranges + task / shape.kvHeads * shape.keys;
+      own.segments = ranges + task / shape.kvHeads * shape.allKeys();
     return own;
   }
 

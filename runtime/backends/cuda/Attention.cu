@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/DeviceAttention.h"
-#include "runtime/backends/cuda/Segments.h"
+#include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/VisibleRanges.h"
 
 namespace dtc::runtime::cuda {
 
@@ -126,8 +128,50 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
   }
 }
 
+/// A block has a row of a head at a time. merged may be out; merged_lse is not lse, which all
+/// threads of a block read.
+template <typename F>
+__global__ void __launch_bounds__(64)
+    mergeAttentionKernel(const Wide<F> *out, const Wide<F> *lse, const F *part,
+                         const Wide<F> *partLse, Wide<F> *merged, Wide<F> *mergedLse,
+                         int64_t queries, int64_t heads, int64_t headSize, int64_t rows) {
+  using W = Wide<F>;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    int64_t head = row / queries % heads, query = row % queries, b = row / (heads * queries);
+    int64_t begin = ((b * queries + query) * heads + head) * headSize;
+    W a = lse[row], c = partLse[row], largest = a > c ? a : c;
+    // Where neither has seen a key, all weights are 0.
+    W base = largest == -W(INFINITY) ? W(0) : largest;
+    W weight = exp(a - base), partWeight = exp(c - base), sum = weight + partWeight;
+    W factor = sum == 0 ? W(0) : W(1) / sum;
+    weight *= factor;
+    partWeight *= factor;
+    if (threadIdx.x == 0)
+      mergedLse[row] = base + log(sum);
+    for (int64_t i = begin + threadIdx.x; i < begin + headSize; i += blockDim.x)
+      merged[i] = weight * out[i] + partWeight * widen(part[i]);
+  }
+}
+
+PrepareResult prepareMerge(const KernelSignature &signature) {
+  Expected<MergeAttentionCall> checked = checkMergeAttention(signature);
+  if (!checked)
+    return checked.error();
+  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+    using F = typename decltype(identity)::type;
+    using W = Wide<F>;
+    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+      int64_t rows = call.batch * call.queries * call.heads;
+      LaunchShape grid = {static_cast<unsigned>(std::min<int64_t>(rows, 1 << 30)), 1, 64};
+      return launch(queue, grid, mergeAttentionKernel<F>, input<W>(args, 0), input<W>(args, 1),
+                    input<F>(args, 2), input<W>(args, 3), output<W>(args, 0), output<W>(args, 1),
+                    call.queries, call.heads, call.headSize, rows);
+    });
+  });
+}
+
 template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall call, bool cached) {
-  size_t workspace = segmentBytes(call);
+  size_t workspace = rangeBytes(call);
   auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(tiles)::type;
     return makeKernel(
@@ -138,7 +182,7 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
                                   output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
-          if (MaybeError error = enqueueSegments(queue, call, args, args.workspace, device))
+          if (MaybeError error = enqueueRanges(queue, call, args, args.workspace, device, operands.positions))
             return *error;
           return launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
                         attentionKernel<T, D, decltype(isBounded)::value>, device,
@@ -170,6 +214,7 @@ std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {
       {"attention", prepareAttention},
       {"cached_attention", prepareCachedAttention},
+      {"merge_attention", prepareMerge},
   };
   return entries;
 }

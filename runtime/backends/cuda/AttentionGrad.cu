@@ -11,7 +11,7 @@
 
 #include "runtime/backends/cuda/AttentionGradByWarpgroups.h"
 #include "runtime/backends/cuda/DeviceAttention.h"
-#include "runtime/backends/cuda/Segments.h"
+#include "runtime/backends/cuda/VisibleRanges.h"
 
 namespace dtc::runtime::cuda {
 
@@ -184,7 +184,7 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
                           output<F>(args, 2), static_cast<W *>(args.workspace)};
   int64_t rows = shape.batch * shape.queries * shape.heads;
   if (MaybeError error =
-          enqueueSegments(queue, call, args,
+          enqueueRanges(queue, call, args,
                           static_cast<std::byte *>(args.workspace) + arrayBytes<W>(rows), device))
     return error;
   if (MaybeError error = launch(queue, gridStride(queue, rows * kWarpThreads, kDotThreads),
@@ -206,7 +206,7 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   int64_t rows = call.shape.batch * call.shape.queries * call.shape.heads;
   return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    size_t workspace = arrayBytes<Wide<F>>(rows) + segmentBytes(call);
+    size_t workspace = arrayBytes<Wide<F>>(rows) + rangeBytes(call);
     auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
       using T = typename decltype(tiles)::type;
       return makeKernel(

@@ -18,7 +18,6 @@
 #include "calls/AttentionCalls.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceMask.h"
-#include "runtime/backends/cuda/DeviceSequence.h"
 #include "runtime/backends/cuda/FmaTiles.h"
 #include "runtime/backends/cuda/MmaTiles.h"
 
@@ -30,101 +29,84 @@ namespace dtc::runtime::cuda {
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
 inline constexpr int kLeastBlocks = 1;
 
-/// An AttentionShape as a parameter of kernels. Whether there is a window, a soft cap, segments or a
-/// zigzag order is a parameter of their templates: without, no registers are spent on it.
+/// An AttentionShape as a parameter of kernels. Whether each query has a range of keys of its own, or
+/// there is a soft cap, is a parameter of their templates: without, no registers are spent on it.
 struct DeviceAttention {
-  int64_t batch, queries, keys, heads, kvHeads, headSize, earlier, window;
+  int64_t batch, queries, keys, heads, kvHeads, headSize, earlier;
   bool causal;
   double softcap;
-  DeviceSequence order; ///< of the queries
-  const SegmentRange *segments = nullptr; ///< of all batch elements, or of the one at work
+  /// For each query of each batch element, or of the one at work, the keys that it sees (see
+  /// VisibleRanges.h); null: causal or not is all.
+  const SegmentRange *ranges = nullptr;
+  bool areIncreasing = true; ///< later queries see no earlier keys
 
   explicit DeviceAttention(const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
-        kvHeads(shape.kvHeads), headSize(shape.headSize), earlier(shape.earlier),
-        window(shape.window), causal(shape.causal), softcap(shape.softcap), order(shape.order) {
-    if (order.chunk != 0)
-      return;
-    earlier += order.offset;
-    order.offset = 0;
-  }
+        kvHeads(shape.kvHeads), headSize(shape.headSize),
+        earlier(shape.earlier + shape.order.offset), causal(shape.causal), softcap(shape.softcap) {}
 
-  /// The shape with the segments of batch element `b`.
+  /// The shape with the ranges of batch element `b`.
   template <bool IsBounded> __device__ __forceinline__ DeviceAttention of(int64_t b) const {
     DeviceAttention element = *this;
-    if (IsBounded && segments)
-      element.segments += b * keys;
+    if (IsBounded && ranges)
+      element.ranges += b * queries;
     return element;
-  }
-  /// The number of the own key of query `i`. Beyond the last key: a query of padding.
-  template <bool IsBounded> __device__ __forceinline__ int64_t keyOf(int64_t i) const {
-    return (IsBounded ? order.at(i) : i) + earlier;
-  }
-  /// The segment of a key, or of the last one where there is no such key.
-  __device__ __forceinline__ SegmentRange segmentOf(int64_t key) const {
-    return segments[key < keys ? key : keys - 1];
   }
   /// The end of the keys that query `i` sees.
   template <bool IsBounded> __device__ __forceinline__ int64_t visible(int64_t i) const {
-    int64_t own = keyOf<IsBounded>(i), seen = causal ? own + 1 : keys;
-    seen = seen < 0 ? 0 : seen < keys ? seen : keys;
-    if (!IsBounded || !segments)
-      return seen;
-    int64_t end = segmentOf(own).end;
-    return seen < end ? seen : end;
+    if (IsBounded && ranges)
+      return ranges[i < queries ? i : queries - 1].end;
+    int64_t seen = causal ? i + 1 + earlier : keys;
+    return seen < 0 ? 0 : seen < keys ? seen : keys;
   }
   /// The first key that query `i` sees.
   template <bool IsBounded> __device__ __forceinline__ int64_t firstVisible(int64_t i) const {
-    if (!IsBounded)
-      return 0;
-    int64_t own = keyOf<IsBounded>(i), first = window ? own + 1 - window : 0;
-    first = first < 0 ? 0 : first < keys ? first : keys;
-    if (!segments)
-      return first;
-    int64_t begin = segmentOf(own).begin;
-    return first > begin ? first : begin;
+    return IsBounded && ranges ? ranges[i < queries ? i : queries - 1].begin : 0;
   }
   /// The end of the keys that queries [begin, begin + rows) see.
   template <bool IsBounded>
   __device__ __forceinline__ int64_t visibleToRows(int64_t begin, int rows) const {
-    int64_t end = begin + rows, seen = visible<IsBounded>(end - 1);
-    if (IsBounded && order.chunk != 0)
-      for (int64_t i = begin; i < end;) {
-        i = order.endOfRun(i, end);
-        int64_t more = visible<IsBounded>(i - 1);
-        seen = more > seen ? more : seen;
-      }
+    int64_t seen = visible<IsBounded>(begin + rows - 1);
+    if (IsBounded && !areIncreasing)
+      for (int64_t i = begin; i < begin + rows - 1; ++i)
+        seen = ranges[i].end > seen ? ranges[i].end : seen;
     return seen;
   }
   /// The first key that one of queries [begin, begin + rows) sees.
   template <bool IsBounded>
   __device__ __forceinline__ int64_t firstVisibleToRows(int64_t begin, int rows) const {
-    int64_t end = begin + rows, first = firstVisible<IsBounded>(begin);
-    if (IsBounded && order.chunk != 0)
-      for (int64_t i = order.endOfRun(begin, end); i < end; i = order.endOfRun(i, end)) {
-        int64_t other = firstVisible<IsBounded>(i);
-        first = other < first ? other : first;
-      }
+    int64_t first = firstVisible<IsBounded>(begin);
+    if (IsBounded && !areIncreasing)
+      for (int64_t i = begin + 1; i < begin + rows; ++i)
+        first = ranges[i].begin < first ? ranges[i].begin : first;
     return first;
   }
   /// The first query that sees one of the keys from `key` on.
   template <bool IsBounded> __device__ __forceinline__ int64_t firstQuery(int64_t key) const {
-    if (!causal && !(IsBounded && segments))
-      return 0;
-    int64_t first = (causal ? key : segments[key].begin) - earlier;
-    if (!IsBounded)
-      return first < 0 ? 0 : first;
-    return order.isIncreasing(queries) ? order.countBefore(first, queries) : 0;
+    if (IsBounded && ranges)
+      return areIncreasing ? countQueries([=, this](int64_t i) { return ranges[i].end <= key; })
+                           : 0;
+    int64_t first = causal ? key - earlier : 0;
+    return first < 0 ? 0 : first;
   }
   /// The end of the queries, in order, that see a key before `end`.
   template <bool IsBounded> __device__ __forceinline__ int64_t lastQueries(int64_t end) const {
-    if (!IsBounded || !order.isIncreasing(queries))
+    if (!IsBounded || !ranges || !areIncreasing)
       return queries;
-    int64_t last = window ? order.countBefore(end - 1 - earlier + window, queries) : queries;
-    if (!segments)
-      return last;
-    int64_t segment = order.countBefore(segments[end - 1].end - earlier, queries);
-    return segment < last ? segment : last;
+    return countQueries([=, this](int64_t i) { return ranges[i].begin < end; });
+  }
+  /// How many queries there are before the first for which the condition does not hold.
+  template <typename Condition>
+  __device__ __forceinline__ int64_t countQueries(const Condition &holds) const {
+    int64_t low = 0, high = queries;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (holds(middle))
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    return low;
   }
   /// From a product to a score; `slope` gets the derivative by the scaled product.
   template <bool IsBounded, typename W>
@@ -258,16 +240,16 @@ template <typename T, int D> LaunchShape attentionGrid(const AttentionTasks<T, D
 
 /// Calls function(tiles, columns, isBounded) with the std::type_identity of how products are
 /// computed, the std::integral_constant of how many elements of a head a block has results for,
-/// which lie in its registers, and the std::bool_constant of whether there is a window, a soft cap,
-/// segments or a zigzag order. Where heads have more elements, several blocks share one, and each computes the
-/// scores. Beside the results of a gradient, registers have place for narrow tiles only, and what
-/// windows, caps and segments need takes the place of half of the results.
+/// which lie in its registers, and the std::bool_constant of whether there is a soft cap or queries
+/// have ranges of keys of their own. Where heads have more elements, several blocks share one, and
+/// each computes the scores. Beside the results of a gradient, registers have place for narrow tiles
+/// only, and what caps and ranges need takes the place of half of the results.
 template <typename F, bool IsGradient, typename Function>
 auto withTiles(const AttentionCall &call, const Function &function) {
   const AttentionShape &shape = call.shape;
   using Tiles = std::conditional_t<sizeof(F) == 2, MmaTiles<F, IsGradient ? 32 : 64>, FmaTiles<F>>;
   std::type_identity<Tiles> tiles;
-  if (shape.window != 0 || shape.softcap != 0 || call.segments || call.sequence.parts != 0)
+  if (shape.softcap != 0 || call.hasRanges())
     return function(tiles, std::integral_constant<int, 64>(), std::true_type());
   if (shape.headSize <= 64)
     return function(tiles, std::integral_constant<int, 64>(), std::false_type());

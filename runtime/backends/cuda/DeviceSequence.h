@@ -36,10 +36,6 @@ struct DeviceSequence {
     int64_t last = ((offset + i) / chunk + 1) * chunk - offset;
     return last < end ? last : end;
   }
-  /// Whether later ones of `count` elements lie further on.
-  __device__ __forceinline__ bool isIncreasing(int64_t count) const {
-    return chunk == 0 || count <= 2 * chunk - offset % (2 * chunk);
-  }
   /// How many of `count` elements, which are increasing, lie before `place`.
   __device__ __forceinline__ int64_t countBefore(int64_t place, int64_t count) const {
     int64_t run = endOfRun(0, count), before = place - at(0);
