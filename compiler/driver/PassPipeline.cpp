@@ -181,6 +181,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     context.exchange = wordOf(options.contextExchange);
     // What is not a loss has positions in their order.
     context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
+    if (std::string micro = microbatchAxis(options); !micro.empty())
+      context.batchAxes = {micro};
     context.shard.assign(options.shard.begin(), options.shard.end());
     context.defaultShard.assign(defaults.begin(), defaults.end());
     manager.addPass(createParallelizeContextPass(context));

@@ -172,6 +172,16 @@ static Calls concat(const char *name, const TensorType &x) {
   return {{name, {part, part, part}, {like(x, {rows, 3, width})}, {{"dim", int64_t{1}}}, {}}};
 }
 
+/// Of the rows, as sequences are put into zigzag order: in twice as many chunks as there are parts.
+static Calls zigzag(const char *name, const TensorType &x) {
+  TensorType chunks = like(x, {8, rowsOf(x), widthOf(x)});
+  return {{name,
+           {chunks},
+           {chunks},
+           {{"dim", int64_t{0}}, {"parts", int64_t{4}}, {"inverse", false}},
+           {}}};
+}
+
 static Calls pad(const char *name, const TensorType &x) {
   TensorType padded = like(x, {2 * rowsOf(x), widthOf(x)});
   return {{name, {x}, {padded}, {{"low", Ints{0, 0}}, {"value", 0.0}}, {}}};
@@ -235,6 +245,7 @@ std::span<const KernelCase> movementCases() {
       {"mask_padding", maskPadding},
       {"cache_update", cacheUpdate, false, true, kMovedPositions},
       {"select_row", selectRow, false, true, kMovedPositions},
+      {"zigzag", zigzag, true},
   };
   return cases;
 }

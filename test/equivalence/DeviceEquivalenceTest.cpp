@@ -49,6 +49,13 @@ const char *const kLlama = R"({"model_type": "llama", "vocab_size": 40, "hidden_
                                "num_attention_heads": 4, "num_key_value_heads": 2,
                                "max_position_embeddings": 8, "tie_word_embeddings": false})";
 
+// Windows of three keys, longer than a piece of two.
+const char *const kMistral = R"({"model_type": "mistral", "vocab_size": 40, "hidden_size": 16,
+                                 "intermediate_size": 24, "num_hidden_layers": 2,
+                                 "num_attention_heads": 4, "num_key_value_heads": 2,
+                                 "max_position_embeddings": 8, "sliding_window": 3,
+                                 "tie_word_embeddings": false})";
+
 const Case kCases[] = {
     {"Mlp", "mlp.mlir", ""},
     {"MlpMicrobatches", "mlp.mlir", "m=4"},
@@ -75,6 +82,13 @@ const Case kCases[] = {
     {"Gpt2Pipeline", kGpt2, "pp=2 m=2"},
     {"Gpt2AllAxes", kGpt2, "dp=2,tp=2,pp=2 m=2"},
     {"LlamaF64AllAxes", kLlama, "dp=2,tp=2,pp=2 m=2", true},
+    {"LlamaContextGather", kLlama, "cp=2 context_exchange=all-gather"},
+    {"LlamaContextSwap", kLlama, "cp=2 context_exchange=all-to-all"},
+    {"LlamaContextRing", kLlama, "cp=4 context_exchange=ring"},
+    {"LlamaContextRingF64", kLlama, "dp=2,cp=2 m=2 context_exchange=ring", true},
+    {"LlamaContextRingBf16", kLlama, "cp=2 dtype=bf16 optimizer=sgd context_exchange=ring"},
+    {"MistralContextRing", kMistral, "cp=2,tp=2 sp context_exchange=ring"},
+    {"MistralContextGather", kMistral, "cp=4 context_exchange=all-gather"},
 };
 
 bool isNarrow(const Case &which) {
@@ -395,6 +409,9 @@ TEST_P(NcclEquivalence, DevicesThatShareAGpuHaveTheSameBits) {
 const Case kNcclCases[] = {
     {"MlpData", "mlp.mlir", "dp=2"},
     {"Gpt2DataZero", kGpt2, "dp=2,tp=2 zero=2"},
+    {"LlamaContextRing", kLlama, "dp=2,cp=2 zero=1 context_exchange=ring"},
+    {"LlamaContextGather", kLlama, "cp=4 context_exchange=all-gather"},
+    {"LlamaContextSwap", kLlama, "cp=2 m=2 context_exchange=all-to-all"},
     {"Gpt2Fsdp", kGpt2, "fsdp=4 zero=3"},
     {"Gpt2Bf16", kGpt2, "dp=2,tp=2 zero=1 dtype=bf16"},
     {"Gpt2Sequence", kGpt2, "dp=2,tp=2 sp"},

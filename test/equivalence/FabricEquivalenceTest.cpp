@@ -39,6 +39,8 @@ const char *const kStrategies[] = {
     "pp=4 m=8 schedule=zb-v",
     "dp=2,tp=2,pp=2 m=4 sp zero=1 schedule=zb-v",
     "dp=2,pp=3 m=4 schedule=gpipe zero=2",
+    "dp=2,cp=4 zero=1 context_exchange=ring",
+    "cp=2,tp=2 sp context_exchange=all-gather",
 };
 
 std::shared_ptr<const plan::Plan> compile(const char *text) {

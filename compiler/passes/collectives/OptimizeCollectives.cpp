@@ -50,10 +50,20 @@ static Operation *beforeProduct(Operation *op) {
   return nullptr;
 }
 
-/// Moves each collective of the block to right after the op that makes its operand.
+/// Whether the op hands something on in a ring. It stands where it is to start: earlier, what comes
+/// would be held while there is work on what came before.
+static bool goesRound(Operation *op) {
+  auto permute = dyn_cast<dist::PermuteOp>(op);
+  return permute && permute.getShift() != 0;
+}
+
+/// Moves each collective of the block to right after the op that makes its operand, but for those
+/// of a ring.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (!isa<dist::CollectiveOpInterface>(op))
+      continue;
+    if (goesRound(&op))
       continue;
     Operation *definer = op.getOperand(0).getDefiningOp();
     if (isRepeated(&op)) {
@@ -155,6 +165,10 @@ void Bucketing::run() {
       add(&op, op.getNextNode());
       continue;
     }
+    // In a ring, what comes first must not wait for what comes later.
+    for (unsigned i = 0; i < open.size(); ++i)
+      if (!open[i].members.empty() && goesRound(open[i].members.front()))
+        close(i, &op);
     // What closes may lead to another bucket, of followers, that has to close as well.
     op.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())

@@ -220,7 +220,8 @@ private:
   LogicalResult run(func::FuncOp function, const LinkedMesh &mesh);
   /// Fails where a form was asked for that cannot be.
   FailureOr<Exchange> choose(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
-  void splitHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
+  void splitHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &batch,
+                  const AxisList &heads);
 };
 
 } // namespace
@@ -275,7 +276,7 @@ FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedM
 }
 
 void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
-                                        const AxisList &heads) {
+                                        const AxisList &batch, const AxisList &heads) {
   OpBuilder builder(op);
   auto symbol = FlatSymbolRefAttr::get(builder.getContext(), mesh.name);
   auto names = [&](const AxisList &list) {
@@ -289,7 +290,7 @@ void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
   ArrayAttr none = builder.getArrayAttr({});
   auto sharding = [&](ArrayAttr sequence, ArrayAttr heads) {
     return dist::ShardingAttr::get(builder.getContext(), symbol,
-                                   builder.getArrayAttr({none, sequence, heads, none}),
+                                   builder.getArrayAttr({names(batch), sequence, heads, none}),
                                    ReductionKind::Sum, none, {true, false, false, false},
                                    ArrayRef<int64_t>());
   };
@@ -315,16 +316,20 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
       defaults(defaultShard.begin(), defaultShard.end());
   Location at = FileLineColLoc::get(&getContext(), "<command line>", 1, 1);
   if (failed(parseLogicalAxes(at, mesh, asked, /*asked=*/true, map)) ||
-      failed(parseLogicalAxes(at, mesh, defaults, /*asked=*/false, map)))
+      failed(parseLogicalAxes(at, mesh, defaults, /*asked=*/false, map)) ||
+      failed(completeBatch(getOperation(), at, mesh, batchAxes, map)))
     return failure();
-  AxisList heads = map.contains("heads") ? map["heads"].axes : AxisList();
+  AxisList heads = map.contains("heads") ? map["heads"].axes : AxisList(), batch;
+  for (auto &entry : map)
+    if (entry.second.isBatch)
+      batch = entry.second.axes;
   SmallVector<AttentionOp> byPosition; // causal ones whose queries are split
   for (AttentionOp op : llvm::to_vector(function.getOps<AttentionOp>())) {
     FailureOr<Exchange> form = choose(op, mesh, heads);
     if (failed(form))
       return failure();
     if (*form == Exchange::AllToAll)
-      splitHeads(op, mesh, heads);
+      splitHeads(op, mesh, batch, heads);
     if (*form == Exchange::Ring)
       op.setKeyShift(0);
     // With a window alone, all queries but the first see as many keys, and neighbours are enough.

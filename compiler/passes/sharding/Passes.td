@@ -118,6 +118,7 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
     Option<"axis", "axis", "std::string", "\"cp\"", "the axis of the mesh that splits sequences">,
     Option<"exchange", "exchange", "std::string", "\"auto\"", "all-gather, all-to-all, ring or auto">,
     Option<"zigzag", "zigzag", "bool", "true", "put causal sequences into zigzag order">,
+    ListOption<"batchAxes", "batch-axes", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"defaultShard", "default-shard", "std::string", "as for dtc-propagate-shardings">,
   ];

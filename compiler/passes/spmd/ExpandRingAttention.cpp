@@ -72,7 +72,8 @@ private:
   Value add(Value lhs, Value rhs) { return place(AddOp::create(builder, op.getLoc(), lhs, rhs)); }
   /// The op on the shard of keys and values with a shift.
   OpT createTile(Value k, Value v, int64_t shift);
-  void expand(ArrayRef<std::pair<Value, Value>> keys);
+  /// A shard is on its way while there is work on the one before.
+  void expand();
 
   OpT op;
   OpBuilder builder;
@@ -128,44 +129,54 @@ template <typename OpT> OpT RingExpansion<OpT>::createTile(Value k, Value v, int
   return tile;
 }
 
-template <> void RingExpansion<AttentionOp>::expand(ArrayRef<std::pair<Value, Value>> keys) {
-  Location loc = op.getLoc();
+template <> void RingExpansion<AttentionOp>::expand() {
   Type own = op.getOut().getType(), wide = getWideTensor(op.getOut().getType());
-  Value out, lse;
-  for (auto [shift, pair] : llvm::zip_equal(shifts, keys)) {
-    auto tile = createTile(pair.first, pair.second, shift);
-    if (!out) {
+  Value k = op.getK(), v = op.getV(), out, lse;
+  for (auto [i, shift] : llvm::enumerate(shifts)) {
+    Value nextK, nextV;
+    if (i + 1 < shifts.size()) {
+      nextK = permute(k, shifts[i + 1] - shift);
+      nextV = permute(v, shifts[i + 1] - shift);
+    }
+    AttentionOp tile = createTile(k, v, shift);
+    if (i == 0) {
       out = convert(tile.getOut(), wide);
       lse = tile.getLse();
-      continue;
+    } else {
+      auto merged = MergeAttentionOp::create(builder, op.getLoc(), out, lse, tile.getOut(),
+                                             tile.getLse());
+      out = place(merged);
+      lse = merged.getMergedLse();
     }
-    auto merged = MergeAttentionOp::create(builder, loc, out, lse, tile.getOut(), tile.getLse());
-    place(merged);
-    out = merged.getMerged();
-    lse = merged.getMergedLse();
+    k = nextK;
+    v = nextV;
   }
   op.getOut().replaceAllUsesWith(convert(out, own));
   op.getLse().replaceAllUsesWith(lse);
 }
 
-template <> void RingExpansion<AttentionGradOp>::expand(ArrayRef<std::pair<Value, Value>> keys) {
+template <> void RingExpansion<AttentionGradOp>::expand() {
   Type own = op.getDq().getType(), wide = getWideTensor(op.getDq().getType());
-  Value dq, dk, dv;
-  int64_t before = 0;
-  for (auto [shift, pair] : llvm::zip_equal(shifts, keys)) {
-    auto tile = createTile(pair.first, pair.second, shift);
-    if (!dq) {
-      dq = convert(tile.getDq(), wide);
-      dk = tile.getDk();
-      dv = tile.getDv();
-      continue;
+  Value k = op.getK(), v = op.getV(), dq, dk, dv;
+  for (auto [i, shift] : llvm::enumerate(shifts)) {
+    Value nextK, nextV;
+    if (i + 1 < shifts.size()) {
+      nextK = permute(k, shifts[i + 1] - shift);
+      nextV = permute(v, shifts[i + 1] - shift);
     }
-    dq = add(dq, convert(tile.getDq(), wide));
-    dk = add(permute(dk, shift - before), tile.getDk());
-    dv = add(permute(dv, shift - before), tile.getDv());
-    before = shift;
+    if (i > 0) {
+      dk = permute(dk, shift - shifts[i - 1]);
+      dv = permute(dv, shift - shifts[i - 1]);
+    }
+    AttentionGradOp tile = createTile(k, v, shift);
+    Value more = convert(tile.getDq(), wide);
+    dq = i == 0 ? more : add(dq, more);
+    dk = i == 0 ? tile.getDk() : add(dk, tile.getDk());
+    dv = i == 0 ? tile.getDv() : add(dv, tile.getDv());
+    k = nextK;
+    v = nextV;
   }
-  int64_t home = (members - before) % members;
+  int64_t home = (members - shifts.back()) % members;
   op.getDq().replaceAllUsesWith(convert(dq, own));
   op.getDk().replaceAllUsesWith(permute(dk, home));
   op.getDv().replaceAllUsesWith(permute(dv, home));
@@ -183,17 +194,7 @@ template <typename OpT> void RingExpansion<OpT>::run() {
        text("from", "the device before along " + axes), text("to", "the next one"),
        text("consumer", (op->getName().getStringRef() + " in " + describeLocation(op.getLoc())).str()),
        text("remedy", "")});
-  // The next shard is on its way while there is work on one.
-  SmallVector<std::pair<Value, Value>> keys;
-  Value k = op.getK(), v = op.getV();
-  int64_t before = 0;
-  for (int64_t shift : shifts) {
-    k = permute(k, shift - before);
-    v = permute(v, shift - before);
-    keys.emplace_back(k, v);
-    before = shift;
-  }
-  expand(keys);
+  expand();
   op.erase();
 }
 

@@ -170,7 +170,8 @@ void Partitioner::recordIndexLimits() {
     while (!worklist.empty())
       for (OpOperand &use : worklist.pop_back_val().getUses()) {
         Operation *user = use.getOwner();
-        if (user->hasTrait<dtc::OpTrait::SameElements>())
+        if (user->hasTrait<dtc::OpTrait::SameElements>() ||
+            (user->hasTrait<dtc::OpTrait::MovesElements>() && use.getOperandNumber() == 0))
           worklist.push_back(user->getResult(0));
         auto op = dyn_cast<ShardingRuleOpInterface>(user);
         if (!op)

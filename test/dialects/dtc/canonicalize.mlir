@@ -102,6 +102,38 @@ func.func @transposes(%x: tensor<2x3x4xf32>) -> (tensor<4x3x2xf32>, tensor<2x3x4
 
 // -----
 
+// One zigzag undoes the other, if it is of the same dimension and has as many parts.
+// CHECK-LABEL: func.func @zigzags
+// CHECK-SAME: (%[[X:.*]]: tensor<4x12xf32>)
+func.func @zigzags(%x: tensor<4x12xf32>) -> (tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>) {
+  // CHECK-NEXT: %[[Z:.*]] = dtc.zigzag %[[X]] {dim = 1 : i64, inverse = false, parts = 2 : i64}
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 2} : tensor<4x12xf32>
+  %1 = dtc.zigzag %0 {dim = 1, inverse = true, parts = 2} : tensor<4x12xf32>
+  %2 = dtc.zigzag %x {dim = 1, inverse = true, parts = 3} : tensor<4x12xf32>
+  %3 = dtc.zigzag %2 {dim = 1, inverse = false, parts = 3} : tensor<4x12xf32>
+  // CHECK-NEXT: %[[TWICE:.*]] = dtc.zigzag %[[Z]] {dim = 1 : i64, inverse = false, parts = 2 : i64}
+  %4 = dtc.zigzag %0 {dim = 1, inverse = false, parts = 2} : tensor<4x12xf32>
+  // CHECK-NEXT: %[[PARTS:.*]] = dtc.zigzag %[[Z]] {dim = 1 : i64, inverse = true, parts = 3 : i64}
+  %5 = dtc.zigzag %0 {dim = 1, inverse = true, parts = 3} : tensor<4x12xf32>
+  // CHECK-NEXT: %[[DIM:.*]] = dtc.zigzag %[[Z]] {dim = 0 : i64, inverse = true, parts = 2 : i64}
+  %6 = dtc.zigzag %0 {dim = 0, inverse = true, parts = 2} : tensor<4x12xf32>
+  // CHECK-NEXT: return %[[X]], %[[X]], %[[TWICE]], %[[PARTS]], %[[DIM]]
+  return %1, %3, %4, %5, %6 : tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>, tensor<4x12xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @annotated_zigzag
+func.func @annotated_zigzag(%x: tensor<4x12xf32>) -> tensor<4x12xf32> {
+  // CHECK-NEXT: dtc.zigzag
+  // CHECK-NEXT: dtc.zigzag
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 2} : tensor<4x12xf32>
+  %1 = dtc.zigzag %0 {dim = 1, dtc.axes = ["batch", "seq"], inverse = true, parts = 2} : tensor<4x12xf32>
+  return %1 : tensor<4x12xf32>
+}
+
+// -----
+
 // An annotation says something about a value, so the value stays.
 // CHECK-LABEL: func.func @annotated
 func.func @annotated(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>) {

@@ -502,3 +502,163 @@ func.func @attention_grad_segments_queries(%q: tensor<2x8x6x16xf32>, %k: tensor<
   %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x7xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x7x2x16xf32>, tensor<2x7x2x16xf32>)
   return
 }
+
+// -----
+
+func.func @rotary_zigzag(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op zigzag is 3 for a sequence of 8, expected at least 1 part, of two chunks of equal size [rotary-c8]}}
+  %0 = dtc.rotary %x {inverse = false, zigzag = 3, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_zigzag_none(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op zigzag is 0 for a sequence of 8, expected at least 1 part, of two chunks of equal size [rotary-c8]}}
+  %0 = dtc.rotary %x {inverse = false, zigzag = 0, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_zigzag_of_shard(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op zigzag is 2 for a sequence of 15, expected at least 1 part, of two chunks of equal size [rotary-c8]}}
+  %0 = dtc.rotary %x {inverse = false, sequence = 15, sequence_axes = ["cp"], zigzag = 2, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_sequence(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op sequence is 0, expected at least 1 element [rotary-c9]}}
+  %0 = dtc.rotary %x {inverse = false, sequence = 0, sequence_axes = ["cp"], theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_sequence_alone(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has only one of sequence and sequence_axes, expected both or none of them [rotary-c9]}}
+  %0 = dtc.rotary %x {inverse = false, sequence = 16, theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @rotary_sequence_axes_alone(%x: tensor<2x8x6x16xf32>) {
+  // expected-error@+1 {{'dtc.rotary' op has only one of sequence and sequence_axes, expected both or none of them [rotary-c9]}}
+  %0 = dtc.rotary %x {inverse = false, sequence_axes = ["cp"], theta = 1.0e4} : tensor<2x8x6x16xf32>
+  return
+}
+
+// -----
+
+func.func @attention_zigzag(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op zigzag is 3 for a sequence of 8, expected at least 1 part, of two chunks of equal size [attention-c15]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, zigzag = 3} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_zigzag_negative(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op zigzag is -1 for a sequence of 8, expected at least 1 part, of two chunks of equal size [attention-c15]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, zigzag = -1} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_zigzag_of_shard(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op zigzag is 1 for a sequence of 9, expected at least 1 part, of two chunks of equal size [attention-c15]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence = 9, sequence_axes = ["cp"], zigzag = 1} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sequence(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op sequence is -8, expected at least 1 element [attention-c16]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence = -8, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sequence_alone(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op has only one of sequence and sequence_axes, expected both or none of them [attention-c16]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence = 16} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sequence_axes_alone(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>) {
+  // expected-error@+1 {{'dtc.attention' op has only one of sequence and sequence_axes, expected both or none of them [attention-c16]}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_zigzag_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention' op has dropout and zigzag, expected one of them: a mask is over queries and keys in the order of the sequence [attention-c17]}}
+  %0:2 = dtc.attention %q, %k, %k key %key {causal = true, dropout = 0.5, scale = 0.25, zigzag = 2} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_zigzag(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op zigzag is 3 for a sequence of 8, expected at least 1 part, of two chunks of equal size [attention_grad-c18]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, zigzag = 3} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_zigzag_negative(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op zigzag is -1 for a sequence of 8, expected at least 1 part, of two chunks of equal size [attention_grad-c18]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, zigzag = -1} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_zigzag_of_shard(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op zigzag is 1 for a sequence of 9, expected at least 1 part, of two chunks of equal size [attention_grad-c18]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, sequence = 9, sequence_axes = ["cp"], zigzag = 1} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_sequence(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op sequence is -8, expected at least 1 element [attention_grad-c19]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, sequence = -8, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_sequence_alone(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op has only one of sequence and sequence_axes, expected both or none of them [attention_grad-c19]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, sequence = 16} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_sequence_axes_alone(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op has only one of sequence and sequence_axes, expected both or none of them [attention_grad-c19]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, scale = 0.25, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_zigzag_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %l: tensor<2x6x8xf32>, %key: tensor<2xi32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op has dropout and zigzag, expected one of them: a mask is over queries and keys in the order of the sequence [attention_grad-c20]}}
+  %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q key %key {causal = true, dropout = 0.5, scale = 0.25, zigzag = 2} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
+  return
+}

@@ -116,3 +116,24 @@ func.func @label_smoothing(%logits: tensor<4x32xf32>, %labels: tensor<4xi32>) {
   %0 = dtc.cross_entropy_grad %logits, %labels, %lse, %loss {classes = 64, label_smoothing = 1.000000e-01 : f64} : (tensor<4x32xf32>, tensor<4xi32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4x32xf32>
   return
 }
+
+// In zigzag order, and a shard of a sequence.
+// CHECK-LABEL: func.func @rotary_order
+func.func @rotary_order(%x: tensor<2x8x4x16xf32>, %first: tensor<2xi32>) {
+  // CHECK: dtc.rotary {{%[^ ,]+}} {inverse = false, theta = 1.000000e+04 : f64, zigzag = 2 : i64} : tensor<2x8x4x16xf32>
+  %0 = dtc.rotary %x {inverse = false, theta = 1.0e4, zigzag = 2} : tensor<2x8x4x16xf32>
+  // CHECK: dtc.rotary {{%[^ ,]+}} from {{%[^ ,]+}} : tensor<2xi32> {inverse = false, sequence = 15 : i64, sequence_axes = ["cp"], theta = 1.000000e+04 : f64} : tensor<2x8x4x16xf32>
+  %1 = dtc.rotary %x from %first : tensor<2xi32> {inverse = false, sequence = 15, sequence_axes = ["cp"], theta = 1.0e4} : tensor<2x8x4x16xf32>
+  return
+}
+
+// CHECK-LABEL: func.func @attention_order
+func.func @attention_order(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64, zigzag = 4 : i64} : (
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25, zigzag = 4} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp.0", "cp.1"], zigzag = 2 : i64} : (
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp.0", "cp.1"], zigzag = 2} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{.*}} {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp.0", "cp.1"], zigzag = 2 : i64} : (
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp.0", "cp.1"], zigzag = 2} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  return
+}

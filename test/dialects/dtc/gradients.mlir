@@ -281,6 +281,24 @@ func.func @transpose(%x: tensor<2x3x4xf32>) -> (tensor<4x2x3xf32>) {
   return %z : tensor<4x2x3xf32>
 }
 
+// CHECK-LABEL: func.func @zigzag_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x12x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x12x4xf32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.zigzag %[[ARG1]] {dim = 1 : i64, inverse = true, parts = 3 : i64}
+// CHECK: return %[[V1]]
+func.func @zigzag(%x: tensor<2x12x4xf32>) -> (tensor<2x12x4xf32>) {
+  %z = dtc.zigzag %x {dim = 1, inverse = false, parts = 3} : tensor<2x12x4xf32>
+  return %z : tensor<2x12x4xf32>
+}
+
+// CHECK-LABEL: func.func @zigzag_inverse_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x12x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x12x4xf32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.zigzag %[[ARG1]] {dim = 1 : i64, inverse = false, parts = 3 : i64}
+// CHECK: return %[[V1]]
+func.func @zigzag_inverse(%x: tensor<2x12x4xf32>) -> (tensor<2x12x4xf32>) {
+  %z = dtc.zigzag %x {dim = 1, inverse = true, parts = 3} : tensor<2x12x4xf32>
+  return %z : tensor<2x12x4xf32>
+}
+
 // CHECK-LABEL: func.func @slice_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x1xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.slice %[[ARG0]] offsets [0, 1] sizes [2, 1]
@@ -512,6 +530,25 @@ func.func @rotary(%x: tensor<2x3x2x4xf32>) -> (tensor<2x3x2x4xf32>) {
 func.func @rotary_from(%x: tensor<2x3x2x4xf32>, %positions: tensor<2x3xi32>) -> (tensor<2x3x2x4xf32>) {
   %y = dtc.rotary %x from %positions : tensor<2x3xi32> {inverse = false, theta = 100.0} : tensor<2x3x2x4xf32>
   return %y : tensor<2x3x2x4xf32>
+}
+
+// CHECK-LABEL: func.func @rotary_order_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x2x4xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x2x4xf32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.rotary %[[ARG1]] {inverse = true, sequence = 8 : i64, sequence_axes = ["cp"], theta = 1.000000e+02 : f64, zigzag = 2 : i64}
+// CHECK: return %[[V1]]
+func.func @rotary_order(%x: tensor<2x4x2x4xf32>) -> (tensor<2x4x2x4xf32>) {
+  %y = dtc.rotary %x {inverse = false, sequence = 8, sequence_axes = ["cp"], theta = 100.0, zigzag = 2} : tensor<2x4x2x4xf32>
+  return %y : tensor<2x4x2x4xf32>
+}
+
+// CHECK-LABEL: func.func @attention_order_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x8x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x8x2x2xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x4x4x2xf32>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG2]] {causal = true, scale = 1.000000e+00 : f64, sequence = 8 : i64, sequence_axes = ["cp"], zigzag = 2 : i64}
+// CHECK: %[[DQ:[^ ,:)]+]], %[[DK:[^ ,:)]+]], %[[DV:[^ ,:)]+]] = dtc.attention_grad %[[ARG0]], %[[ARG1]], %[[ARG2]], %[[OUT]], %[[LSE]], %[[ARG3]] {causal = true, scale = 1.000000e+00 : f64, sequence = 8 : i64, sequence_axes = ["cp"], zigzag = 2 : i64}
+// CHECK: return %[[DQ]], %[[DK]], %[[DV]]
+func.func @attention_order(%q: tensor<2x4x4x2xf32>, %k: tensor<2x8x2x2xf32>, %v: tensor<2x8x2x2xf32>) -> (tensor<2x4x4x2xf32>) {
+  %o, %l = dtc.attention %q, %k, %v {causal = true, scale = 1.0, sequence = 8, sequence_axes = ["cp"], zigzag = 2} : (tensor<2x4x4x2xf32>, tensor<2x8x2x2xf32>, tensor<2x8x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+  return %o : tensor<2x4x4x2xf32>
 }
 
 // CHECK-LABEL: func.func @attention_vjp(

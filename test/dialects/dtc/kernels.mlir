@@ -220,6 +220,28 @@ func.func @attention_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>
   return
 }
 
+// Orders and shards are told to the kernels. In zigzag order a device has its share of the operations of the whole, in
+// the order of the sequence those of the device that has most: 2 x 6 heads x 8 x (32 - 4) scores of 4 x 16 operations.
+func.func @order(%z: tensor<2x12x4xf32>, %q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %t: tensor<2x32x2x16xf32>, %l: tensor<2x6x8xf32>) {
+  // expected-remark@+1 {{zigzag {dim = 1 : i64, inverse = false, parts = 3 : i64} flops 96.}}
+  %zigzag = dtc.zigzag %z {dim = 1, inverse = false, parts = 3} : tensor<2x12x4xf32>
+  // expected-remark@+1 {{rotary {inverse = false, sequence = 32 : i64, sequence_axes = ["cp"], theta = 1.000000e+04 : f64, zigzag = 4 : i64} 0=>0 flops 1536.}}
+  %rotary = dtc.rotary %q {inverse = false, sequence = 32, sequence_axes = ["cp"], theta = 1.0e4, zigzag = 4} : tensor<2x8x6x16xf32>
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64, zigzag = 2 : i64} flops 27648.}}
+  %0:2 = dtc.attention %q, %k, %k {causal = true, scale = 0.25, zigzag = 2} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"]} flops 172032.}}
+  %1:2 = dtc.attention %q, %t, %t {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"], zigzag = 4 : i64} flops 98304.}}
+  %2:2 = dtc.attention %q, %t, %t {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp"], zigzag = 4} : (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"], window = 4 : i64} flops 24576.}}
+  %3:2 = dtc.attention %q, %t, %t {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp"], window = 4} : (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = false, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"]} flops 196608.}}
+  %4:2 = dtc.attention %q, %t, %t {causal = false, scale = 0.25, sequence = 32, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention_grad {causal = true, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"], zigzag = 4 : i64} flops 245760.}}
+  %5:3 = dtc.attention_grad %q, %t, %t, %q, %l, %q {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp"], zigzag = 4} : (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>)
+  return
+}
+
 // The mask of attention is over [batch, heads, queries, keys]. The number of operations is that without dropout.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{attention {causal = true, dropout = 5.000000e-01 : f64, op = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 2, 6, 8, 9>, sharding = ["", "", "", ""]} flops 27648.}}

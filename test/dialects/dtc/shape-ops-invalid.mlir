@@ -141,3 +141,67 @@ func.func @transpose_result(%x: tensor<4x8xf32>) {
   %0 = dtc.transpose %x permutation [1, 0] : (tensor<4x8xf32>) -> tensor<4x8xf32>
   return
 }
+
+// -----
+
+func.func @zigzag_dim(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dim is 2, expected one of the 2 dimensions of 'tensor<4x12xf32>' [zigzag-c1]}}
+  %0 = dtc.zigzag %x {dim = 2, inverse = false, parts = 2} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_negative_dim(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dim is -1, expected one of the 2 dimensions of 'tensor<4x12xf32>' [zigzag-c1]}}
+  %0 = dtc.zigzag %x {dim = -1, inverse = false, parts = 2} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_parts(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dimension 1 has 12 elements for 4 parts, expected at least 1 part, of two chunks of equal size [zigzag-c2]}}
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 4} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_no_parts(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dimension 1 has 12 elements for 0 parts, expected at least 1 part, of two chunks of equal size [zigzag-c2]}}
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 0} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_negative_parts(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dimension 1 has 12 elements for -2 parts, expected at least 1 part, of two chunks of equal size [zigzag-c2]}}
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = -2} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_many_parts(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op dimension 1 has 12 elements for 12 parts, expected at least 1 part, of two chunks of equal size [zigzag-c2]}}
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 12} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_without_inverse(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op requires attribute 'inverse'}}
+  %0 = dtc.zigzag %x {dim = 1, parts = 2} : tensor<4x12xf32>
+  return
+}
+
+// -----
+
+func.func @zigzag_result(%x: tensor<4x12xf32>) {
+  // expected-error@+1 {{'dtc.zigzag' op result #0 has type 'tensor<12x4xf32>', expected 'tensor<4x12xf32>'}}
+  %0 = "dtc.zigzag"(%x) <{dim = 1 : i64, inverse = false, parts = 2 : i64}> : (tensor<4x12xf32>) -> tensor<12x4xf32>
+  return
+}

@@ -43,3 +43,14 @@ func.func @transpose(%x: tensor<2x3x4xf32>, %s: tensor<f32>) {
   %1 = dtc.transpose %s permutation [] : (tensor<f32>) -> tensor<f32>
   return
 }
+
+// CHECK-LABEL: func.func @zigzag
+func.func @zigzag(%x: tensor<4x16xi32>, %y: tensor<2x12x3xbf16>) {
+  // CHECK: dtc.zigzag {{%[^ ,]+}} {dim = 1 : i64, inverse = false, parts = 2 : i64} : tensor<4x16xi32>
+  %0 = dtc.zigzag %x {dim = 1, inverse = false, parts = 2} : tensor<4x16xi32>
+  // CHECK: dtc.zigzag {{%[^ ,]+}} {dim = 0 : i64, inverse = true, parts = 1 : i64} : tensor<2x12x3xbf16>
+  %1 = dtc.zigzag %y {dim = 0, inverse = true, parts = 1} : tensor<2x12x3xbf16>
+  // CHECK: dtc.zigzag {{%[^ ,]+}} {dim = 1 : i64, dtc.axes = ["batch", "seq", ""], inverse = true, parts = 6 : i64} : tensor<2x12x3xbf16>
+  %2 = dtc.zigzag %y {dim = 1, dtc.axes = ["batch", "seq", ""], inverse = true, parts = 6} : tensor<2x12x3xbf16>
+  return
+}

@@ -57,7 +57,7 @@ func.func @elementwise(%x: tensor<4x8xf32>, %s: tensor<f32>, %c: tensor<4x8xi1>)
   return
 }
 
-func.func @shape(%x: tensor<2x3x4xf32>, %s: tensor<f32>) {
+func.func @shape(%x: tensor<2x3x4xf32>, %s: tensor<f32>, %z: tensor<2x12x4xf32>) {
   // expected-remark@+1 {{->ab a=4 b=8.}}
   %constant0 = dtc.constant dense<1.0> : tensor<4x8xf32>
   // expected-remark@+1 {{->a a=2 whole.}}
@@ -72,6 +72,9 @@ func.func @shape(%x: tensor<2x3x4xf32>, %s: tensor<f32>) {
   %broadcast1 = dtc.broadcast %s dims [] : (tensor<f32>) -> tensor<5xf32>
   // expected-remark@+1 {{abc->cab a=2 b=3 c=4 linear {0}.}}
   %transpose = dtc.transpose %x permutation [2, 0, 1] : (tensor<2x3x4xf32>) -> tensor<4x2x3xf32>
+  // A shard of the dimension is no shard of the result's.
+  // expected-remark@+1 {{abd->acd a=2 b=12 whole c=12 whole d=4 linear {0}.}}
+  %zigzag = dtc.zigzag %z {dim = 1, inverse = false, parts = 3} : tensor<2x12x4xf32>
   return
 }
 
@@ -197,12 +200,12 @@ func.func @norm(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %m: tensor<2x3xf32>) {
 }
 
 func.func @fused(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %logits: tensor<4x8x32xf32>, %labels: tensor<4x8xi32>) {
-  // expected-remark@+1 {{abcd->abcd a=2 b=8 whole c=6 d=16 whole linear {0}.}}
+  // expected-remark@+1 {{abcd->abcd a=2 b=8 c=6 d=16 whole linear {0}.}}
   %rotary = dtc.rotary %q {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   // Six heads of queries are two heads of keys times three queries each.
-  // expected-remark@+1 {{ab(cd)e,afce,afce->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole.}}
   %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
-  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e->ab(cd)e,afce,afce a=2 b=8 sum c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   // expected-remark@+1 {{abc,ab->ab,ab a=4 b=8 c=32 whole.}}
   %loss, %lse1 = dtc.cross_entropy %logits, %labels : (tensor<4x8x32xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
@@ -235,22 +238,31 @@ func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
 
 // Segments lie as the keys do. Positions of each row let rows be apart.
 func.func @attention_segments(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>, %positions: tensor<2x8xi32>) {
-  // expected-remark@+1 {{ab(cd)e,afce,afce,af->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,af->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole.}}
   %out, %lse = dtc.attention %q, %k, %k segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
-  // expected-remark@+1 {{ab(cd)e,afce,afce,af,g->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,af,g->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
   %0:2 = dtc.attention %q, %k, %k segments %segments key %key {causal = true, dropout = 0.5, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
-  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,af->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,af->ab(cd)e,afce,afce a=2 b=8 sum c=2 d=3 sum e=16 whole f=9 whole linear {5}.}}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q segments %segments {causal = false, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2x9xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   // expected-remark@+1 {{abcd,ab->abcd a=2 b=8 c=6 d=16 whole linear {0}.}}
   %rotary = dtc.rotary %q from %positions : tensor<2x8xi32> {inverse = false, theta = 1.0e4} : tensor<2x8x6x16xf32>
   return
 }
 
+// The queries can be split in any order, and a shard of them again.
+func.func @attention_order(%q: tensor<2x8x6x16xf32>, %k: tensor<2x16x2x16xf32>) {
+  // expected-remark@+1 {{abcd->abcd a=2 b=8 c=6 d=16 whole linear {0}.}}
+  %rotary = dtc.rotary %q {inverse = false, theta = 1.0e4, zigzag = 2} : tensor<2x8x6x16xf32>
+  // expected-remark@+1 {{ab(cd)e,afce,afce->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=16 whole.}}
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 0.25, sequence = 16, sequence_axes = ["cp"], zigzag = 2} : (tensor<2x8x6x16xf32>, tensor<2x16x2x16xf32>, tensor<2x16x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
 // A key is one more operand of attention, and changes nothing else.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
-  // expected-remark@+1 {{ab(cd)e,afce,afce,g->ab(cd)e,a(cd)b a=2 b=8 whole c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,g->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
   %out, %lse = dtc.attention %q, %k, %k key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
-  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,g->ab(cd)e,afce,afce a=2 b=8 whole c=2 d=3 sum e=16 whole f=9 whole g=2 whole linear {5}.}}
+  // expected-remark@+1 {{ab(cd)e,afce,afce,ab(cd)e,a(cd)b,ab(cd)e,g->ab(cd)e,afce,afce a=2 b=8 sum c=2 d=3 sum e=16 whole f=9 whole g=2 whole linear {5}.}}
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q key %key {causal = true, scale = 0.25, dropout = 0.5} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
@@ -274,7 +286,7 @@ func.func @cache(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x3x2x8xf32>, %q: t
   %1 = dtc.cached_attention %q, %cache, %cache, %positions {scale = 0.25} : (tensor<4x3x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x3x6x8xf32>
   // expected-remark@+1 {{abc,a->adc a=4 b=32 whole c=16 d=1 whole linear {0}.}}
   %2 = dtc.select_row %x, %positions : (tensor<4x32x16xf32>, tensor<4xi32>) -> tensor<4x1x16xf32>
-  // expected-remark@+1 {{abcd,a->abcd a=4 b=3 whole c=6 d=8 whole linear {0}.}}
+  // expected-remark@+1 {{abcd,a->abcd a=4 b=3 c=6 d=8 whole linear {0}.}}
   %3 = dtc.rotary %q from %positions : tensor<4xi32> {inverse = false, theta = 1.0e4} : tensor<4x3x6x8xf32>
   return
 }

@@ -106,6 +106,10 @@ const Case kCases[] = {
     {"transpose", "2x3x4", "",
      "%r = dtc.transpose %p0 permutation [2, 0, 1] : (tensor<2x3x4xf64>) -> tensor<4x2x3xf64>",
      "4x2x3"},
+    {"zigzag", "2x12x2", "",
+     "%r = dtc.zigzag %p0 {dim = 1, inverse = false, parts = 3} : tensor<2x12x2xf64>", "2x12x2"},
+    {"zigzag_inverse", "8x3", "",
+     "%r = dtc.zigzag %p0 {dim = 0, inverse = true, parts = 2} : tensor<8x3xf64>", "8x3"},
     {"slice", "4x5", "",
      "%r = dtc.slice %p0 offsets [1, 2] sizes [2, 3] : (tensor<4x5xf64>) -> tensor<2x3xf64>",
      "2x3"},
@@ -183,6 +187,20 @@ const Case kCases[] = {
      "(tensor<2x4x4x2xf64>, "
      "tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>)",
      "2x4x4x2"},
+    {"rotary_zigzag", "2x4x2x4", "",
+     "%r = dtc.rotary %p0 {theta = 1.0e+4 : f64, inverse = false, zigzag = 2} : "
+     "tensor<2x4x2x4xf64>",
+     "2x4x2x4"},
+    {"attention_zigzag", "2x4x4x2 2x5x2x2 2x5x2x2", "",
+     "%r, %l = dtc.attention %p0, %p1, %p2 {causal = true, scale = 7.0e-1 : f64, zigzag = 2} : "
+     "(tensor<2x4x4x2xf64>, "
+     "tensor<2x5x2x2xf64>, tensor<2x5x2x2xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>)",
+     "2x4x4x2"},
+    {"attention_zigzag_window", "1x6x2x2 1x6x2x2 1x6x2x2", "",
+     "%r, %l = dtc.attention %p0, %p1, %p2 {causal = true, scale = 7.0e-1 : f64, window = 3, "
+     "zigzag = 3} : (tensor<1x6x2x2xf64>, "
+     "tensor<1x6x2x2xf64>, tensor<1x6x2x2xf64>) -> (tensor<1x6x2x2xf64>, tensor<1x2x6xf64>)",
+     "1x6x2x2"},
     {"attention_softcap", "2x3x4x2 2x3x2x2 2x3x2x2", "",
      "%r, %l = dtc.attention %p0, %p1, %p2 {causal = true, scale = 7.0e-1 : f64, softcap = 0.8} : "
      "(tensor<2x3x4x2xf64>, "

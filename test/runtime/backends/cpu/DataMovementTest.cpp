@@ -188,6 +188,79 @@ TEST(DataMovement, Concat) {
       }
 }
 
+/// Part i of the result is chunk i and then chunk 2 parts - 1 - i of the operand; `inverse` undoes
+/// that.
+TEST(DataMovement, Zigzag) {
+  for (const Shape &shape : {Shape{12}, Shape{12, 5}, Shape{2, 12, 3}, Shape{3, 2, 12},
+                             Shape{12, 0}, Shape{2, 1200, 33}, Shape{24, 12, 36}})
+    for (size_t dim = 0; dim < shape.size(); ++dim)
+      for (int64_t parts : {1, 2, 3, 6})
+        for (DType dtype : {DType::F32, DType::F64, DType::I32, DType::Bool, DType::BF16}) {
+          if (shape[dim] == 0 || shape[dim] % (2 * parts) != 0)
+            continue;
+          int64_t chunk = shape[dim] / (2 * parts);
+          Random random(37);
+          HostTensor x = randomTensor(random, dtype, shape);
+          Values ordered = gather(x, shape, [&](const Shape &index) {
+            Shape from = index;
+            int64_t part = index[dim] / (2 * chunk), rest = index[dim] % (2 * chunk);
+            int64_t first = rest < chunk ? part : 2 * parts - 1 - part;
+            from[dim] = first * chunk + rest % chunk;
+            return from;
+          });
+          KernelCall call{"zigzag",
+                          {x},
+                          {x.type},
+                          {{"dim", int64_t(dim)}, {"parts", parts}, {"inverse", false}}};
+          expectKernel(call, {ordered}, 0);
+          call.inputs = call.run(2);
+          call.attributes["inverse"] = true;
+          expectKernel(call, {valuesOf(x)}, 0);
+        }
+}
+
+TEST(DataMovement, ZigzagOfEightElements) {
+  HostTensor x = makeTensor(DType::I32, {8}, {0, 1, 2, 3, 4, 5, 6, 7});
+  auto zigzag = [&](int64_t parts, bool inverse) {
+    return KernelCall{"zigzag",
+                      {x},
+                      {x.type},
+                      {{"dim", int64_t{0}}, {"parts", parts}, {"inverse", inverse}}};
+  };
+  expectKernel(zigzag(1, false), {{0, 1, 2, 3, 4, 5, 6, 7}}, 0);
+  expectKernel(zigzag(2, false), {{0, 1, 6, 7, 2, 3, 4, 5}}, 0);
+  expectKernel(zigzag(4, false), {{0, 7, 1, 6, 2, 5, 3, 4}}, 0);
+  expectKernel(zigzag(2, true), {{0, 1, 4, 5, 6, 7, 2, 3}}, 0);
+  expectKernel(zigzag(4, true), {{0, 2, 4, 6, 7, 5, 3, 1}}, 0);
+}
+
+TEST(DataMovement, RefusesZigzag) {
+  TensorType x{DType::F32, {2, 12}}, half{DType::F32, {2, 6}}, i{DType::I32, {2, 12}};
+  int64_t huge = std::numeric_limits<int64_t>::max();
+  auto attributes = [](int64_t dim, int64_t parts) -> AttributeMap {
+    return {{"dim", dim}, {"parts", parts}, {"inverse", false}};
+  };
+  for (int64_t parts : {int64_t{0}, int64_t{-1}, int64_t{4}, int64_t{7}, int64_t{12}, huge,
+                        std::numeric_limits<int64_t>::min()})
+    expectRefused({"zigzag", {x}, {x}, attributes(1, parts), {}},
+                  "attribute 'parts' is " + std::to_string(parts) +
+                      ", expected parts of two equal chunks of the 12 elements of dimension 1");
+  for (int64_t dim : {int64_t{-1}, int64_t{2}, huge})
+    expectRefused({"zigzag", {x}, {x}, attributes(dim, 2), {}}, "attribute 'dim'");
+  expectRefused({"zigzag", {x}, {half}, attributes(1, 2), {}},
+                "output 0 is f32[2,6], expected f32[2,12]");
+  expectRefused({"zigzag", {x}, {i}, attributes(1, 2), {}},
+                "output 0 is i32[2,12], expected f32[2,12]");
+  expectRefused({"zigzag", {x, x}, {x}, attributes(1, 2), {}}, "has 2 inputs, expected 1");
+  expectRefused({"zigzag", {x}, {x}, {{"dim", int64_t{1}}, {"parts", int64_t{2}}}, {}},
+                "attribute 'inverse' is missing");
+  expectRefused({"zigzag", {x}, {x}, {{"dim", int64_t{1}}, {"inverse", false}}, {}},
+                "attribute 'parts' is missing");
+  TensorType scalar{DType::F32, {}}, none{DType::F32, {2, 0}};
+  expectRefused({"zigzag", {scalar}, {scalar}, attributes(0, 1), {}}, "attribute 'dim'");
+  expectRefused({"zigzag", {none}, {none}, attributes(1, 1), {}}, "attribute 'parts' is 1");
+}
+
 TEST(DataMovement, RefusesValues) {
   TensorType f{DType::F32, {2, 3}}, i{DType::I32, {2, 3}}, b{DType::Bool, {2, 3}};
   expectRefused({"fill", {}, {f}, {{"value", int64_t{1}}}, {}},
