@@ -93,7 +93,9 @@ struct AttentionShape {
   }
 
 private:
-  const SegmentRange &segmentOf(int64_t key) const { return segments[std::min(key, allKeys() - 1)]; }
+  const SegmentRange &segmentOf(int64_t key) const { 
+    return segments[std::clamp<int64_t>(key, 0, allKeys() - 1)];
+  }
 };
 
 /// `attention`, `cached_attention` and `attention_grad`. Without elements of q the shape has no

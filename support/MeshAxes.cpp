@@ -11,7 +11,7 @@
 namespace dtc {
 
 static constexpr const char *kOfExperts[] = {"experts"};
-static constexpr const char *kOfContext[] = {"seq"};
+static constexpr const char *kOfContext[] = {kSequenceAxisName};
 // Megatron's (Shoeybi et al. 2019, arXiv:1909.08053, section 3).
 static constexpr const char *kOfTensors[] = {"heads", "kv_heads", "mlp", "vocab"};
 

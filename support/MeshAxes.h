@@ -26,6 +26,8 @@ inline constexpr const char *kExpertAxis = "ep";
 /// Positions of a sequence.
 inline constexpr const char *kContextAxis = "cp";
 inline constexpr const char *kTensorAxis = "tp";
+/// The logical axis that kContextAxis splits.
+inline constexpr const char *kSequenceAxisName = "seq";
 /// Of time; made by --microbatches.
 inline constexpr const char *kMicrobatchAxis = "micro";
 

@@ -87,8 +87,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "all keys and values), all-to-all (heads are split instead of the "
                              "sequence), ring (keys and values go round while devices work), or "
                              "auto, what is estimated to take least",
-                     .isStrategy = true,
-                     .needsMesh = true});
+                     .isStrategy = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
                      .help = "The largest size of a bucket of collectives; 0: no buckets",

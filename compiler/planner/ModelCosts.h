@@ -79,7 +79,7 @@ struct ModelCosts {
 
 /// The choices that decide the cost of a microbatch.
 struct CostKey {
-  int64_t tp = 1, ep = 1;
+  int64_t tp = 1, ep = 1, cp = 1;
   int64_t samples = 1; ///< of a microbatch on a device
   bool sequenceParallel = false;
   Recompute recompute = Recompute::None;

@@ -193,7 +193,7 @@ static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalRe
 }
 
 ModelProber::PartitionKey ModelProber::partitionKeyOf(const CostKey &key) {
-  return {key.tp, key.ep, key.samples, key.sequenceParallel, key.shard};
+  return {key.tp, key.ep, key.cp, key.samples, key.sequenceParallel, key.shard};
 }
 
 /// What is recomputed is decided after the program was split.
@@ -220,6 +220,8 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
     probed.mesh.emplace_back(kDataAxis, all / probed.microbatches);
   if (key.ep > 1)
     probed.mesh.emplace_back(kExpertAxis, key.ep);
+  if (key.cp > 1)
+    probed.mesh.emplace_back(kContextAxis, key.cp);
   if (key.tp > 1)
     probed.mesh.emplace_back(kTensorAxis, key.tp);
   probed.sequenceParallel = key.sequenceParallel;

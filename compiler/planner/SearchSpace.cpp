@@ -35,14 +35,18 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
     add(kPipelineAxis, pp);
   add(kShardedDataAxis, fsdp);
   add(kExpertAxis, ep);
+  add(kContextAxis, cp);
   add(kTensorAxis, tp);
   options.microbatches = microbatches;
   options.sequenceParallel = sequenceParallel;
+  if (cp == 1)
+    options.contextExchange = ContextExchange::Auto;
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)
     for (auto [axis, size] : {std::pair(fsdp > 1 ? kShardedDataAxis : kDataAxis, expertData()),
-                              std::pair(kExpertAxis, fsdp > 1 ? 1 : ep)})
+                              std::pair(kExpertAxis, fsdp > 1 ? 1 : ep),
+                              std::pair(kContextAxis, fsdp > 1 ? 1 : cp)})
       if (size > 1)
         options.zeroAxes.emplace_back(axis);
   options.schedule = schedule;
@@ -94,6 +98,8 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
       }
       if (text == "experts")
         traits.experts = size;
+      if (text == kSequenceAxisName)
+        traits.positions = std::max(traits.positions, size);
       traits.hasTensorAxes |= llvm::is_contained(tensorAxisNames(), text);
     }
   }
@@ -177,20 +183,35 @@ private:
     return sizes;
   }
 
-  void addMeshes(int64_t tp, int64_t pp, int64_t data) {
-    for (int64_t ep : choose(kExpertAxis, expertSizes(tp, data)))
-      if (data % ep == 0)
-        addMeshes(tp, pp, ep, data / ep);
+  /// Parts of sequences in devices of one node or of whole ones. With few positions a part is not
+  /// worth its messages, and where samples are many they are split instead.
+  std::vector<int64_t> contextSizes(int64_t tp, int64_t data) const {
+    std::vector<int64_t> sizes = divisorsOf(data);
+    llvm::erase_if(sizes, [&](int64_t size) {
+      return size > 1 && (traits.positions / size < kLeastPart || traits.positions % (2 * size) != 0 ||
+                          (inNode % (size * tp) != 0 && size * tp % inNode != 0) ||
+                          (traits.positions < kLongSequence && traits.batch % data == 0));
+    });
+    return sizes;
   }
 
-  void addMeshes(int64_t tp, int64_t pp, int64_t ep, int64_t data) {
+  void addMeshes(int64_t tp, int64_t pp, int64_t data) {
+    for (int64_t cp : choose(kContextAxis, contextSizes(tp, data)))
+      if (data % cp == 0)
+        for (int64_t ep : choose(kExpertAxis, expertSizes(tp * cp, data / cp)))
+          if (data / cp % ep == 0)
+            addMeshes(tp, pp, cp, ep, data / cp / ep);
+  }
+
+  void addMeshes(int64_t tp, int64_t pp, int64_t cp, int64_t ep, int64_t data) {
     ParallelStrategy strategy;
+    strategy.cp = cp;
     strategy.ep = ep;
     strategy.tp = tp;
     strategy.pp = pp;
     strategy.batchDims = traits.batchDims;
     std::vector<int64_t> inner = {1};
-    if (int64_t size = std::min(data, std::max<int64_t>(inNode / (tp * ep), 1));
+    if (int64_t size = std::min(data, std::max<int64_t>(inNode / (tp * cp * ep), 1));
         size > 1 && size < data && data % size == 0)
       inner.push_back(size);
     for (int64_t fsdp : choose(kShardedDataAxis, inner)) {
@@ -221,13 +242,13 @@ private:
       sequence = {options.base.sequenceParallel};
     }
     std::vector<int64_t> zeros = {0};
-    if (strategy.data() > 1)
+    if (strategy.replicas() > 1)
       zeros = {0, 1, 2, 3};
     // Without ZeRO an axis of its own for it is the same as none.
     if (strategy.fsdp > 1)
       zeros = {1, 2, 3};
     if (isFixed("zero")) {
-      if (options.base.zero > 0 ? strategy.data() == 1
+      if (options.base.zero > 0 ? strategy.replicas() == 1
                                 : strategy.fsdp > 1 && !options.axes.contains(kShardedDataAxis))
         return;
       zeros = {options.base.zero};
@@ -317,6 +338,8 @@ private:
   static constexpr int64_t kFewStages = 4;
   /// Of so many layers, stages may have room for one more.
   static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
+  /// Positions of a part of a sequence; of sequences that are split also where samples could be.
+  static constexpr int64_t kLeastPart = 512, kLongSequence = 32768;
   static constexpr int64_t kFewSamples = 8;
   static constexpr int64_t kMostPositions = 32768;
   static constexpr int kMostChunks = 8;

@@ -26,13 +26,13 @@ struct PlannerOptions {
   /// Options that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
   /// "chunks", "recompute", "bucket_bytes", "zero_axes".
   std::set<std::string> fixed;
-  std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, tp, pp
+  std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, cp, tp, pp
 };
 
-/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, tp from the outermost axis to
+/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, cp, tp from the outermost axis to
 /// that of neighbours, or with pp inside of dp.
 struct ParallelStrategy {
-  int64_t dp = 1, fsdp = 1, ep = 1, tp = 1, pp = 1;
+  int64_t dp = 1, fsdp = 1, ep = 1, cp = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp
   bool sequenceParallel = false;
   int64_t zero = 0;
@@ -53,10 +53,12 @@ struct ParallelStrategy {
   /// The devices that have different samples, also inside experts, and outside of them.
   int64_t expertData() const { return dp * fsdp; }
   int64_t data() const { return expertData() * ep; }
+  /// The devices that have all that is no expert's: they have different samples or positions.
+  int64_t replicas() const { return data() * cp; }
   /// Over how many devices ZeRO splits the states of experts; those of all else over ep as well.
-  int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp; }
+  int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp * cp; }
   CostKey key(int64_t batch) const {
-    return {tp, ep, batch / (data() * microbatches), sequenceParallel, recompute, shard};
+    return {tp, ep, cp, batch / (data() * microbatches), sequenceParallel, recompute, shard};
   }
   /// The options that compile it; `base` says the rest.
   CompileOptions toOptions(const CompileOptions &base) const;
@@ -74,6 +76,9 @@ struct ModelProperties {
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
+  /// Of the dimension of inputs that context parallelism splits, by the logical axis "seq"; 1: there
+  /// is none.
+  int64_t positions = 1;
   int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };

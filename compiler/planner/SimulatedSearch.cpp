@@ -61,9 +61,9 @@ static int64_t workOf(const ParallelStrategy &strategy) {
 
 /// What strategies have in common whose estimates err in the same way.
 static std::string kindOf(const ParallelStrategy &strategy) {
-  return fmt::format("{} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
+  return fmt::format("{} {} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
                      wordOf(strategy.recompute), strategy.sequenceParallel,
-                     strategy.microbatches > 1);
+                     strategy.microbatches > 1, strategy.cp > 1);
 }
 
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,

@@ -37,8 +37,9 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
 
 const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &strategy) {
   bool splits = strategy.zero > 0;
-  auto [it, fresh] = known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.tp,
-                                        strategy.pp, strategy.pipelineInside, splits});
+  auto [it, fresh] =
+      known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.cp, strategy.tp,
+                         strategy.pp, strategy.pipelineInside, splits});
   if (!fresh)
     return it->second;
   std::vector<MeshAxis> axes;
@@ -52,6 +53,7 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
     add(kPipelineAxis, strategy.pp);
   add(kShardedDataAxis, strategy.fsdp);
   add(kExpertAxis, strategy.ep);
+  add(kContextAxis, strategy.cp);
   add(kTensorAxis, strategy.tp);
   auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;

@@ -395,6 +395,8 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add("one device");
   if (options.sequenceParallel)
     add("sp");
+  if (options.contextExchange != ContextExchange::Auto)
+    add(wordOf(options.contextExchange));
   if (options.zero > 0)
     add(fmt::format("zero={}", options.zero));
   if (options.microbatches > 1)

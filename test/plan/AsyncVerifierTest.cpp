@@ -204,6 +204,15 @@ TEST(AsyncVerifier, Permutes) {
   AsyncPlan other;
   other.bucket(plan::Collective::ALL_REDUCE, {"a"}, {{other.x, other.x}}).add_source_axes("a");
   EXPECT_TRUE(contains(other.error(), "has source_axes, which only a permute has"));
+  AsyncPlan shifted;
+  shifted.permute({"a"}, {"a"}, shifted.x, shifted.buffer(DType::F32, {32})).set_shift(1);
+  EXPECT_EQ(shifted.error(), "");
+  AsyncPlan negative;
+  negative.permute({"a"}, {"a"}, negative.x, negative.buffer(DType::F32, {32})).set_shift(-1);
+  EXPECT_TRUE(contains(negative.error(), "shift is -1, expected at least 0"));
+  AsyncPlan gather;
+  gather.bucket(plan::Collective::ALL_REDUCE, {"a"}, {{gather.x, gather.x}}).set_shift(1);
+  EXPECT_TRUE(contains(gather.error(), "has a shift, which only a permute has"));
   AsyncPlan inPlace;
   inPlace.permute({"a"}, {"a"}, inPlace.x, inPlace.x);
   EXPECT_TRUE(contains(inPlace.error(), "(buffers 0 and 5) share bytes of the arena"));

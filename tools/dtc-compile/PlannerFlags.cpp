@@ -28,7 +28,7 @@ void dtc::addPlannerOptions(CLI::App &app, PlannerArguments &args) {
   app.add_option(
          "--set", args.set,
          "Fixes an option of the search, such as pp=4 or zero=1: sizes of the axes dp, fsdp, ep, "
-         "tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
+         "cp, tp, pp; microbatches, zero, sequence_parallel, schedule, chunks, recompute, "
          "bucket_bytes")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -77,7 +77,7 @@ MaybeError dtc::checkPlannerFlags(const CLI::App &app, const PlannerArguments &a
 }
 
 /// The axes whose sizes can be fixed.
-static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "ep", "tp", "pp"};
+static constexpr const char *kSearchedAxes[] = {"dp", "fsdp", "ep", "cp", "tp", "pp"};
 
 /// Fixes the size of an axis or an option.
 static MaybeError setFixedOption(llvm::StringRef text, PlannerOptions &options) {

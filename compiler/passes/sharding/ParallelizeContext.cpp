@@ -25,6 +25,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace dtc {
 #define GEN_PASS_DEF_PARALLELIZECONTEXTPASS
@@ -93,6 +94,18 @@ std::optional<std::string> ZigzagOrder::findObstacle(Operation *op) {
   const ShardingRule &rule = rules.of(interface);
   auto attention = dyn_cast<AttentionOp>(op);
   bool isInSequence = false;
+  // A dimension that is a product is of the class of its first factor.
+  std::set<unsigned> positions;
+  for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+    for (auto [dim, factors] : llvm::enumerate(dims))
+      if (factors.size() == 1 && isSequence(value, unsigned(dim)))
+        positions.insert(factors.front());
+  for (const auto *tensors : {&rule.operands, &rule.results})
+    for (const TensorFactors &dims : *tensors)
+      for (const auto &factors : dims)
+        if (factors.size() > 1 &&
+            llvm::any_of(factors, [&](unsigned factor) { return positions.count(factor) > 0; }))
+          return "merges positions with another dimension";
   auto visit = [&](ValueRange values, ArrayRef<TensorFactors> tensors,
                    bool areOperands) -> std::optional<std::string> {
     for (auto [index, pair] : llvm::enumerate(llvm::zip_equal(values, tensors))) {
@@ -182,15 +195,15 @@ void ZigzagOrder::apply() {
   SmallVector<AttentionOp> attentions;
   function.walk([&](Operation *op) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
-      if (isSequence(attention.getQ(), kSequenceDim))
-        attentions.push_back(attention);
+      attentions.push_back(attention);
     } else if (auto rotary = dyn_cast<RotaryOp>(op)) {
       if (isSequence(rotary.getOperand(), kSequenceDim) && rules.of(rotary).sequenceFactor)
         rotary.setZigzag(parts);
     }
   });
   for (AttentionOp attention : attentions) {
-    attention.setZigzag(parts);
+    if (isSequence(attention.getQ(), kSequenceDim))
+      attention.setZigzag(parts);
     for (OpOperand *operand : {&attention.getKMutable(), &attention.getVMutable()})
       if (isSequence(operand->get(), kSequenceDim) && !attention.getKeyShift())
         orderOperand(builder, *operand, kSequenceDim);

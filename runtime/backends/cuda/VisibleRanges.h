@@ -95,7 +95,7 @@ struct DeviceVisibility {
     int64_t all = sequence == 0 ? keys : sequence;
     int64_t first = window ? own + 1 - window : 0, end = causal ? own + 1 : all;
     if (segments) {
-      SegmentRange segment = segments[b * all + (own < all ? own : all - 1)];
+      SegmentRange segment = segments[b * all + (own < 0 ? 0 : own < all ? own : all - 1)];
       first = first > segment.begin ? first : segment.begin;
       end = end < segment.end ? end : segment.end;
     }

@@ -12,6 +12,16 @@ func.func @permute_other_axes(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
 
 dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
 
+func.func @permute_shift(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
+  // expected-error@+1 {{'dist.permute' op has a shift of -1, expected at least 0 [permute-c4]}}
+  %0 = dist.permute %x over @mesh ["dp"] from ["dp"] {shift = -1 : i64} : tensor<5x3xf32>
+  return
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=4, "micro"=8 temporal>
+
 func.func @permute_twice(%x: tensor<5x3xf32>, %y: tensor<4xf32>) {
   // expected-error@+1 {{'dist.permute' op names axis "dp" twice [permute-c2]}}
   %0 = dist.permute %x over @mesh ["dp", "dp"] from ["dp", "dp"] : tensor<5x3xf32>

@@ -662,3 +662,58 @@ func.func @attention_grad_zigzag_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x
   %0:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q key %key {causal = true, dropout = 0.5, scale = 0.25, zigzag = 2} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>, tensor<2xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>)
   return
 }
+
+// -----
+
+func.func @attention_key_shift(%q: tensor<1x4x2x4xf32>, %k: tensor<1x6x2x4xf32>) {
+  // expected-error@+1 {{'dtc.attention' op key_shift is 0 with 4 queries and 6 keys, expected at least 0 and as many keys as queries [attention-c18]}}
+  %out, %lse = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 1.0}
+    : (tensor<1x4x2x4xf32>, tensor<1x6x2x4xf32>, tensor<1x6x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_negative_shift(%q: tensor<1x4x2x4xf32>) {
+  // expected-error@+1 {{'dtc.attention' op key_shift is -1 with 4 queries and 4 keys, expected at least 0 and as many keys as queries [attention-c18]}}
+  %out, %lse = dtc.attention %q, %q, %q {causal = true, key_shift = -1, scale = 1.0}
+    : (tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_key_shift(%q: tensor<1x4x2x4xf32>, %k: tensor<1x6x2x4xf32>, %lse: tensor<1x2x4xf32>) {
+  // expected-error@+1 {{'dtc.attention_grad' op key_shift is 0 with 4 queries and 6 keys, expected at least 0 and as many keys as queries [attention_grad-c21]}}
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %q, %lse, %q {causal = true, key_shift = 0, scale = 1.0}
+    : (tensor<1x4x2x4xf32>, tensor<1x6x2x4xf32>, tensor<1x6x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x2x4xf32>, tensor<1x4x2x4xf32>)
+    -> (tensor<1x4x2x4xf32>, tensor<1x6x2x4xf32>, tensor<1x6x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @merge_attention_rank(%x: tensor<4x2x4xf32>, %lse: tensor<1x2x4xf32>) {
+  // expected-error@+1 {{'dtc.merge_attention' op part has type 'tensor<4x2x4xf32>', expected rank 4 [merge_attention-c1]}}
+  %out, %sum = dtc.merge_attention %x, %lse, %x, %lse
+    : (tensor<4x2x4xf32>, tensor<1x2x4xf32>, tensor<4x2x4xf32>, tensor<1x2x4xf32>) -> (tensor<4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @merge_attention_out(%x: tensor<1x4x2x4xf32>, %y: tensor<1x4x2x5xf32>, %lse: tensor<1x2x4xf32>) {
+  // expected-error@+1 {{[merge_attention-c2]}}
+  %out, %sum = dtc.merge_attention %y, %lse, %x, %lse
+    : (tensor<1x4x2x5xf32>, tensor<1x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}
+
+// -----
+
+func.func @merge_attention_lse(%x: tensor<1x4x2x4xf32>, %lse: tensor<1x2x4xf32>, %other: tensor<1x4x2xf32>) {
+  // expected-error@+1 {{[merge_attention-c3]}}
+  %out, %sum = dtc.merge_attention %x, %lse, %x, %other
+    : (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+  return
+}

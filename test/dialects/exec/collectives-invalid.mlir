@@ -41,6 +41,18 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
+    // expected-error@+1 {{'exec.collective' op all_gather has no use for a shift [collective-c2]}}
+    exec.collective all_gather over ["dp"] (%a) to (%a) dims [0] split_dims [0] {shift = 1 : i64} : (memref<4x8xf32>) -> memref<4x8xf32>
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
+  exec.task @t {
     // expected-error@+1 {{'exec.collective' op moves no tensor [collective-c3]}}
     exec.collective all_gather over ["dp"] () to () dims [] split_dims [] : () -> ()
   }

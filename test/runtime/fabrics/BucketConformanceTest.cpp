@@ -51,10 +51,11 @@ std::vector<CollectiveSpec> mixedBucket(CollectiveKind kind, int64_t members, in
 }
 
 std::shared_ptr<const std::vector<int64_t>> sourcesOf(const Mesh &mesh, const Axes &axes,
-                                                      const Axes &sourceAxes) {
+                                                      const Axes &sourceAxes, int64_t shift) {
   auto sources = std::make_shared<std::vector<int64_t>>();
+  int64_t members = mesh.groupSize(axes);
   for (int64_t member : mesh.group(0, axes))
-    sources->push_back(mesh.blockIndex(member, sourceAxes));
+    sources->push_back((mesh.blockIndex(member, sourceAxes) + members - shift) % members);
   return sources;
 }
 
@@ -87,7 +88,7 @@ TEST_P(BucketConformance, ATensorIsTheSameAloneAndInABucket) {
           auto specs = mixedBucket(kind, members, scale);
           if (kind == CollectiveKind::Permute)
             for (CollectiveSpec &spec : specs)
-              spec.sources = sourcesOf(c.mesh, c.axes, {c.axes.rbegin(), c.axes.rend()});
+              spec.sources = sourcesOf(c.mesh, c.axes, {c.axes.rbegin(), c.axes.rend()}, 0);
           auto inputs = randomTensors(c.mesh, specs);
           Network network(c.mesh, fabric());
           auto together = network.run(specs, c.axes, inputs, inPlace);
@@ -164,6 +165,7 @@ TEST_P(BucketConformance, AnEmptyBucketIsNothing) {
 TEST_P(BucketConformance, PermuteFollowsTheDefinition) {
   struct Case {
     Axes axes, sourceAxes;
+    int64_t shift = 0;
   };
   Mesh mesh({{"a", 2, false}, {"b", 3, false}, {"m", 2, true}, {"c", 4, false}});
   for (const Case &c : {Case{{"a", "b"}, {"b", "a"}},
@@ -172,16 +174,23 @@ TEST_P(BucketConformance, PermuteFollowsTheDefinition) {
                         {{"a", "b", "c"}, {"c", "b", "a"}},
                         {{"a", "b", "c"}, {"b", "c", "a"}},
                         {{"c", "a", "b"}, {"a", "c", "b"}},
-                        {{"b"}, {"b"}}}) {
+                        {{"b"}, {"b"}},
+                        {{"b"}, {"b"}, 1},
+                        {{"c"}, {"c"}, 3},
+                        {{"a", "c"}, {"a", "c"}, 5},
+                        {{"a", "b"}, {"b", "a"}, 2}}) {
     for (int64_t size : {1, 5000}) {
       CollectiveSpec spec = makeSpec(CollectiveKind::Permute, {DType::F32, {size}});
-      spec.sources = sourcesOf(mesh, c.axes, c.sourceAxes);
+      spec.sources = sourcesOf(mesh, c.axes, c.sourceAxes, c.shift);
       auto inputs = randomInputs<float>(mesh, spec.input, 5);
       Network network(mesh, fabric());
       auto outputs = network.run(spec, c.axes, inputs);
       for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-        // From plan.proto: the member whose rank is this device's number over the source axes.
-        auto source = static_cast<size_t>(mesh.blockIndex(device, c.sourceAxes));
+        // From plan.proto: the member whose rank is this device's number over the source axes, less
+        // the shift.
+        int64_t members = mesh.groupSize(c.axes);
+        auto source = static_cast<size_t>(
+            (mesh.blockIndex(device, c.sourceAxes) + members - c.shift) % members);
         auto from = static_cast<size_t>(mesh.group(device, c.axes)[source]);
         EXPECT_EQ(outputs[static_cast<size_t>(device)].bytes, inputs[from].bytes);
         EXPECT_EQ(network.ends[static_cast<size_t>(device)]->sent().of(CollectiveKind::Permute),
