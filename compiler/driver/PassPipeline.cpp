@@ -178,7 +178,12 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   if (options.hasAxis(kContextAxis)) {
     ParallelizeContextPassOptions context;
     context.axis = kContextAxis;
-    context.exchange = wordOf(options.contextExchange);
+    // Each device of generation has its heads of the cache, of a prompt and of what follows.
+    bool generates = options.mode == CompileMode::Generate;
+    context.exchange =
+        wordOf(generates && options.contextExchange == ContextExchange::Auto
+                   ? ContextExchange::AllGather
+                   : options.contextExchange);
     // What is not a loss has positions in their order.
     context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
     if (std::string micro = microbatchAxis(options); !micro.empty())

@@ -79,12 +79,21 @@ Model packed(Model model, const char *name) {
 
 class ContextEquivalence
     : public testing::TestWithParam<std::tuple<Model, const char *, const char *>> {};
+class ContextBf16 : public ContextEquivalence {};
 
 } // namespace
 
 TEST_P(ContextEquivalence, EqualsOneDevice) {
   auto [model, mesh, exchange] = GetParam();
   expectEqualsOneDevice(model, std::string(mesh) + " context_exchange=" + exchange);
+}
+
+TEST_P(ContextBf16, IsNearOneDevice) {
+  auto [model, mesh, exchange] = GetParam();
+  expectLossesNear(
+      trainOnce(model, "dtype=bf16"),
+      train(model, strategy(std::string(mesh) + " dtype=bf16 context_exchange=" + exchange)),
+      kBf16Tolerance);
 }
 
 static const char *kForms[] = {"all-gather", "all-to-all", "ring"};
@@ -129,6 +138,10 @@ INSTANTIATE_TEST_SUITE_P(ContextModels, ContextEquivalence,
                                         packed(kLlama, "PackedLlama"),
                                         packed(kMistral, "PackedMistral")),
                                  ValuesIn(kFewStrategies), ValuesIn(kForms)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(ContextBf16, ContextBf16,
+                         Combine(Values(kLlama, kGemma2), ValuesIn(kFewStrategies),
+                                 ValuesIn(kForms)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(ContextOdd, ContextEquivalence,
                          Combine(Values(kLlamaOdd, packed(kLlamaOdd, "PackedLlamaOdd")),

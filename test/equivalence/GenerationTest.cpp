@@ -162,7 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values("", "dp=2", "dp=4", "dp=3", "tp=2", "tp=4", "tp=8",
                                      "dp=2,tp=2", "tp=4 sp", "pp=2", "pp=4",
                                      "pp=2 schedule=interleaved chunks=2", "dp=2,pp=2", "tp=2,pp=2",
-                                     "dp=2,tp=2,pp=2")),
+                                     "dp=2,tp=2,pp=2", "cp=2", "cp=2,tp=2 context_exchange=ring",
+                                     "dp=2,cp=3 context_exchange=ring")),
     [](const auto &info) {
       return std::string(std::get<0>(info.param).name) + "_" +
              strategyName(std::get<1>(info.param));

@@ -45,6 +45,8 @@ inline constexpr const char *kSettingStrategies[] = {
     "pp=2 m=4 schedule=interleaved chunks=2 recompute=full",
     "dp=2,tp=2 m=2 recompute=full",
     "tp=2,pp=2 m=2 recompute=selective sp",
+    "cp=2 context_exchange=all-gather",
+    "dp=2,cp=2 m=2 zero=1 context_exchange=all-to-all",
 };
 
 struct Model {

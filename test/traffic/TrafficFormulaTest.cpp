@@ -136,6 +136,20 @@ TEST_P(TensorParallel, SendsWhatTheFormulaSays) {
 
 INSTANTIATE_TEST_SUITE_P(All, TensorParallel, testing::ValuesIn(tensorParallelCases()), nameOf);
 
+class ContextParallel : public testing::TestWithParam<std::tuple<int64_t, const char *>> {};
+
+TEST_P(ContextParallel, SendsWhatTheFormulaSays) {
+  auto [n, exchange] = GetParam();
+  ModelSizes model = llamaSizes();
+  expectTraffic(model,
+                strategy("cp=" + std::to_string(n) + " context_exchange=" + exchange),
+                contextParallelTraffic(model, n, exchange));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ContextParallel,
+                         testing::Combine(testing::Values(2, 4),
+                                          testing::Values("all-gather", "all-to-all", "ring")));
+
 TEST(Combined, DataAndTensorParallelTrafficAdd) {
   for (const ModelSizes &model : {gpt2Sizes(), llamaSizes()})
     for (int stage = 0; stage <= 3; ++stage) {

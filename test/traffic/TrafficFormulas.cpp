@@ -161,3 +161,22 @@ Traffic dtc::test::tensorParallelTraffic(const ModelSizes &model, int64_t t, boo
   }
   return traffic;
 }
+
+Traffic dtc::test::contextParallelTraffic(const ModelSizes &model, int64_t n,
+                                          const std::string &exchange) {
+  Traffic traffic = dataParallelTraffic(model, n, /*stage=*/0, /*microbatches=*/1);
+  int64_t queries = model.residual() * model.layers, keys = queries / model.heads * model.kvHeads;
+  if (exchange == "all-to-all") {
+    traffic.add("(2 q + 2 kv)/N (N-1)/N: queries, keys, values and results, and their gradients",
+                2 * (2 * queries + 2 * keys) / n, n);
+    return traffic;
+  }
+  traffic.add("2 kv (N-1)/N: keys and values", 2 * keys, n);
+  traffic.add(exchange == "ring" ? "2 kv (N-1)/N: keys and values again, backward"
+                                 : "2 kv (N-1)/N: their gradients, scattered",
+              2 * keys, n);
+  if (exchange == "ring")
+    // N hops of a shard: N - 1 with work between, and one home.
+    traffic.addRounding(2 * keys * int64_t(sizeof(float)) * n, n);
+  return traffic;
+}

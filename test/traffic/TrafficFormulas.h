@@ -52,6 +52,11 @@ Traffic dataParallelTraffic(const ModelSizes &model, int64_t n, int stage, int64
 Traffic tensorParallelTraffic(const ModelSizes &model, int64_t t, bool sequenceParallel,
                               int64_t n = 1);
 
+/// Context parallelism over `n` ranks by `exchange`, of a model without a table of positions: what
+/// attention exchanges (all-to-all: Jacobs et al. 2023, arXiv:2309.14509, section 3.2; ring: Liu et
+/// al. 2023, arXiv:2310.01889, section 3), and gradients as in data parallelism.
+Traffic contextParallelTraffic(const ModelSizes &model, int64_t n, const std::string &exchange);
+
 } // namespace dtc::test
 
 #endif // DTC_TEST_TRAFFIC_TRAFFICFORMULAS_H
