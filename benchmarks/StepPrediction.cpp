@@ -293,8 +293,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
     return model.error();
   CompileOptions options = optionsOf(row);
   CostProbe probe((*model)->module(), options, cluster, batch);
-  llvm::ArrayRef<ModelCosts> costs =
-      probe.find({row.tp, /*ep=*/1, row.microbatch, row.sequenceParallel, options.recompute});
+  llvm::ArrayRef<ModelCosts> costs = probe.find(
+      {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
     return Error{fmt::format("{}: {}", row.config,
                              probe.numLayers() == 0
@@ -304,8 +304,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
                                    "says, without --layer")};
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
-    if (llvm::ArrayRef<ModelCosts> kept =
-            probe.find({row.tp, /*ep=*/1, row.microbatch, row.sequenceParallel, Recompute::None});
+    if (llvm::ArrayRef<ModelCosts> kept = probe.find(
+            {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, Recompute::None});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;

@@ -25,8 +25,8 @@ void findSegments(const int32_t *numbers, int64_t count, SegmentRange *ranges) {
   }
 }
 
-/// The coordinates of the device whose number, row-major over `axes`, is `shift` less, modulo all of
-/// them.
+/// The coordinates of the device whose number, row-major over `axes`, is `shift` less, modulo all
+/// of them.
 static std::vector<AxisCoordinate> shifted(std::span<const AxisCoordinate> position,
                                            const std::vector<std::string> &axes, int64_t shift) {
   std::vector<AxisCoordinate> result(position.begin(), position.end());
@@ -42,9 +42,9 @@ static std::vector<AxisCoordinate> shifted(std::span<const AxisCoordinate> posit
 }
 
 SequenceOrder SequenceShard::at(std::span<const AxisCoordinate> position, int64_t shift) const {
-  int64_t offset = shift == 0 ? extentAt(position, axes, size).offset
-                              : extentAt(shifted(position, axes, shift), axes, size).offset;
-  return SequenceOrder::from(offset, size, parts);
+  ShardExtent block = shift == 0 ? extentAt(position, axes, size)
+                                 : extentAt(shifted(position, axes, shift), axes, size);
+  return SequenceOrder::of(block, size, parts);
 }
 
 /// Checks where in a sequence the `local` elements of a dimension lie.
@@ -56,14 +56,15 @@ static SequenceShard checkSequence(SignatureChecker &check, int64_t local) {
     shard.axes = check.axesAttribute("sequence_axes", blocks);
     if (!check.failed() && (shard.size < 1 || !paddedShardsFit(shard.size, blocks) ||
                             paddedShardSize(shard.size, blocks) != local))
-      check.failAttribute("sequence", fmt::format("{}", shard.size),
-                          fmt::format("a size of which one of {} blocks has {} elements, rounded up",
-                                      blocks, local));
+      check.failAttribute(
+          "sequence", fmt::format("{}", shard.size),
+          fmt::format("a size of which one of {} blocks has {} elements, rounded up", blocks,
+                      local));
   }
   if (check.hasAttribute("zigzag")) {
     shard.parts = check.intAttribute("zigzag");
-    if (!check.failed() && (shard.parts < 1 || shard.parts > shard.size / 2 ||
-                            shard.size % (2 * shard.parts) != 0))
+    if (!check.failed() &&
+        (shard.parts < 1 || shard.parts > shard.size / 2 || shard.size % (2 * shard.parts) != 0))
       check.failAttribute("zigzag", fmt::format("{}", shard.parts),
                           fmt::format("parts of two equal chunks of a sequence of {}", shard.size));
   }
@@ -141,7 +142,7 @@ static void checkKeyShift(SignatureChecker &check, AttentionCall &call) {
   call.shape.sequence = call.sequence.size;
   // Of a range of places there are neighbouring keys then.
   int64_t parts = call.sequence.parts;
-  if (parts > 0 && call.shape.keys > call.sequence.size / parts)
+  if (parts > 0 && (call.shape.keys == 0 || call.sequence.size / parts % call.shape.keys != 0))
     check.failAttribute("key_shift", fmt::format("{}", shift),
                         fmt::format("none, for keys of more than one of {} zigzag parts", parts));
 }
@@ -166,7 +167,7 @@ static AttentionCall checkOperands(SignatureChecker &check, bool cached) {
   shape.kvHeads = k.shape[2];
   if (!cached)
     call.sequence = checkSequence(check, shape.queries);
-  if (check.hasAttribute("key_shift"))
+  if (!cached && check.hasAttribute("key_shift"))
     checkKeyShift(check, call);
   else
     shape.earlier = shape.keys - (cached ? shape.queries : call.sequence.size);
@@ -332,7 +333,8 @@ Expected<RotaryCall> checkRotary(const KernelSignature &signature) {
     frequencies = frequenciesOf(check, x.shape[3]);
   if (MaybeError error = check.finish())
     return *error;
-  RotaryCall call{x.dtype, 0, 0, 0, 0, inverse, positions, factor, std::move(frequencies), std::move(shard)};
+  RotaryCall call{x.dtype,         0, 0, 0, 0, inverse, positions, factor, std::move(frequencies),
+                  std::move(shard)};
   if (x.numElements() != 0) {
     call.batch = x.shape[0];
     call.sequence = x.shape[1];

@@ -64,8 +64,8 @@ struct AttentionShape {
   int64_t window = 0;
   /// The scaled scores x are softcap * tanh(x / softcap); 0: they are x.
   double softcap = 0;
-  /// While a batch element is at work: for each key of the sequence the range of its segment. A query is in the
-  /// segment of its own key, and sees no other; null: of all.
+  /// While a batch element is at work: for each key of the sequence the range of its segment. A
+  /// query is in the segment of its own key, and sees no other; null: of all.
   const SegmentRange *segments = nullptr;
 
   /// Query heads of a key-value head.
@@ -93,7 +93,7 @@ struct AttentionShape {
   }
 
 private:
-  const SegmentRange &segmentOf(int64_t key) const { 
+  const SegmentRange &segmentOf(int64_t key) const {
     return segments[std::clamp<int64_t>(key, 0, allKeys() - 1)];
   }
 };

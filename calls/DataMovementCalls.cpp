@@ -235,8 +235,11 @@ Expected<ZigzagCall> checkZigzag(const KernelSignature &signature) {
     int64_t ordered = second ? (2 * parts - 1) * chunk : 0, zigzag = second ? chunk : 0;
     std::vector<int64_t> orderedStrides = {row, second ? -chunk : chunk, 1};
     std::vector<int64_t> zigzagStrides = {row, 2 * chunk, 1};
-    call.halves.push_back(inverse ? ZigzagCall::Half{LoopNest<2>(shape, {orderedStrides, zigzagStrides}), ordered, zigzag}
-                                  : ZigzagCall::Half{LoopNest<2>(shape, {zigzagStrides, orderedStrides}), zigzag, ordered});
+    call.halves.push_back(
+        inverse
+            ? ZigzagCall::Half{LoopNest<2>(shape, {orderedStrides, zigzagStrides}), ordered, zigzag}
+            : ZigzagCall::Half{LoopNest<2>(shape, {zigzagStrides, orderedStrides}), zigzag,
+                               ordered});
   }
   return call;
 }

@@ -26,11 +26,12 @@ static constexpr KernelAttribute kAdam[] = {
     {"beta1", Float}, {"beta2", Float}, {"eps", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kApproximate[] = {{"approximate", String}};
 static constexpr KernelAttribute kAttention[] = {
-    {"causal", Bool},         {"scale", Float},           {"window", Int, true},
-    {"softcap", Float, true}, {"dropout", Float, true},   {"op", Int, true},
+    {"causal", Bool},         {"scale", Float},
+    {"window", Int, true},    {"softcap", Float, true},
+    {"dropout", Float, true}, {"op", Int, true},
     {"shape", Ints, true},    {"sharding", Strings, true},
-    {"key_shift", Int, true}, {"zigzag", Int, true},      {"sequence", Int, true},
-    {"sequence_axes", Strings, true}};
+    {"key_shift", Int, true}, {"zigzag", Int, true},
+    {"sequence", Int, true},  {"sequence_axes", Strings, true}};
 static constexpr KernelAttribute kAxis[] = {{"axis", String}};
 static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
 static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
@@ -54,13 +55,11 @@ static constexpr KernelAttribute kPadding[] = {
 static constexpr KernelAttribute kPermutation[] = {{"permutation", Ints}};
 static constexpr KernelAttribute kPredicate[] = {{"predicate", String}};
 static constexpr KernelAttribute kReduction[] = {{"kind", String}, {"dims", Ints}};
-static constexpr KernelAttribute kRotary[] = {{"theta", Float, true},
-                                              {"frequencies", Data, true},
-                                              {"factor", Float, true},
-                                              {"inverse", Bool},
-                                              {"zigzag", Int, true},
-                                              {"sequence", Int, true},
-                                              {"sequence_axes", Strings, true}};
+static constexpr KernelAttribute kRotary[] = {
+    {"theta", Float, true},          {"frequencies", Data, true},
+    {"factor", Float, true},         {"inverse", Bool},
+    {"zigzag", Int, true},           {"sequence", Int, true},
+    {"sequence_axes", Strings, true}};
 static constexpr KernelAttribute kScaleOrOne[] = {{"scale", Float, true}};
 static constexpr KernelAttribute kSgd[] = {{"momentum", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true}};

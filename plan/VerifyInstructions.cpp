@@ -143,8 +143,8 @@ static MaybeError checkSourceAxes(const plan::Collective &collective) {
       return Error{fmt::format("has source_axes, which only a permute has, found {}",
                                name(kindOf(collective)))};
     if (collective.shift() != 0)
-      return Error{fmt::format("has a shift, which only a permute has, found {}",
-                               name(kindOf(collective)))};
+      return Error{
+          fmt::format("has a shift, which only a permute has, found {}", name(kindOf(collective)))};
     return std::nullopt;
   }
   if (collective.shift() < 0)

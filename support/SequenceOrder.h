@@ -13,8 +13,11 @@
 #ifndef DTC_SUPPORT_SEQUENCEORDER_H
 #define DTC_SUPPORT_SEQUENCEORDER_H
 
+#include "support/ShardExtent.h"
+
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace dtc {
 
@@ -24,10 +27,12 @@ struct SequenceOrder {
   int64_t offset = 0;
   int64_t chunk = 0; ///< elements of a chunk; 0: there are none
   int64_t parts = 0;
+  /// The elements that exist; those after them are padding.
+  int64_t held = std::numeric_limits<int64_t>::max();
 
-  /// Of a sequence of `size` elements from `offset` on, in zigzag order if there are `parts`.
-  static SequenceOrder from(int64_t offset, int64_t size, int64_t parts) {
-    return parts == 0 ? SequenceOrder{offset} : SequenceOrder{offset, size / (2 * parts), parts};
+  /// Of a block of a sequence of `size` elements, in zigzag order if there are `parts`.
+  static SequenceOrder of(const ShardExtent &block, int64_t size, int64_t parts) {
+    return {block.offset, parts == 0 ? 0 : size / (2 * parts), parts, block.count};
   }
 
   /// The place of element `i`.
@@ -42,8 +47,9 @@ struct SequenceOrder {
   int64_t endOfRun(int64_t i, int64_t end) const {
     return chunk == 0 ? end : std::min(end, ((offset + i) / chunk + 1) * chunk - offset);
   }
-  /// How many of `count` elements, which are increasing, lie before `place`.
+  /// How many of `count` elements that exist and are increasing lie before `place`.
   int64_t countBefore(int64_t place, int64_t count) const {
+    count = std::min(count, held);
     int64_t run = endOfRun(0, count), before = place - at(0);
     if (before > run && run < count)
       before = run + std::max<int64_t>(place - at(run), 0);

@@ -327,11 +327,11 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
     return Error{
         fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",
                     given("microbatches"), options.microbatches)};
-  if (options.mode == CompileMode::Generate &&
-      options.contextExchange == ContextExchange::AllToAll)
-    return Error{fmt::format("{} is \"all-to-all\", but in generation each device has the same heads "
-                             "of a prompt and of what follows; leave it out",
-                             given("context_exchange"))};
+  if (options.mode == CompileMode::Generate && options.contextExchange == ContextExchange::AllToAll)
+    return Error{
+        fmt::format("{} is \"all-to-all\", but in generation each device has the same heads "
+                    "of a prompt and of what follows; leave it out",
+                    given("context_exchange"))};
   if (options.mode == CompileMode::Generate && options.zero > 0)
     return Error{
         fmt::format("{} is {}, but generation has no optimizer whose state could be split; "

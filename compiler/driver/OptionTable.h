@@ -26,9 +26,9 @@ using OptionMember =
     std::variant<bool CompileOptions::*, int64_t CompileOptions::*, double CompileOptions::*,
                  std::optional<double> CompileOptions::*, std::string CompileOptions::*,
                  std::vector<std::string> CompileOptions::*, CompileMode CompileOptions::*,
-                 Recompute CompileOptions::*, ContextExchange CompileOptions::*, ComputeType CompileOptions::*,
-                 Optimizer CompileOptions::*, MeshSizes CompileOptions::*,
-                 LinkSpeeds CompileOptions::*>;
+                 Recompute CompileOptions::*, ContextExchange CompileOptions::*,
+                 ComputeType CompileOptions::*, Optimizer CompileOptions::*,
+                 MeshSizes CompileOptions::*, LinkSpeeds CompileOptions::*>;
 
 /// The allowed values of a number. The default is always one of them.
 struct NumberRange {

@@ -176,14 +176,17 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   // Of the model, which all entry points of a plan have: they find states in one place.
   std::vector<std::string> defaults = defaultAxisMap(options);
   if (options.hasAxis(kContextAxis)) {
+    // Dropout that is left out later asks for nothing.
+    if (options.mode == CompileMode::Generate ||
+        (options.mode == CompileMode::Forward && !options.keepDropout))
+      manager.addPass(createRemoveDropoutPass());
     ParallelizeContextPassOptions context;
     context.axis = kContextAxis;
     // Each device of generation has its heads of the cache, of a prompt and of what follows.
     bool generates = options.mode == CompileMode::Generate;
-    context.exchange =
-        wordOf(generates && options.contextExchange == ContextExchange::Auto
-                   ? ContextExchange::AllGather
-                   : options.contextExchange);
+    context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
+                                  ? ContextExchange::AllGather
+                                  : options.contextExchange);
     // What is not a loss has positions in their order.
     context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
     if (std::string micro = microbatchAxis(options); !micro.empty())

@@ -461,7 +461,8 @@ Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
   return AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
-                             window, softcap, /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(), /*sequence=*/IntegerAttr(),
+                             window, softcap, /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
+                             /*sequence=*/IntegerAttr(),
                              /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
                              drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
                              /*sharding=*/ArrayAttr())

@@ -44,9 +44,9 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)
-    for (auto [axis, size] : {std::pair(fsdp > 1 ? kShardedDataAxis : kDataAxis, expertData()),
-                              std::pair(kExpertAxis, fsdp > 1 ? 1 : ep),
-                              std::pair(kContextAxis, fsdp > 1 ? 1 : cp)})
+    for (auto [axis, size] :
+         {std::pair(fsdp > 1 ? kShardedDataAxis : kDataAxis, expertData()),
+          std::pair(kExpertAxis, fsdp > 1 ? 1 : ep), std::pair(kContextAxis, fsdp > 1 ? 1 : cp)})
       if (size > 1)
         options.zeroAxes.emplace_back(axis);
   options.schedule = schedule;
@@ -188,9 +188,10 @@ private:
   std::vector<int64_t> contextSizes(int64_t tp, int64_t data) const {
     std::vector<int64_t> sizes = divisorsOf(data);
     llvm::erase_if(sizes, [&](int64_t size) {
-      return size > 1 && (traits.positions / size < kLeastPart || traits.positions % (2 * size) != 0 ||
-                          (inNode % (size * tp) != 0 && size * tp % inNode != 0) ||
-                          (traits.positions < kLongSequence && traits.batch % data == 0));
+      return size > 1 &&
+             (traits.positions / size < kLeastPart || traits.positions % (2 * size) != 0 ||
+              (inNode % (size * tp) != 0 && size * tp % inNode != 0) ||
+              (traits.positions < kLongSequence && traits.batch % data == 0));
     });
     return sizes;
   }

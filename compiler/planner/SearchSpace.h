@@ -29,8 +29,8 @@ struct PlannerOptions {
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, cp, tp, pp
 };
 
-/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, cp, tp from the outermost axis to
-/// that of neighbours, or with pp inside of dp.
+/// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, cp, tp from the outermost axis
+/// to that of neighbours, or with pp inside of dp.
 struct ParallelStrategy {
   int64_t dp = 1, fsdp = 1, ep = 1, cp = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp
@@ -76,8 +76,8 @@ struct ModelProperties {
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
-  /// Of the dimension of inputs that context parallelism splits, by the logical axis "seq"; 1: there
-  /// is none.
+  /// Of the dimension of inputs that context parallelism splits, by the logical axis "seq"; 1:
+  /// there is none.
   int64_t positions = 1;
   int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name

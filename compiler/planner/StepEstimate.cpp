@@ -37,9 +37,8 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
 
 const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &strategy) {
   bool splits = strategy.zero > 0;
-  auto [it, fresh] =
-      known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.cp, strategy.tp,
-                         strategy.pp, strategy.pipelineInside, splits});
+  auto [it, fresh] = known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.cp,
+                                        strategy.tp, strategy.pp, strategy.pipelineInside, splits});
   if (!fresh)
     return it->second;
   std::vector<MeshAxis> axes;

@@ -96,7 +96,8 @@ private:
   const ModelProperties &traits;
   std::vector<const cluster::NodeKind *> nodeKinds;
   std::vector<double> kindBytes; ///< that plans may use on a device of each
-  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>, Connections>
+  std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>,
+           Connections>
       known;
 };
 

@@ -380,8 +380,9 @@ bool dtc::dist::canShareBucket(Operation *a, Operation *b) {
   auto elementType = [](Operation *op) { return getElementTypeOrSelf(op->getOperand(0)); };
   // Whether two collectives have the same groups and combine values alike; dimensions may differ.
   return a->getName() == b->getName() && elementType(a) == elementType(b) &&
-         llvm::all_of(ArrayRef<StringRef>{"mesh", "axes", "source_axes", "shift", "kind", kStageAttrName},
-                      [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });
+         llvm::all_of(
+             ArrayRef<StringRef>{"mesh", "axes", "source_axes", "shift", "kind", kStageAttrName},
+             [&](StringRef name) { return a->getAttr(name) == b->getAttr(name); });
 }
 
 LogicalResult MicrobatchLoopOp::verifyRegions() {

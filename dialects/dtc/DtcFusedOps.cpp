@@ -179,8 +179,7 @@ static LogicalResult expectAttention(std::optional<Location> location,
                                ", expected a finite number");
   if (failed(expectScores<OpT>(location, labels.scores, adaptor, adaptor.getCausal())) ||
       failed(expectSegments<OpT>(location, labels, adaptor)) ||
-      failed(expectOrder<OpT>(location, labels.zigzag, labels.sequence, adaptor,
-                              q.getDimSize(1))))
+      failed(expectOrder<OpT>(location, labels.zigzag, labels.sequence, adaptor, q.getDimSize(1))))
     return failure();
   double dropout = adaptor.getDropout();
   if (dropout != 0 && (adaptor.getZigzag() || adaptor.getKeyShift()))
@@ -270,8 +269,10 @@ DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAtt
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
   build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), causal, scale,
-        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
-        /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(), /*dropout=*/0.0, /*number=*/0, /*shape=*/DenseI64ArrayAttr(),
+        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*key_shift=*/IntegerAttr(),
+        /*zigzag=*/IntegerAttr(),
+        /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(), /*dropout=*/0.0, /*number=*/0,
+        /*shape=*/DenseI64ArrayAttr(),
         /*sharding=*/ArrayAttr());
 }
 
@@ -313,11 +314,11 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
   if (cotangents[1])
     // No constraint: the op is valid, but has no such gradient.
     return emitOpError() << "a gradient by lse was asked for, expected one by out alone";
-  auto grad = AttentionGradOp::create(builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(),
-                                      cotangents[0], getSegments(), getKey(), getCausal(),
-                                      getScale(), getWindowAttr(), getSoftcapAttr(),
-                                      getKeyShiftAttr(), getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(),
-                                      getDropout(), getNumber(), getShapeAttr(), getShardingAttr());
+  auto grad = AttentionGradOp::create(
+      builder, getLoc(), getQ(), getK(), getV(), getOut(), getLse(), cotangents[0], getSegments(),
+      getKey(), getCausal(), getScale(), getWindowAttr(), getSoftcapAttr(), getKeyShiftAttr(),
+      getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(), getDropout(), getNumber(),
+      getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
   return success();
 }
@@ -352,10 +353,9 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
 }
 
 ShardingRule AttentionGradOp::getShardingRule() {
-  ShardingRule rule =
-      getAttentionRule(*this, getKeyShift()
-                                  ? "bs(gr)D,bsgD,bsgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bsgD,bsgD"
-                                  : "bs(gr)D,bTgD,bTgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bTgD,bTgD");
+  ShardingRule rule = getAttentionRule(
+      *this, getKeyShift() ? "bs(gr)D,bsgD,bsgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bsgD,bsgD"
+                           : "bs(gr)D,bTgD,bTgD,bs(gr)D,b(gr)s,bs(gr)D->bs(gr)D,bTgD,bTgD");
   rule.linearOperands = {{5}};
   return rule;
 }
@@ -390,7 +390,7 @@ LogicalResult MergeAttentionOp::inferReturnTypes(MLIRContext *, std::optional<Lo
 }
 
 ShardingRule MergeAttentionOp::getShardingRule() {
-  return makeEquationRule(*this, "bshd,bhs,bshd,bhs->bshd,bhs");
+  return makeEquationRule(*this, "bshD,bhs,bshD,bhs->bshD,bhs");
 }
 
 //===----------------------------------------------------------------------===//

@@ -117,6 +117,14 @@ static Calls cachedAttention(const char *name, const TensorType &x) {
   return {{name, {q, k, k, {DType::I32, {rowsOf(x)}}}, {q}, {{"scale", 0.125}}, {}}};
 }
 
+/// Of one sequence, heads of 64 elements at most.
+static Calls mergeAttention(const char *name, const TensorType &x) {
+  int64_t size = std::min<int64_t>(widthOf(x), 64), heads = widthOf(x) / size;
+  TensorType part = like(x, {1, rowsOf(x), heads, size}), out{wideType(x.dtype), part.shape};
+  TensorType lse{out.dtype, {1, heads, rowsOf(x)}};
+  return {{name, {out, lse, part, lse}, {out, lse}, {}, {}}};
+}
+
 std::span<const KernelCase> fusedCases() {
   static constexpr KernelCase cases[] = {
       {"softmax", softmax, true},
@@ -135,6 +143,7 @@ std::span<const KernelCase> fusedCases() {
       {"cross_entropy", crossEntropy, true},
       {"cross_entropy_grad", crossEntropyGrad, true},
       {"cached_attention", cachedAttention, false, true, kCachedPositions},
+      {"merge_attention", mergeAttention, true},
   };
   return cases;
 }

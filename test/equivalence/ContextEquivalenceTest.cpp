@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(ContextModels, ContextEquivalence,
                                  ValuesIn(kFewStrategies), ValuesIn(kForms)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(ContextBf16, ContextBf16,
-                         Combine(Values(kLlama, kGemma2), ValuesIn(kFewStrategies),
+                         Combine(Values(kLlama, kMistral), ValuesIn(kFewStrategies),
                                  ValuesIn(kForms)),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(ContextOdd, ContextEquivalence,

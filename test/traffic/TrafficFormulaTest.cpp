@@ -141,8 +141,7 @@ class ContextParallel : public testing::TestWithParam<std::tuple<int64_t, const 
 TEST_P(ContextParallel, SendsWhatTheFormulaSays) {
   auto [n, exchange] = GetParam();
   ModelSizes model = llamaSizes();
-  expectTraffic(model,
-                strategy("cp=" + std::to_string(n) + " context_exchange=" + exchange),
+  expectTraffic(model, strategy("cp=" + std::to_string(n) + " context_exchange=" + exchange),
                 contextParallelTraffic(model, n, exchange));
 }
 

@@ -79,8 +79,7 @@ void Lowering::lowerCollectives(ArrayRef<Operation *> ops) {
       builder, first->getLoc(), Type(), collective.getCollectiveKind(), collective.getReduction(),
       collective.getAxes(), inputs, outputs, builder.getDenseI64ArrayAttr(dims),
       builder.getDenseI64ArrayAttr(splitDims), first->getAttrOfType<ArrayAttr>("source_axes"),
-      first->getAttrOfType<IntegerAttr>("shift"),
-      builder.getArrayAttr(reasons));
+      first->getAttrOfType<IntegerAttr>("shift"), builder.getArrayAttr(reasons));
 }
 
 void Lowering::lowerBucket(dist::BucketOp bucket) {

@@ -40,6 +40,9 @@ namespace {
 /// The dimension of the queries in q and out, and of the keys in k and v.
 constexpr unsigned kSequenceDim = 1, kHeadDim = 2;
 
+/// The FLOPs of the gradient of attention for one of attention: five products for two.
+constexpr double kGradientFlops = 2.5;
+
 /// Puts the sequences of a function into zigzag order.
 class ZigzagOrder {
 public:
@@ -218,7 +221,8 @@ namespace {
 
 enum class Exchange { AllGather, AllToAll, Ring };
 
-class ParallelizeContextPass : public dtc::impl::ParallelizeContextPassBase<ParallelizeContextPass> {
+class ParallelizeContextPass
+    : public dtc::impl::ParallelizeContextPassBase<ParallelizeContextPass> {
 public:
   using Base::Base;
 
@@ -268,9 +272,10 @@ FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedM
                                                    : "another number of keys than of queries")
                           << "; gather keys and values: --context-exchange all-gather";
   }
-  // Seconds that a device waits in a forward pass: for the keys and values of all others, for its
-  // share of queries, keys, values and results from each, or for what a step round takes longer
-  // than the work on a shard.
+  // Seconds that a device waits in both passes: for the keys and values of all others and then for
+  // their gradients; for its share of queries, keys, values and results from each, twice; or for
+  // what a step round takes longer than the work on a shard, backward with the gradients, which at
+  // last go home.
   double position = double(q.getDimSize(0)) * double(q.getDimSize(kSequenceDim)) / double(parts) *
                     double(q.getDimSize(3)) * double(elementBytes(q)) / double(tensor);
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
@@ -279,11 +284,14 @@ FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedM
     latency = std::max(latency, mesh.axes[each].latency);
   }
   double others = double(parts - 1), shard = 2 * double(key) * position / bandwidth;
-  double gather = others * (shard + latency);
-  double swap = others * (2 * double(query + key) * position / double(parts) / bandwidth + latency);
+  double gather = 2 * others * (shard + latency);
+  double swap =
+      2 * others * (2 * double(query + key) * position / double(parts) / bandwidth + latency);
   double tile = op.getFlops() / double(parts * parts * tensor) / mesh.deviceFlops;
-  double ring = others * std::max(shard + latency - tile, 0.0);
-  if (goesRound && ring <= gather && (!divides || ring <= swap))
+  double ring = others * (std::max(shard + latency - tile, 0.0) +
+                          std::max(2 * shard + latency - kGradientFlops * tile, 0.0)) +
+                shard + latency;
+  if (goesRound && ring < gather && (!divides || ring < swap))
     return Exchange::Ring;
   return divides && swap < gather ? Exchange::AllToAll : Exchange::AllGather;
 }
@@ -302,21 +310,43 @@ void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
   llvm::append_range(all, context);
   ArrayAttr none = builder.getArrayAttr({});
   auto sharding = [&](ArrayAttr sequence, ArrayAttr heads) {
-    return dist::ShardingAttr::get(builder.getContext(), symbol,
-                                   builder.getArrayAttr({names(batch), sequence, heads, none}),
-                                   ReductionKind::Sum, none, {true, false, false, false},
-                                   ArrayRef<int64_t>());
+    return dist::ShardingAttr::get(
+        builder.getContext(), symbol, builder.getArrayAttr({names(batch), sequence, heads, none}),
+        ReductionKind::Sum, none, {true, false, false, false}, ArrayRef<int64_t>());
   };
   dist::ShardingAttr byHead = sharding(none, names(all));
   dist::ShardingAttr byPosition = sharding(names(context), names(heads));
   auto constrain = [&](Value value, dist::ShardingAttr to) -> Value {
     return dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, to);
   };
+  // Both sides of an exchange are fixed, so that nothing else is done in the other's layout.
   for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
-    operand->set(constrain(operand->get(), byHead));
+    operand->set(constrain(constrain(operand->get(), byPosition), byHead));
   builder.setInsertionPointAfter(op);
   Value own = constrain(op.getOut(), byHead), back = constrain(own, byPosition);
   op.getOut().replaceAllUsesExcept(back, own.getDefiningOp());
+}
+
+/// The dimensions with logical axes that `context` splits.
+static SmallVector<std::pair<Value, unsigned>>
+findSplit(func::FuncOp function, const LogicalAxisMap &map, const AxisList &context) {
+  SmallVector<std::pair<Value, unsigned>> found;
+  auto add = [&](Value value, ArrayAttr names) {
+    if (!names || !isa<RankedTensorType>(value.getType()))
+      return;
+    for (auto [dim, name] : llvm::enumerate(names.getAsRange<StringAttr>()))
+      if (auto it = map.find(name.getValue()); it != map.end())
+        if (llvm::any_of(it->second.axes,
+                         [&](unsigned axis) { return llvm::is_contained(context, axis); }))
+          found.emplace_back(value, unsigned(dim));
+  };
+  for (BlockArgument argument : function.getArguments())
+    add(argument,
+        function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), DtcDialect::kAxesAttrName));
+  for (Operation &op : function.front())
+    if (op.getNumResults() == 1)
+      add(op.getResult(0), op.getAttrOfType<ArrayAttr>(DtcDialect::kAxesAttrName));
+  return found;
 }
 
 LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMesh &mesh) {
@@ -336,8 +366,16 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
   for (auto &entry : map)
     if (entry.second.isBatch)
       batch = entry.second.axes;
+  SmallVector<std::pair<Value, unsigned>> split = findSplit(function, map, context);
+  DimensionClasses classes(function);
+  auto attentions = llvm::to_vector(function.getOps<AttentionOp>());
+  llvm::erase_if(attentions, [&](AttentionOp op) {
+    return llvm::none_of(split, [&](const auto &found) {
+      return classes.areTogether(op.getQ(), kSequenceDim, found.first, found.second);
+    });
+  });
   SmallVector<AttentionOp> byPosition; // causal ones whose queries are split
-  for (AttentionOp op : llvm::to_vector(function.getOps<AttentionOp>())) {
+  for (AttentionOp op : attentions) {
     FailureOr<Exchange> form = choose(op, mesh, heads);
     if (failed(form))
       return failure();
@@ -355,8 +393,8 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
   int64_t size = byPosition.front().getQ().getType().getDimSize(kSequenceDim);
   ZigzagOrder order(function, byPosition.front(), parts);
   if (size % (2 * parts) != 0)
-    obstacle = std::to_string(2 * parts) + " chunks do not divide " + std::to_string(size) +
-               " positions";
+    obstacle =
+        std::to_string(2 * parts) + " chunks do not divide " + std::to_string(size) + " positions";
   else
     obstacle = order.findObstacle();
   if (!obstacle) {

@@ -91,13 +91,14 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
       see `dtc-expand-ring-attention`.
     - `auto`: for each op the one for which a device is estimated to wait least.
 
-    It runs before `dtc-split-mesh-axes` and before gradients are made, which inherit all of it.
+    Attention whose queries no logical axis splits over the axis is left alone. It runs before `dtc-split-mesh-axes` and before gradients are made, which inherit all of it.
 
     ```mlir
-    // dtc-opt --dtc-parallelize-context="default-shard=heads=tp"
+    // dtc-opt --dtc-parallelize-context="default-shard=seq=cp"
     // Before
     dist.mesh @mesh <"cp"=2>
-    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q"}, %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
+    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q", dtc.axes = ["", "seq", "", ""]},
+                    %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
       %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 1.0}
         : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
       %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>
@@ -105,8 +106,9 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
     }
     // After
     dist.mesh @mesh <"cp"=2>
-    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q"}, %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
-      %zq = dtc.zigzag %q {dim = 1, inverse = false, parts = 2} : tensor<1x8x2x4xf32>
+    func.func @loss(%q: tensor<1x8x2x4xf32> {dtc.input = "q", dtc.axes = ["", "", "", ""]},
+                    %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
+      %zq = dtc.zigzag %q {dtc.axes = ["", "seq", "", ""], dim = 1, inverse = false, parts = 2} : tensor<1x8x2x4xf32>
       %out, %lse = dtc.attention %zq, %k, %k {causal = true, scale = 1.0, zigzag = 2}
         : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
       %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>

@@ -53,9 +53,9 @@ private:
   Value permute(Value value, int64_t shift) {
     if (shift == 0)
       return value;
-    Operation *moved = dist::PermuteOp::create(builder, op.getLoc(), value.getType(), value,
-                                               mesh.name, *op.getSequenceAxes(),
-                                               *op.getSequenceAxes(), shift);
+    Operation *moved =
+        dist::PermuteOp::create(builder, op.getLoc(), value.getType(), value, mesh.name,
+                                *op.getSequenceAxes(), *op.getSequenceAxes(), shift);
     moved->setAttr(dist::kReasonAttrName, reason);
     return place(moved);
   }
@@ -88,8 +88,8 @@ private:
 template <typename OpT>
 bool RingExpansion<OpT>::seesKeys(const SequenceOrder &queries, const SequenceOrder &keys,
                                   int64_t count) {
-  int64_t window = op.getWindow() ? static_cast<int64_t>(*op.getWindow())
-                                  : std::numeric_limits<int64_t>::max();
+  int64_t window =
+      op.getWindow() ? static_cast<int64_t>(*op.getWindow()) : std::numeric_limits<int64_t>::max();
   for (int64_t i = 0, endOfRun; i < count; i = endOfRun) {
     endOfRun = queries.endOfRun(i, count);
     int64_t first = queries.at(i), last = queries.at(endOfRun - 1);
@@ -107,8 +107,13 @@ template <typename OpT> SmallVector<int64_t> RingExpansion<OpT>::findShifts() {
   int64_t parts = op.getZigzag() ? static_cast<int64_t>(*op.getZigzag()) : 0;
   int64_t count = op.getQ().getType().getDimSize(1);
   auto orderOf = [&](int64_t member) {
-    int64_t offset = ShardExtent::whole(size).part(members, member).offset;
-    return SequenceOrder::from(offset, size, parts);
+    ShardExtent block = ShardExtent::whole(size);
+    int64_t below = members;
+    for (unsigned axis : axisList()) {
+      below /= mesh.axes[axis].size;
+      block = block.part(mesh.axes[axis].size, member / below % mesh.axes[axis].size);
+    }
+    return SequenceOrder::of(block, size, parts);
   };
   SmallVector<int64_t> found;
   for (int64_t shift = 0; shift < members; ++shift) {
@@ -143,8 +148,8 @@ template <> void RingExpansion<AttentionOp>::expand() {
       out = convert(tile.getOut(), wide);
       lse = tile.getLse();
     } else {
-      auto merged = MergeAttentionOp::create(builder, op.getLoc(), out, lse, tile.getOut(),
-                                             tile.getLse());
+      auto merged =
+          MergeAttentionOp::create(builder, op.getLoc(), out, lse, tile.getOut(), tile.getLse());
       out = place(merged);
       lse = merged.getMergedLse();
     }
@@ -192,7 +197,8 @@ template <typename OpT> void RingExpansion<OpT>::run() {
       {text("value", isGradient ? "a shard of keys, values or their gradients, on its way round"
                                 : "a shard of keys or values, on its way round"),
        text("from", "the device before along " + axes), text("to", "the next one"),
-       text("consumer", (op->getName().getStringRef() + " in " + describeLocation(op.getLoc())).str()),
+       text("consumer",
+            (op->getName().getStringRef() + " in " + describeLocation(op.getLoc())).str()),
        text("remedy", "")});
   expand();
   op.erase();
@@ -202,7 +208,8 @@ namespace {
 
 class ExpandRingAttentionPass
     : public dtc::impl::ExpandRingAttentionPassBase<ExpandRingAttentionPass> {
-  template <typename OpT> static LogicalResult expandAll(func::FuncOp function, const LinkedMesh &mesh) {
+  template <typename OpT>
+  static LogicalResult expandAll(func::FuncOp function, const LinkedMesh &mesh) {
     SmallVector<OpT> ops;
     function.walk([&](OpT op) {
       if (op.getKeyShift())

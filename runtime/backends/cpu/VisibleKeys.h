@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A query sees a contiguous range of keys, and where places in the sequence follow each other, the
-// ranges of later queries begin and end no earlier than its own. So a block of queries sees one range too, and a block of keys is seen by all of
-// them, by some or by none, which the ranges of the first and the last query tell. All that hides
-// keys is stated here; the kernels know nothing else of it.
+// ranges of later queries begin and end no earlier than its own. So a block of queries sees one
+// range too, and a block of keys is seen by all of them, by some or by none, which the ranges of
+// the first and the last query tell. All that hides keys is stated here; the kernels know nothing
+// else of it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -182,7 +182,8 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
                                   output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
-          if (MaybeError error = enqueueRanges(queue, call, args, args.workspace, device, operands.positions))
+          if (MaybeError error =
+                  enqueueRanges(queue, call, args, args.workspace, device, operands.positions))
             return *error;
           return launch(queue, attentionGrid(AttentionTasks<T, D>::ofQueries(device)),
                         attentionKernel<T, D, decltype(isBounded)::value>, device,

@@ -185,7 +185,7 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
   int64_t rows = shape.batch * shape.queries * shape.heads;
   if (MaybeError error =
           enqueueRanges(queue, call, args,
-                          static_cast<std::byte *>(args.workspace) + arrayBytes<W>(rows), device))
+                        static_cast<std::byte *>(args.workspace) + arrayBytes<W>(rows), device))
     return error;
   if (MaybeError error = launch(queue, gridStride(queue, rows * kWarpThreads, kDotThreads),
                                 attentionDotsKernel<F>, device, operands))

@@ -431,7 +431,8 @@ bool hasWarpgroups(int computeCapability) {
 
 bool canUseWarpgroups(const AttentionCall &call) {
   const AttentionShape &shape = call.shape;
-  bool isPlain = call.sequence.isWhole() && !call.keyShift && !call.mask && !call.segments && shape.softcap == 0 && shape.window == 0;
+  bool isPlain = call.sequence.isWhole() && !call.keyShift && !call.mask && !call.segments &&
+                 shape.softcap == 0 && shape.window == 0;
   bool hasElements = shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.heads > 0;
   bool seesKeys = !shape.causal || shape.earlier >= 0;
   // The grid has one dimension.

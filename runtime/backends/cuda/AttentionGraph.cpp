@@ -228,7 +228,8 @@ template <typename Function> auto guarded(const char *what, Function function) {
 bool AttentionGraph::isAsked(const AttentionCall &call) {
   const AttentionShape &shape = call.shape;
   bool hasElements = shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.heads > 0;
-  bool isPlain = call.sequence.isWhole() && !call.keyShift && !call.mask && !call.segments && shape.softcap == 0;
+  bool isPlain = call.sequence.isWhole() && !call.keyShift && !call.mask && !call.segments &&
+                 shape.softcap == 0;
   bool seesKeys = !shape.causal || shape.queries <= shape.keys;
   // With a negative scale, cuDNN 9.14 gives infinities and NaNs.
   return (call.dtype == DType::BF16 || call.dtype == DType::F16) && isPlain && hasElements &&

@@ -200,15 +200,15 @@ PrepareResult prepareZigzag(const KernelSignature &signature) {
   }
   return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([halves = std::move(halves)](CudaQueue &queue,
-                                                   const KernelArguments &args) -> MaybeError {
-      for (const Half &half : halves)
-        if (MaybeError error =
-                enqueueStridedCopy(queue, half.loops, sizeof(T), output<T>(args, 0) + half.to,
-                                   input<T>(args, 0) + half.from))
-          return error;
-      return std::nullopt;
-    });
+    return makeKernel(
+        [halves = std::move(halves)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+          for (const Half &half : halves)
+            if (MaybeError error =
+                    enqueueStridedCopy(queue, half.loops, sizeof(T), output<T>(args, 0) + half.to,
+                                       input<T>(args, 0) + half.from))
+              return error;
+          return std::nullopt;
+        });
   });
 }
 

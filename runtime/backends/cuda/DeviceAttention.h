@@ -29,8 +29,9 @@ namespace dtc::runtime::cuda {
 /// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
 inline constexpr int kLeastBlocks = 1;
 
-/// An AttentionShape as a parameter of kernels. Whether each query has a range of keys of its own, or
-/// there is a soft cap, is a parameter of their templates: without, no registers are spent on it.
+/// An AttentionShape as a parameter of kernels. Whether each query has a range of keys of its own,
+/// or there is a soft cap, is a parameter of their templates: without, no registers are spent on
+/// it.
 struct DeviceAttention {
   int64_t batch, queries, keys, heads, kvHeads, headSize, earlier;
   bool causal;
@@ -242,8 +243,8 @@ template <typename T, int D> LaunchShape attentionGrid(const AttentionTasks<T, D
 /// computed, the std::integral_constant of how many elements of a head a block has results for,
 /// which lie in its registers, and the std::bool_constant of whether there is a soft cap or queries
 /// have ranges of keys of their own. Where heads have more elements, several blocks share one, and
-/// each computes the scores. Beside the results of a gradient, registers have place for narrow tiles
-/// only, and what caps and ranges need takes the place of half of the results.
+/// each computes the scores. Beside the results of a gradient, registers have place for narrow
+/// tiles only, and what caps and ranges need takes the place of half of the results.
 template <typename F, bool IsGradient, typename Function>
 auto withTiles(const AttentionCall &call, const Function &function) {
   const AttentionShape &shape = call.shape;

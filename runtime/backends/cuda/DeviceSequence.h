@@ -16,10 +16,10 @@ namespace dtc::runtime::cuda {
 
 /// A SequenceOrder as a parameter of kernels.
 struct DeviceSequence {
-  int64_t offset, chunk, parts;
+  int64_t offset, chunk, parts, held;
 
   explicit DeviceSequence(const SequenceOrder &order)
-      : offset(order.offset), chunk(order.chunk), parts(order.parts) {}
+      : offset(order.offset), chunk(order.chunk), parts(order.parts), held(order.held) {}
 
   /// The place of element `i`.
   __device__ __forceinline__ int64_t at(int64_t i) const {
@@ -36,8 +36,9 @@ struct DeviceSequence {
     int64_t last = ((offset + i) / chunk + 1) * chunk - offset;
     return last < end ? last : end;
   }
-  /// How many of `count` elements, which are increasing, lie before `place`.
+  /// How many of `count` elements that exist and are increasing lie before `place`.
   __device__ __forceinline__ int64_t countBefore(int64_t place, int64_t count) const {
+    count = count < held ? count : held;
     int64_t run = endOfRun(0, count), before = place - at(0);
     if (before > run && run < count) {
       int64_t more = place - at(run);

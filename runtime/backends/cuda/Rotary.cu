@@ -57,8 +57,8 @@ __global__ void __launch_bounds__(256)
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t unit = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; unit < count; unit += step) {
     int64_t row = unit / groups, first = unit % groups * V;
-    int64_t position = call.positions == RotaryPositions::OfRows ? positions[row]
-                                                                 : call.order.at(row % sequence);
+    int64_t position =
+        call.positions == RotaryPositions::OfRows ? positions[row] : call.order.at(row % sequence);
     if (call.positions == RotaryPositions::OfFirstRows)
       position += positions[row / sequence];
     W cosines[V], sines[V];
@@ -127,9 +127,9 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
   return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
-      return enqueueRotary<F>(queue, call, call.shard.at(args.position), input<F>(args, 0), output<F>(args, 0),
-                              call.positions == RotaryPositions::None ? nullptr
-                                                                      : input<int32_t>(args, 1));
+      return enqueueRotary<F>(
+          queue, call, call.shard.at(args.position), input<F>(args, 0), output<F>(args, 0),
+          call.positions == RotaryPositions::None ? nullptr : input<int32_t>(args, 1));
     });
   });
 }

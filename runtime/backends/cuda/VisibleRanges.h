@@ -99,7 +99,8 @@ struct DeviceVisibility {
       first = first > segment.begin ? first : segment.begin;
       end = end < segment.end ? end : segment.end;
     }
-    auto last = static_cast<int32_t>(keysBefore(end)), begin = static_cast<int32_t>(keysBefore(first));
+    auto last = static_cast<int32_t>(keysBefore(end)),
+         begin = static_cast<int32_t>(keysBefore(first));
     return {begin < last ? begin : last, last};
   }
 };
@@ -142,8 +143,8 @@ inline MaybeError enqueueRanges(CudaQueue &queue, const AttentionCall &call,
       return *error;
     visible.segments = segments;
   }
-  auto *ranges = reinterpret_cast<SegmentRange *>(static_cast<std::byte *>(workspace) +
-                                                  segmentBytes(call));
+  auto *ranges =
+      reinterpret_cast<SegmentRange *>(static_cast<std::byte *>(workspace) + segmentBytes(call));
   device.ranges = ranges;
   device.areIncreasing = shape.order.isIncreasing(shape.queries);
   return launch(queue, gridStride(queue, shape.batch * shape.queries, 128), visibleRangesKernel,

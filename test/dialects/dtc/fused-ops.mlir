@@ -137,3 +137,24 @@ func.func @attention_order(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>) {
   %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, scale = 0.25, sequence = 32, sequence_axes = ["cp.0", "cp.1"], zigzag = 2} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
   return
 }
+
+// Keys that lie as the queries do; with them, segments of the whole sequence.
+// CHECK-LABEL: func.func @attention_key_shift
+func.func @attention_key_shift(%q: tensor<2x8x4x16xf32>, %k: tensor<2x8x2x16xf32>, %segments: tensor<2x32xi32>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = true, key_shift = 0 : i64, scale = 2.500000e-01 : f64} : (
+  %0:2 = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 0.25} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} {causal = true, key_shift = 1 : i64, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"], zigzag = 4 : i64} : (
+  %out, %lse = dtc.attention %q, %k, %k segments %segments {causal = true, key_shift = 1, scale = 0.25, sequence = 32, sequence_axes = ["cp"], zigzag = 4} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x32xi32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention_grad {{.*}} {causal = true, key_shift = 3 : i64, scale = 2.500000e-01 : f64, sequence = 31 : i64, sequence_axes = ["cp"]} : (
+  %dq, %dk, %dv = dtc.attention_grad %q, %k, %k, %out, %lse, %q {causal = true, key_shift = 3, scale = 0.25, sequence = 31, sequence_axes = ["cp"]} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  return
+}
+
+// CHECK-LABEL: func.func @merge_attention
+func.func @merge_attention(%out: tensor<2x8x4x16xf32>, %lse: tensor<2x4x8xf32>, %half: tensor<2x8x4x16xbf16>) {
+  // CHECK: dtc.merge_attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %0:2 = dtc.merge_attention %out, %lse, %out, %lse : (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.merge_attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} : (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %merged, %merged_lse = dtc.merge_attention %0#0, %0#1, %half, %lse : (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  return
+}

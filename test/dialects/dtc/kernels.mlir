@@ -242,6 +242,22 @@ func.func @order(%z: tensor<2x12x4xf32>, %q: tensor<2x8x6x16xf32>, %k: tensor<2x
   return
 }
 
+// Keys of one device. In zigzag order half of 2 x 6 heads x 8 x 8 scores of 4 x 16 operations is seen, in the order of the
+// sequence half of those of a device's own keys, and all of earlier ones. A merge has operations for each element.
+func.func @ring(%q: tensor<2x8x6x16xf32>, %k: tensor<2x8x2x16xf32>, %segments: tensor<2x32xi32>, %l: tensor<2x6x8xf32>, %half: tensor<2x8x6x16xbf16>) {
+  // expected-remark@+1 {{attention {causal = true, key_shift = 1 : i64, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"], zigzag = 4 : i64} flops 24576.}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments {causal = true, key_shift = 1, scale = 0.25, sequence = 32, sequence_axes = ["cp"], zigzag = 4} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x32xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = true, key_shift = 0 : i64, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"]} flops 24576.}}
+  %1:2 = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 0.25, sequence = 32, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention {causal = true, key_shift = 1 : i64, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"]} flops 49152.}}
+  %2:2 = dtc.attention %q, %k, %k {causal = true, key_shift = 1, scale = 0.25, sequence = 32, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{attention_grad {causal = true, key_shift = 1 : i64, scale = 2.500000e-01 : f64, sequence = 32 : i64, sequence_axes = ["cp"]} flops 122880.}}
+  %3:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, key_shift = 1, scale = 0.25, sequence = 32, sequence_axes = ["cp"]} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  // expected-remark@+1 {{merge_attention {} 0=>0 flops 1536.}}
+  %4:2 = dtc.merge_attention %q, %l, %half, %l : (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xbf16>, tensor<2x6x8xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
 // The mask of attention is over [batch, heads, queries, keys]. The number of operations is that without dropout.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{attention {causal = true, dropout = 5.000000e-01 : f64, op = 7 : i64, scale = 2.500000e-01 : f64, shape = array<i64: 2, 6, 8, 9>, sharding = ["", "", "", ""]} flops 27648.}}

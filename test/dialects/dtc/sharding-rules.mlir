@@ -258,6 +258,17 @@ func.func @attention_order(%q: tensor<2x8x6x16xf32>, %k: tensor<2x16x2x16xf32>) 
   return
 }
 
+// Keys that lie as the queries do are split with them; their segments are not, as these are those of the sequence.
+func.func @ring(%q: tensor<2x8x6x16xf32>, %k: tensor<2x8x2x16xf32>, %segments: tensor<2x32xi32>, %l: tensor<2x6x8xf32>, %half: tensor<2x8x6x16xbf16>) {
+  // expected-remark@+1 {{ab(cd)e,abce,abce,af->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=32 whole.}}
+  %0:2 = dtc.attention %q, %k, %k segments %segments {causal = true, key_shift = 1, scale = 0.25, sequence = 32, sequence_axes = ["cp"], zigzag = 4} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x32xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,abce,abce,ab(cd)e,a(cd)b,ab(cd)e->ab(cd)e,abce,abce a=2 b=8 c=2 d=3 sum e=16 whole linear {5}.}}
+  %1:3 = dtc.attention_grad %q, %k, %k, %q, %l, %q {causal = true, key_shift = 0, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>)
+  // expected-remark@+1 {{abcd,acb,abcd,acb->abcd,acb a=2 b=8 c=6 d=16 whole.}}
+  %2:2 = dtc.merge_attention %q, %l, %half, %l : (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>, tensor<2x8x6x16xbf16>, tensor<2x6x8xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
 // A key is one more operand of attention, and changes nothing else.
 func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{ab(cd)e,afce,afce,g->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole g=2 whole.}}

@@ -222,10 +222,8 @@ TEST(DataMovement, Zigzag) {
 TEST(DataMovement, ZigzagOfEightElements) {
   HostTensor x = makeTensor(DType::I32, {8}, {0, 1, 2, 3, 4, 5, 6, 7});
   auto zigzag = [&](int64_t parts, bool inverse) {
-    return KernelCall{"zigzag",
-                      {x},
-                      {x.type},
-                      {{"dim", int64_t{0}}, {"parts", parts}, {"inverse", inverse}}};
+    return KernelCall{
+        "zigzag", {x}, {x.type}, {{"dim", int64_t{0}}, {"parts", parts}, {"inverse", inverse}}};
   };
   expectKernel(zigzag(1, false), {{0, 1, 2, 3, 4, 5, 6, 7}}, 0);
   expectKernel(zigzag(2, false), {{0, 1, 6, 7, 2, 3, 4, 5}}, 0);

@@ -154,6 +154,31 @@ std::vector<KernelSignature> validCalls() {
        {f32({2, 3, 4, 5}), f32({2, 5, 2, 5}), f32({2, 5, 2, 5})},
        {{"causal", true}, {"scale", 0.5}, {"sequence", int64_t{5}}, {"sequence_axes", Axes{"dp"}}},
        mesh},
+      {"attention",
+       {f32({2, 3, 4, 5}), f32({2, 3, 2, 5}), f32({2, 3, 2, 5}), i32({2, 6})},
+       {f32({2, 3, 4, 5}), f32({2, 4, 3})},
+       {{"causal", true},
+        {"scale", 0.5},
+        {"key_shift", int64_t{1}},
+        {"sequence", int64_t{6}},
+        {"sequence_axes", Axes{"dp"}},
+        {"zigzag", int64_t{1}}},
+       mesh},
+      {"attention_grad",
+       {f32({2, 3, 4, 5}), f32({2, 3, 2, 5}), f32({2, 3, 2, 5}), f32({2, 3, 4, 5}), f32({2, 4, 3}),
+        f32({2, 3, 4, 5})},
+       {f32({2, 3, 4, 5}), f32({2, 3, 2, 5}), f32({2, 3, 2, 5})},
+       {{"causal", true},
+        {"scale", 0.5},
+        {"key_shift", int64_t{1}},
+        {"sequence", int64_t{5}},
+        {"sequence_axes", Axes{"dp"}}},
+       mesh},
+      {"merge_attention",
+       {f32({2, 3, 4, 5}), f32({2, 4, 3}), f32({2, 3, 4, 5}), f32({2, 4, 3})},
+       {f32({2, 3, 4, 5}), f32({2, 4, 3})},
+       {},
+       mesh},
       {"cross_entropy", {a, i32({2})}, {rows, rows}, {}, mesh},
       {"cross_entropy_grad", {a, i32({2}), rows, rows}, {a}, {}, mesh},
       {"sgd", {a, a, a, s, s, flag}, {a, a}, {{"momentum", 0.9}, {"weight_decay", 0.1}}, mesh},
@@ -338,7 +363,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 60u);
+  EXPECT_EQ(kernels.size(), 62u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 
