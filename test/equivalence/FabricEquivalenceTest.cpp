@@ -45,7 +45,11 @@ const char *const kStrategies[] = {
 
 std::shared_ptr<const plan::Plan> compile(const char *text) {
   Compiler compiler;
-  auto plan = compiler.importAndCompile(kConfig, 16, 8, strategy(text));
+  std::string config = kConfig;
+  // A ring has no masks over all keys.
+  if (std::string(text).find("ring") != std::string::npos)
+    config.replace(config.find("\"attn_pdrop\": 0.1"), 17, "\"attn_pdrop\": 0.0");
+  auto plan = compiler.importAndCompile(config, 16, 8, strategy(text));
   EXPECT_TRUE(plan) << compiler.diagnostics();
   return plan;
 }

@@ -101,7 +101,7 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
                     %k: tensor<1x8x1x4xf32> {dtc.input = "k"}) -> tensor<f32> {
       %out, %lse = dtc.attention %q, %k, %k {causal = true, scale = 1.0}
         : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
-      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>
+      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : (tensor<1x8x2x4xf32>) -> tensor<f32>
       return %0 : tensor<f32>
     }
     // After
@@ -111,7 +111,7 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
       %zq = dtc.zigzag %q {dtc.axes = ["", "seq", "", ""], dim = 1, inverse = false, parts = 2} : tensor<1x8x2x4xf32>
       %out, %lse = dtc.attention %zq, %k, %k {causal = true, scale = 1.0, zigzag = 2}
         : (tensor<1x8x2x4xf32>, tensor<1x8x1x4xf32>, tensor<1x8x1x4xf32>) -> (tensor<1x8x2x4xf32>, tensor<1x2x8xf32>)
-      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : tensor<1x8x2x4xf32> -> tensor<f32>
+      %0 = dtc.reduce sum %out dims [0, 1, 2, 3] : (tensor<1x8x2x4xf32>) -> tensor<f32>
       return %0 : tensor<f32>
     }
     ```
