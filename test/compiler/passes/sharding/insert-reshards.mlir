@@ -173,11 +173,11 @@ func.func @reshape(%x: tensor<4x2x3xf32> {dtc.input = "x", dist.sharding = #dist
 // CHECK-LABEL: func.func @whole(
 // CHECK-SAME: %[[ARG0:[^:]*]]: tensor<2x4x2x4xf32>
 // CHECK-SAME: -> (tensor<2x4x2x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>})
-// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{}, {"tp"}, {}, {}]> to <@mesh, [{}, {}, {}, {}]> {{.*}}dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>}
+// CHECK-NEXT: %[[V0:[^ :]*]] = dist.reshard %[[ARG0]] from <@mesh, [{}, {}, {}, {"tp"}]> to <@mesh, [{}, {}, {}, {}]> {{.*}}dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>}
 // CHECK-NEXT: %[[V1:[^ :]*]] = dtc.rotary %[[V0]] {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>, inverse = false, theta = 1.000000e+04 : f64}
 // CHECK-NEXT: return %[[V1]]
 dist.mesh @mesh <"tp"=2>
-func.func @whole(%x: tensor<2x4x2x4xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}, {}, {}]>}) -> tensor<2x4x2x4xf32> {
+func.func @whole(%x: tensor<2x4x2x4xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {"tp"}]>}) -> tensor<2x4x2x4xf32> {
   %0 = dtc.rotary %x {inverse = false, theta = 1.0e4} : tensor<2x4x2x4xf32>
   return %0 : tensor<2x4x2x4xf32>
 }

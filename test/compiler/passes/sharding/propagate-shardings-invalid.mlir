@@ -242,9 +242,9 @@ func.func @priority(%x: tensor<4x4xf32> {dtc.input = "x"}) {
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @sequences(%q: tensor<2x4x2x4xf32> {dtc.input = "q"}, %k: tensor<2x4x2x4xf32> {dtc.input = "k"}) {
   // expected-note@+1 {{the constraint asks for [{}, {"tp"}, {}, {}]}}
-  %0 = dist.constrain %q to <@mesh, [{}, {"tp"}, {}, {}]> : tensor<2x4x2x4xf32>
-  // expected-error@+1 {{'dtc.attention' needs dimension 1 of its operand 0 whole, but the operand is constrained to be split over {"tp"} there; constrain another dimension, or none}}
-  %out, %lse = dtc.attention %0, %k, %k {causal = true, scale = 0.5 : f64} : (tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
+  %0 = dist.constrain %k to <@mesh, [{}, {"tp"}, {}, {}]> : tensor<2x4x2x4xf32>
+  // expected-error@+1 {{'dtc.attention' needs dimension 1 of its operand 1 whole, but the operand is constrained to be split over {"tp"} there; constrain another dimension, or none}}
+  %out, %lse = dtc.attention %q, %0, %k {causal = true, scale = 0.5 : f64} : (tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
   return
 }
 

@@ -206,23 +206,23 @@ TEST(AttentionRing, OneDevice) {
 }
 
 TEST(AttentionRing, InOrder) {
-  for (int64_t size : {12, 24})
-    for (const Case &c : casesOf(size))
-      for (const Layout &layout : kInOrder)
-        for (DType dtype : kFloatTypes)
-          expectRing(c, layout, dtype);
+  size_t next = 0;
+  for (const Case &c : casesOf(12))
+    for (const Layout &layout : kInOrder) {
+      // Each case and each layout with both types.
+      expectRing(c, layout, kFloatTypes[(next + next / kInOrder.size()) % 2]);
+      ++next;
+    }
 }
 
 /// A part for each device.
 TEST(AttentionRing, Zigzag) {
-  for (const Case &c : casesOf(12))
-    for (const Layout &layout : {Layout{{2}, 2}, Layout{{3}, 3}})
-      for (DType dtype : kFloatTypes)
-        expectRing(c, layout, dtype);
-  for (const Case &c : casesOf(24))
+  size_t next = 0;
+  for (const Case &c : casesOf(24)) {
     for (const Layout &layout : {Layout{{2}, 2}, Layout{{3}, 3}, Layout{{4}, 4}, Layout{{2, 2}, 4}})
-      for (DType dtype : kFloatTypes)
-        expectRing(c, layout, dtype);
+      expectRing(c, layout, kFloatTypes[next++ % 2]);
+    ++next;
+  }
 }
 
 /// Chunks of parts, and blocks that end in the middle of a chunk.
@@ -246,15 +246,14 @@ TEST(AttentionRing, LongSequences) {
 /// 7 elements over 2 devices are 4 and 3; 10 over 4 are 3, 3, 3 and 1; of 5 over 4 the last device
 /// has none.
 TEST(AttentionRing, PaddedShards) {
-  for (DType dtype : kFloatTypes) {
-    for (const Case &c : casesOf(7))
-      for (const Layout &layout : {Layout{{2}}, Layout{{2, 2}}})
-        expectRing(c, layout, dtype);
-    for (const Case &c : casesOf(10))
-      expectRing(c, Layout{{4}}, dtype);
-    for (const Case &c : casesOf(5))
-      expectRing(c, Layout{{4}}, dtype);
-  }
+  size_t next = 0;
+  for (const Case &c : casesOf(7))
+    for (const Layout &layout : {Layout{{2}}, Layout{{2, 2}}})
+      expectRing(c, layout, kFloatTypes[next++ / 2 % 2]);
+  for (const Case &c : casesOf(10))
+    expectRing(c, Layout{{4}}, kFloatTypes[next++ % 2]);
+  for (const Case &c : casesOf(5))
+    expectRing(c, Layout{{4}}, kFloatTypes[next++ % 2]);
 }
 
 /// 10 elements over two axes are {0, 1, 2}, {3, 4, -}, {5, 6, 7}, {8, 9, -}: what comes after the
