@@ -73,14 +73,18 @@ def ExpandRingAttentionPass : Pass<"dtc-expand-ring-attention", "::mlir::ModuleO
     dist.mesh @mesh <"cp"=2>
     func.func @f(%q: tensor<1x4x2x4xf32>, %k: tensor<1x4x1x4xf32>) -> tensor<1x4x2x4xf32> {
       %out, %lse = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
-        : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
+        : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>) loc("attn")
       return %out : tensor<1x4x2x4xf32>
     }
     // After
     dist.mesh @mesh <"cp"=2>
     func.func @f(%q: tensor<1x4x2x4xf32>, %k: tensor<1x4x1x4xf32>) -> tensor<1x4x2x4xf32> {
-      %k1 = dist.permute %k over @mesh ["cp"] from ["cp"] {shift = 1 : i64} : tensor<1x4x1x4xf32>
-      %v1 = dist.permute %k over @mesh ["cp"] from ["cp"] {shift = 1 : i64} : tensor<1x4x1x4xf32>
+      %k1 = dist.permute %k over @mesh ["cp"] from ["cp"] {
+        dist.reason = {consumer = "dtc.attention in attn", from = "the device before along {\22cp\22}", remedy = "",
+          to = "the next one", value = "a shard of keys or values, on its way round"}, shift = 1 : i64} : tensor<1x4x1x4xf32>
+      %v1 = dist.permute %k over @mesh ["cp"] from ["cp"] {
+        dist.reason = {consumer = "dtc.attention in attn", from = "the device before along {\22cp\22}", remedy = "",
+          to = "the next one", value = "a shard of keys or values, on its way round"}, shift = 1 : i64} : tensor<1x4x1x4xf32>
       %out, %lse = dtc.attention %q, %k, %k {causal = true, key_shift = 0, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
         : (tensor<1x4x2x4xf32>, tensor<1x4x1x4xf32>, tensor<1x4x1x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
       %out1, %lse1 = dtc.attention %q, %k1, %v1 {causal = true, key_shift = 1, scale = 1.0, sequence = 8, sequence_axes = ["cp"]}
