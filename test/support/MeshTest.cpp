@@ -78,7 +78,7 @@ TEST(MeshAxes, SaysWhatIsSplit) {
     EXPECT_EQ(splitsBatch(axis.name), axis.splitsBatch) << axis.name;
     EXPECT_TRUE(axis.splitsBatch || !axis.splitsBatchOfExperts) << axis.name;
   }
-  EXPECT_EQ(order, "pp dp fsdp ep tp ");
+  EXPECT_EQ(order, "pp dp fsdp ep cp tp ");
   for (const char *axis : {"dp", "fsdp", "ep"})
     EXPECT_TRUE(splitsBatch(axis)) << axis;
   for (const char *axis : {"pp", "tp", "micro", "x", ""})
