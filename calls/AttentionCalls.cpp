@@ -140,7 +140,7 @@ static void checkKeyShift(SignatureChecker &check, AttentionCall &call) {
                            call.shape.queries, call.shape.keys));
   call.keyShift = shift;
   call.shape.sequence = call.sequence.size;
-  // Of a range of places there are neighbouring keys then.
+  // Within one part the places of the keys increase, so that a query sees neighbouring keys.
   int64_t parts = call.sequence.parts;
   if (parts > 0 && (call.shape.keys == 0 || call.sequence.size / parts % call.shape.keys != 0))
     check.failAttribute("key_shift", fmt::format("{}", shift),

@@ -57,7 +57,8 @@ struct AttentionShape {
   int64_t earlier = 0;
   /// Of the queries.
   SequenceOrder order;
-  /// Of the keys, where they are a shard of a sequence of so many; 0: there are all keys.
+  /// Where the keys lie in the sequence if the call has a shard of them. `sequence` is the number
+  /// of keys in the whole sequence, or 0 if the call has all of them.
   SequenceOrder keyOrder;
   int64_t sequence = 0;
   /// Causal: how many keys a query sees at most, its own and those before it; 0: all.

@@ -50,8 +50,8 @@ static Operation *beforeProduct(Operation *op) {
   return nullptr;
 }
 
-/// Whether the op hands something on in a ring. It stands where it is to start: earlier, what comes
-/// would be held while there is work on what came before.
+/// Whether the op is a step of a ring. A step starts where it stands: if it started earlier, its
+/// result would take memory while the shard before is still in use.
 static bool goesRound(Operation *op) {
   auto permute = dyn_cast<dist::PermuteOp>(op);
   return permute && permute.getShift() != 0;

@@ -79,8 +79,8 @@ def SplitMeshAxesPass : Pass<"dtc-split-mesh-axes", "::mlir::ModuleOp"> {
 def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp"> {
   let summary = "Prepare attention for sequences that an axis splits";
   let description = [{
-    Outside of attention, an op on a part of a sequence gives a part of the result. For attention there are two forms
-    (`exchange`):
+    Outside of attention, an op on a part of a sequence gives a part of the result. Attention takes one of these
+    forms (`exchange`):
 
     - `all-gather`: a device has the queries of its part, and the keys and values of all. Where attention is causal, the
       function is put into zigzag order (see `dtc.zigzag`), in which all devices see as many keys: arguments and other

@@ -121,8 +121,8 @@ PrepareResult prepareCachedAttention(const KernelSignature &signature) {
   });
 }
 
-/// The shares of two results in that over all keys, and the log of the sum of exponentials of its
-/// scores.
+/// The weights with which two partial results are added, and the log of the sum of exponentials of
+/// the scores over all keys.
 template <typename W> std::tuple<W, W, W> mergeWeights(W lse, W partLse) {
   W largest = std::max(lse, partLse);
   // Where neither has seen a key, all weights are 0.

@@ -123,8 +123,9 @@ inline size_t rangeBytes(const AttentionCall &call) {
              : 0;
 }
 
-/// Finds the ranges of a call that has some, in so many bytes at `workspace`, for `device`. With
-/// `positions`, they are the number of earlier keys of each batch element.
+/// Enqueues the computation of the ranges that a call needs, and points `device` to them.
+/// `workspace` has rangeBytes(call) bytes. `positions`, if it is not null, has the number of earlier
+/// keys of each batch element.
 inline MaybeError enqueueRanges(CudaQueue &queue, const AttentionCall &call,
                                 const KernelArguments &args, void *workspace,
                                 DeviceAttention &device, const int32_t *positions = nullptr) {

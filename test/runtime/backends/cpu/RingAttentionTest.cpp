@@ -276,7 +276,7 @@ TEST(AttentionRing, Halves) {
       expectRing(c, Layout{{2}}, dtype);
 }
 
-/// Tiles of which all, a part and no key is seen, with all numbers of threads.
+/// Covers tiles whose keys are all seen, partly seen and not seen, with every number of threads.
 TEST(AttentionRing, AllWays) {
   Case c{2, 24, 24, 4, 2, 8, true, 9};
   for (const Layout &layout : {Layout{{3}}, Layout{{3}, 3}})
