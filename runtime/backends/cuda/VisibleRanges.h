@@ -124,8 +124,8 @@ inline size_t rangeBytes(const AttentionCall &call) {
 }
 
 /// Enqueues the computation of the ranges that a call needs, and points `device` to them.
-/// `workspace` has rangeBytes(call) bytes. `positions`, if it is not null, has the number of earlier
-/// keys of each batch element.
+/// `workspace` has rangeBytes(call) bytes. `positions`, if it is not null, has the number of
+/// earlier keys of each batch element.
 inline MaybeError enqueueRanges(CudaQueue &queue, const AttentionCall &call,
                                 const KernelArguments &args, void *workspace,
                                 DeviceAttention &device, const int32_t *positions = nullptr) {
