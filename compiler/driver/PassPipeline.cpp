@@ -168,6 +168,28 @@ static BuildTrainStepPassOptions trainStepOptions(const ResolvedOptions &options
   return train;
 }
 
+/// Splits the sequences of the model over the axis `cp`. `defaults` are the default shardings.
+static void buildContextParallelism(OpPassManager &manager, const ResolvedOptions &options,
+                                    const std::vector<std::string> &defaults) {
+  bool generates = options.mode == CompileMode::Generate;
+  // Dropout that is left out later asks for nothing.
+  if (generates || (options.mode == CompileMode::Forward && !options.keepDropout))
+    manager.addPass(createRemoveDropoutPass());
+  ParallelizeContextPassOptions context;
+  context.axis = kContextAxis;
+  // Each device of generation has its heads of the cache, of a prompt and of what follows.
+  context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
+                                ? ContextExchange::AllGather
+                                : options.contextExchange);
+  // What is not a loss has positions in their order.
+  context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
+  if (std::string micro = microbatchAxis(options); !micro.empty())
+    context.batchAxes = {micro};
+  context.shard.assign(options.shard.begin(), options.shard.end());
+  context.defaultShard.assign(defaults.begin(), defaults.end());
+  manager.addPass(createParallelizeContextPass(context));
+}
+
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   NameDimensionsPassOptions nameDimensions;
@@ -175,26 +197,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   manager.addPass(createNameDimensionsPass(nameDimensions));
   // Of the model, which all entry points of a plan have: they find states in one place.
   std::vector<std::string> defaults = defaultAxisMap(options);
-  if (options.hasAxis(kContextAxis)) {
-    // Dropout that is left out later asks for nothing.
-    if (options.mode == CompileMode::Generate ||
-        (options.mode == CompileMode::Forward && !options.keepDropout))
-      manager.addPass(createRemoveDropoutPass());
-    ParallelizeContextPassOptions context;
-    context.axis = kContextAxis;
-    // Each device of generation has its heads of the cache, of a prompt and of what follows.
-    bool generates = options.mode == CompileMode::Generate;
-    context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
-                                  ? ContextExchange::AllGather
-                                  : options.contextExchange);
-    // What is not a loss has positions in their order.
-    context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
-    if (std::string micro = microbatchAxis(options); !micro.empty())
-      context.batchAxes = {micro};
-    context.shard.assign(options.shard.begin(), options.shard.end());
-    context.defaultShard.assign(defaults.begin(), defaults.end());
-    manager.addPass(createParallelizeContextPass(context));
-  }
+  if (options.hasAxis(kContextAxis))
+    buildContextParallelism(manager, options, defaults);
   SplitMeshAxesPassOptions split;
   split.shard.assign(options.shard.begin(), options.shard.end());
   split.defaultShard.assign(defaults.begin(), defaults.end());
