@@ -34,7 +34,8 @@ constexpr size_t kStackBytes = 64 * 1024;
 
 #if defined(__x86_64__)
 // swapcontext() of the C library makes a system call for the mask of signals, which takes a hundred
-// times as long as the switch. This one keeps what the System V ABI says a function has to keep.
+// times as long as the switch. This one keeps what the System V ABI says a function has to keep,
+// but for the control words of floating-point arithmetic, which kernels do not change.
 extern "C" void dtcStandinSwitch(void **from, void *to);
 asm(R"(
 .text
@@ -46,14 +47,8 @@ dtcStandinSwitch:
   pushq %r13
   pushq %r14
   pushq %r15
-  subq $8, %rsp
-  stmxcsr (%rsp)
-  fnstcw 4(%rsp)
   movq %rsp, (%rdi)
   movq %rsi, %rsp
-  ldmxcsr (%rsp)
-  fldcw 4(%rsp)
-  addq $8, %rsp
   popq %r15
   popq %r14
   popq %r13
@@ -90,7 +85,6 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
   *--top = reinterpret_cast<uint64_t>(&Fiber::enter); // r13
   *--top = 0;                                         // r14
   *--top = 0;                                         // r15
-  *--top = (uint64_t(0x037F) << 32) | 0x1F80;         // the control words at the start of a program
   inner = top;
 #else
   getcontext(&inner);

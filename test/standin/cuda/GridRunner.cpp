@@ -63,6 +63,9 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
   threads = blockDim.x * blockDim.y * blockDim.z;
   states.resize(threads);
   waits.resize(threads);
+  places.resize(threads);
+  for (unsigned i = 0; i < threads; ++i)
+    places[i] = coordinates(i, blockDim);
   uint64_t blocks = uint64_t(gridDim.x) * gridDim.y * gridDim.z;
   // From a random block upwards or downwards, around the end.
   uint64_t first = random() % blocks;
@@ -178,7 +181,7 @@ unsigned GridRunner::permuted(unsigned index) const {
 
 void GridRunner::setThread(unsigned index) {
   current = index;
-  threadIdx = coordinates(index, blockDim);
+  threadIdx = places[index];
 }
 
 void GridRunner::suspend(State state) {
@@ -215,11 +218,13 @@ void GridRunner::barrier(Place place) {
   suspend(State::AtBarrier);
 }
 
+/// The same literal has several addresses where a header is in several objects.
+static bool sameText(const char *a, const char *b) { return a == b || std::string_view(a) == b; }
+
 bool GridRunner::sameWait(unsigned a, unsigned b) const {
   const Wait &x = waits[a], &y = waits[b];
   return states[a] == states[b] && x.place.line() == y.place.line() &&
-         std::string_view(x.function) == y.function &&
-         std::string_view(x.place.file_name()) == y.place.file_name() &&
+         sameText(x.function, y.function) && sameText(x.place.file_name(), y.place.file_name()) &&
          (states[a] != State::InWarp || x.mask == y.mask);
 }
 

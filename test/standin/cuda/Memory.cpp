@@ -39,10 +39,13 @@ template <typename Function> void forRedZones(const Allocation &allocation, Func
 constexpr std::byte kPattern[2] = {std::byte(0xFE), std::byte(0xFF)};
 
 bool hasPattern(const std::byte *first, size_t bytes) {
-  for (size_t i = 0; i < bytes; ++i)
-    if (first[i] != kPattern[reinterpret_cast<uintptr_t>(first + i) % 2])
-      return false;
-  return true;
+  auto begins = [&](size_t i) {
+    return first[i] == kPattern[reinterpret_cast<uintptr_t>(first + i) % 2];
+  };
+  if (bytes < 2)
+    return bytes == 0 || begins(0);
+  // What has it in the first two bytes and repeats them.
+  return begins(0) && begins(1) && std::memcmp(first, first + 2, bytes - 2) == 0;
 }
 #endif
 
