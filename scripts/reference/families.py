@@ -102,6 +102,12 @@ def gpt_neox_sequential():
 NARROW = dict(vocab_size=31, hidden_size=12, intermediate_size=18, num_key_value_heads=1, head_dim=6)
 UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_key_value_heads=3,
               head_dim=6, num_hidden_layers=3)
+# Attention with latent keys and values, and shared experts. The parts of a head that are rotated and not, and values, have
+# sizes of their own; of DeepSeek V2, those of the latents and of keys must be even.
+LATENT = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=3,
+              moe_intermediate_size=7, n_shared_experts=2, first_k_dense_replace=1)
+UNEVEN_LATENT = LATENT | dict(num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=11, qk_nope_head_dim=6,
+                              qk_rope_head_dim=4, v_head_dim=9, n_shared_experts=1)
 SQUARE, UNEVEN_SQUARE = NARROW | {"hidden_size": 16}, UNEVEN | {"hidden_size": 36}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 4.0, "beta_slow": 0.25}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
@@ -164,6 +170,11 @@ def tied_bias(model):
 def mixture(name, **changes):
     """Each expert is computed by itself, in a loop."""
     return family(name, experts_implementation="eager", **changes)
+
+
+def deepseek(name, **changes):
+    """transformers writes two sizes of heads that follow from others."""
+    return models.published(mixture(name, **changes), without=["head_dim", "qk_head_dim"])
 
 
 UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
@@ -263,6 +274,13 @@ ODD = {
     # About half of the queries, keys and values are clipped.
     "olmoe_uneven": lambda: mixture("Olmoe", num_experts=6, num_experts_per_tok=1, clip_qkv=0.75, rope_scaling=LINEAR,
                                     **(UNEVEN | {"hidden_size": 24, "num_attention_heads": 6, "head_dim": 4})),
+    "deepseek_v2_narrow": lambda: deepseek("DeepseekV2", n_routed_experts=5, num_experts_per_tok=3,
+                                           routed_scaling_factor=1.5, **(NARROW | LATENT)),
+    # Of three groups of two experts, two are chosen.
+    "deepseek_v2_uneven": lambda: deepseek(
+        "DeepseekV2", n_routed_experts=6, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3, topk_group=2,
+        attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7},
+        tie_word_embeddings=True, **(UNEVEN | UNEVEN_LATENT)),
 }
 # An expert of these has no token in the first step.
 IDLE = {"olmoe_uneven"}

@@ -90,7 +90,7 @@ def make(name, folder, seed):
     generator = torch.Generator().manual_seed(seed)
     model = FAMILIES[name]()
     models.randomize(model, generator, SPREAD)
-    initial = {key: p.detach().clone() for key, p in model.named_parameters()}
+    initial = models.saved_tensors(model)
     samples, loss_options = draw_samples(name, model.config, generator)
     single = as_saved(model, train(model, CASE, samples, BATCH))
     with everything_in_f64(), Routing(model := FAMILIES[name]().double()) as routing:
@@ -116,7 +116,7 @@ def make(name, folder, seed):
     os.makedirs(folder, exist_ok=True)
     write_json(os.path.join(folder, "config.json"), models.configuration(model))
     weights = models.named_as_saved(model, initial)
-    unused = sorted(weights.keys() - gradients.keys())
+    unused = sorted(parameters.keys() - gradients.keys())
     save(os.path.join(folder, "weights.safetensors"), weights)
     save(os.path.join(folder, "samples.safetensors"), samples)
     save(os.path.join(folder, "gradients.safetensors"), gradients)

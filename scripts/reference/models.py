@@ -50,6 +50,12 @@ def llama_long():
     return llama(max_position_embeddings=128)
 
 
+def saved_buffers(model):
+    """What is saved beside the parameters and does not train, such as the biases of DeepSeek's routers."""
+    saved = model.state_dict().keys()
+    return {name: buffer for name, buffer in model.named_buffers() if name in saved}
+
+
 def randomize(model, generator, spread=0.2):
     """Draws every parameter anew: no zero bias, no norm of ones, weights large enough that nothing is linear."""
     for name, parameter in model.named_parameters():
@@ -60,12 +66,20 @@ def randomize(model, generator, spread=0.2):
             parameter.data.copy_(0.1 * noise)
         else:  # the scale of a norm
             parameter.data.copy_(1.0 + 0.2 * noise)
+    for buffer in saved_buffers(model).values():
+        buffer.copy_(0.2 * torch.randn(buffer.shape, generator=generator))
 
 
-def restore(model, parameters):
-    """Sets every parameter to the one of that name, in the model's own type."""
-    for name, parameter in model.named_parameters():
-        parameter.data.copy_(parameters[name])
+def saved_tensors(model):
+    """A copy of what is saved, by the names of the model in memory."""
+    tensors = dict(model.named_parameters()) | saved_buffers(model)
+    return {name: tensor.detach().clone() for name, tensor in tensors.items()}
+
+
+def restore(model, tensors):
+    """Sets every tensor that is saved to the one of that name, in the model's own type."""
+    for name, tensor in (*model.named_parameters(), *saved_buffers(model).items()):
+        tensor.data.copy_(tensors[name])
 
 
 def configuration(model):
