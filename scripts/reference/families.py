@@ -107,7 +107,7 @@ UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention
 LATENT = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=3,
               moe_intermediate_size=7, n_shared_experts=2, first_k_dense_replace=1)
 UNEVEN_LATENT = LATENT | dict(num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=11, qk_nope_head_dim=6,
-                              qk_rope_head_dim=4, v_head_dim=9, n_shared_experts=1)
+                              qk_rope_head_dim=4, head_dim=4, v_head_dim=9, n_shared_experts=1)
 SQUARE, UNEVEN_SQUARE = NARROW | {"hidden_size": 16}, UNEVEN | {"hidden_size": 36}
 YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32, "beta_fast": 4.0, "beta_slow": 0.25}
 LINEAR = {"rope_type": "linear", "factor": 2.0}
@@ -281,6 +281,12 @@ ODD = {
         "DeepseekV2", n_routed_experts=6, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3, topk_group=2,
         attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7},
         tie_word_embeddings=True, **(UNEVEN | UNEVEN_LATENT)),
+    "deepseek_v3_narrow": lambda: deepseek("DeepseekV3", n_routed_experts=6, num_experts_per_tok=3, n_group=3, topk_group=2,
+                                           num_nextn_predict_layers=0, **(NARROW | LATENT)),
+    "deepseek_v3_uneven": lambda: deepseek(
+        "DeepseekV3", n_routed_experts=5, num_experts_per_tok=2, n_group=1, topk_group=1, norm_topk_prob=False,
+        routed_scaling_factor=0.8, rope_interleave=False, attention_bias=True, rms_norm_eps=1e-3,
+        rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7}, tie_word_embeddings=True, **(UNEVEN | UNEVEN_LATENT)),
 }
 # An expert of these has no token in the first step.
 IDLE = {"olmoe_uneven"}
