@@ -60,9 +60,10 @@ private:
   Value addToStream(Value x, Value part, const std::string &normAfter);
   Value normHeads(Value x, llvm::StringRef name);
   Heads separateHeads(Value x);
-  Heads heads(Value x);
+  Heads heads(const DecoderLayer &layer, Value x);
   Heads headsOfThirds(Value x);
   Heads headsOfRows(Value x);
+  Heads headsOfLatents(const Rotary &rotary, Value x);
   Value attention(const DecoderLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
@@ -83,7 +84,8 @@ private:
   const ImportOptions &options;
   mlir::Attribute normal, residual;
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
-      keys{{config.kvHeads, config.headSize}, "he"}, inner{{config.mlp}, "f"};
+      keys{{config.kvHeads, config.headSize}, "he"}, values{{config.heads, config.valueSize}, "he"},
+      inner{{config.mlp}, "f"};
   Value table;                   ///< the embedding
   std::vector<Routing> routings; ///< of the layers with experts
 };
@@ -196,7 +198,71 @@ DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
   return {q, k, v};
 }
 
-DecoderBuilder::Heads DecoderBuilder::heads(Value x) {
+/// The elements that are rotated come first here, and the halves of pairs one after the other, as
+/// rotary positions have them: products of queries and keys do not depend on the order. It is
+/// weights whose rows are put into it.
+DecoderBuilder::Heads DecoderBuilder::headsOfLatents(const Rotary &rotary, Value x) {
+  const LatentAttention &latent = *config.latent;
+  constexpr double kEps = 1e-6; // whatever that of the other norms is
+  auto halves = [&](Value rows, int64_t dim) {
+    return latent.rotatesPairs ? model.halvesOfPairs(rows, dim) : rows;
+  };
+  Value input = x;
+  Side from = stream;
+  llvm::StringRef name = names.queries;
+  if (latent.queryLatent) {
+    from = {{Dim{*latent.queryLatent}}, "r"};
+    input = linear(names.queryDown, x, stream, from, latent.hasBias, normal);
+    input = model.rmsNorm(input, kEps, /*plusOne=*/false, (names.queryNorm + ".weight").str(),
+                          /*axis=*/"");
+    name = names.queryUp;
+  }
+  auto rotatedFirst = [&](Value rows) { // [H, plain + rotated, ...]
+    Value rotated = model.take(rows, 1, latent.plainSize, latent.rotatedSize);
+    return model.concat(halves(rotated, 1), model.take(rows, 1, 0, latent.plainSize), 1);
+  };
+  Value q = model.einsum(equation(input, from, queries), input,
+                         rotatedFirst(weightOf(name, from, queries, normal)));
+  Adapter ofQueries = model.addAdapter(name, input, from.dims, queries.dims);
+  if (ofQueries.up)
+    ofQueries.up = rotatedFirst(ofQueries.up);
+  q = model.rotary(model.adapt(q, ofQueries), rotary);
+
+  const Side narrow{{Dim{latent.keySize}}, "r"}, rotated{{Dim{latent.rotatedSize}}, "e"};
+  const std::vector<Dim> parts[] = {narrow.dims, rotated.dims};
+  std::string down = names.keyValueDown.str();
+  std::vector<Value> weights = model.addRows(down + ".weight", parts, stream.dims, normal), biases;
+  if (latent.hasBias)
+    biases = model.addRows(down + ".bias", parts, {}, model.zeros());
+  std::vector<Adapter> adapters = model.addAdapters(down, x, stream.dims, parts);
+  auto project = [&](size_t part, const Side &side) {
+    auto order = [&](Value rows) { return rows && part == 1 ? halves(rows, 0) : rows; };
+    Value y = model.einsum(equation(x, stream, side), x, order(weights[part]));
+    if (latent.hasBias)
+      y = model.addBias(y, order(biases[part]));
+    return model.adapt(y, {adapters[part].down, order(adapters[part].up)});
+  };
+  Value kv = model.rmsNorm(project(0, narrow), kEps, /*plusOne=*/false,
+                           (names.keyValueNorm + ".weight").str(), /*axis=*/"");
+  Value shared = project(1, rotated);
+  auto shape = mlir::cast<mlir::RankedTensorType>(shared.getType()).getShape();
+  shared = model.rotary(model.reshape(shared, {shape[0], shape[1], 1, shape[2]}), rotary);
+  shared = model.forEachHead(model.reshape(shared, shape), config.heads);
+
+  Side both{{config.heads, Dim{latent.plainSize + config.valueSize.size}}, "he"};
+  Value up = weightOf(names.keyValueUp, narrow, both, normal);
+  Adapter ofBoth = model.addAdapter(names.keyValueUp, kv, narrow.dims, both.dims);
+  auto expand = [&](int64_t begin, int64_t size) {
+    Side part{{config.heads, Dim{size}}, "he"};
+    Value y = model.einsum(equation(kv, narrow, part), kv, model.take(up, 1, begin, size));
+    return model.adapt(y, {ofBoth.down, ofBoth.up ? model.take(ofBoth.up, 1, begin, size) : up});
+  };
+  Value k = model.concat(shared, expand(0, latent.plainSize), 3);
+  Value v = expand(latent.plainSize, config.valueSize.size);
+  return {q, k, v};
+}
+
+DecoderBuilder::Heads DecoderBuilder::heads(const DecoderLayer &layer, Value x) {
   switch (family.queries) {
   case QueryForm::Separate:
     return separateHeads(x);
@@ -205,20 +271,22 @@ DecoderBuilder::Heads DecoderBuilder::heads(Value x) {
     return headsOfThirds(x);
   case QueryForm::Rows:
     return headsOfRows(x);
+  case QueryForm::Latent:
+    return headsOfLatents(*layer.rotary, x);
   }
   llvm_unreachable("all forms are handled");
 }
 
 /// x [B, S, D] -> [B, S, D]
 Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value x) {
-  Heads split = heads(x);
+  Heads split = heads(layer, x);
   Value q = split.q, k = split.k, v = split.v;
   q = normHeads(q, "q_norm");
   k = normHeads(k, "k_norm");
   if (config.attentionClip != 0)
     for (Value *value : {&q, &k, &v})
       *value = model.clip(*value, config.attentionClip);
-  if (layer.rotary) {
+  if (layer.rotary && !config.latent) {
     q = model.rotary(q, *layer.rotary);
     k = model.rotary(k, *layer.rotary);
   }
@@ -227,7 +295,7 @@ Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value
   if (config.scaleByLayer)
     scores.scale /= double(number + 1);
   Value out = model.attention(q, k, v, scores, config.attentionDropout);
-  out = linear(names.output, out, queries, stream, config.outputBias, residual);
+  out = linear(names.output, out, values, stream, config.outputBias, residual);
   return model.dropout(out, config.residualDropout);
 }
 
@@ -263,14 +331,16 @@ Value DecoderBuilder::mlp(Value x) {
 }
 
 /// A MLP of its own inner size for all tokens, x [B, S, D] -> [B, S, D], times the sigmoid of a
-/// gate.
+/// gate if the family has one.
 Value DecoderBuilder::sharedExpert(Value x) {
   const Side shared{{config.experts->sharedMlp}, "f"};
   std::string prefix = names.sharedExpert.str() + ".";
-  Value gate = linear(prefix + names.expertGate.str(), x, stream, shared, false, normal);
-  Value up = linear(prefix + names.expertUp.str(), x, stream, shared, false, normal);
+  Value gate = linear(prefix + names.expertGate.str(), x, stream, shared, config.mlpBias, normal);
+  Value up = linear(prefix + names.expertUp.str(), x, stream, shared, config.mlpBias, normal);
   Value h = model.mul(model.activation(config.activation, gate), up);
-  Value y = linear(prefix + names.expertDown.str(), h, shared, stream, false, residual);
+  Value y = linear(prefix + names.expertDown.str(), h, shared, stream, config.mlpBias, residual);
+  if (names.sharedGate.empty())
+    return y;
   Value factor = linear(names.sharedGate, x, stream, {{Dim{1}}, "f"}, false, normal);
   return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
 }
@@ -280,9 +350,13 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
   model.beginLayer(layer);
   Value logits = linear(names.router, x, stream, {{Dim{experts.number.size}}, "f"}, false, normal);
-  Routing routing =
-      model.route(logits, {experts.selected, experts.normalizes,
-                           options.expertCapacity(experts.number.size, experts.selected)});
+  RoutingKind kind = experts.routing;
+  kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
+  Value bias;
+  if (experts.hasBias)
+    bias = model.addFrozenParameter(names.router + ".e_score_correction_bias",
+                                    {experts.number.size}, model.zeros());
+  Routing routing = model.route(logits, kind, bias);
   routings.push_back(routing);
   auto weight = [&](llvm::StringRef name, Dim out, Dim in, mlir::Attribute init) {
     return model.addParameter(

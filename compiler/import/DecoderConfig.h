@@ -25,12 +25,24 @@ struct DecoderLayer {
 /// The experts of layers that have them.
 struct ExpertsConfig {
   Dim number{0, "experts"};
-  int64_t selected = 1;    ///< experts of a token
-  bool normalizes = false; ///< the weights of a token's experts add up to 1
+  RoutingKind routing;     ///< its capacity follows from the options
+  bool hasBias = false;    ///< what is chosen depends on a bias that training does not change
   Dim mlp{0, "mlp"};       ///< the inner size of an expert
   Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none
   BalanceLoss balanceLoss = BalanceLoss::None;
   double balanceFactor = 0; ///< the balance loss times this is added to the loss
+};
+
+/// Attention whose keys and values are products of a narrow value, the latent, of each token
+/// (DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.1). Each head has `plainSize` elements
+/// that know no positions, and `rotatedSize` that are rotated; the latter of the key are the same
+/// for all heads.
+struct LatentAttention {
+  int64_t keySize = 0;                ///< of the latent of keys and values
+  std::optional<int64_t> queryLatent; ///< the size of the latent of queries; none: they have none
+  int64_t plainSize = 0, rotatedSize = 0;
+  bool rotatesPairs = false; ///< elements 2i and 2i + 1 are rotated together, not the two halves'
+  bool hasBias = false;      ///< of the products that give the latents
 };
 
 /// Images, and the patches that they are cut into.
@@ -49,8 +61,10 @@ struct DecoderConfig {
   Dim vocab{0, "vocab"};
   Dim embed{0, "embed"};
   Dim heads{0, "heads"};
-  Dim kvHeads{0, "heads"}; ///< "kv_heads" where a family has them
-  Dim headSize{0};
+  Dim kvHeads{0, "heads"};               ///< "kv_heads" where a family has them
+  Dim headSize{0};                       ///< of queries and keys
+  Dim valueSize{0};                      ///< of the values of a head
+  std::optional<LatentAttention> latent; ///< of families that have it
   Dim mlp{0, "mlp"};
   Dim positions{0};
   int64_t firstPosition = 0; ///< the row of the table of positions for the first token

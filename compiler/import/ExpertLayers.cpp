@@ -37,23 +37,55 @@ static Value byExpert(OpBuilder &builder, Location loc, Value x) {
   return TransposeOp::create(builder, loc, x, ArrayRef<int64_t>{2, 0, 1});
 }
 
-Routing ModelBuilder::route(Value logits, const RoutingKind &kind) {
+Value ModelBuilder::expertsOfBestGroups(Value ranks, const RoutingKind &kind) {
+  ArrayRef<int64_t> shape = dimsOf(ranks);
+  Value grouped = reshape(ranks, {shape[0], shape[1], kind.groups, shape[2] / kind.groups});
+  auto ofGroups = ReductionKind::Max;
+  if (kind.groupScore == GroupScore::TwoBest) {
+    ofGroups = ReductionKind::Sum;
+    Value isBest = TopKOp::create(builder, loc, getMaskType(grouped.getType()), grouped,
+                                  builder.getI64IntegerAttr(2));
+    grouped = SelectOp::create(builder, loc, isBest, grouped, constant(dimsOf(grouped), 0));
+  }
+  Value best = ReduceOp::create(builder, loc, grouped, ofGroups, ArrayRef<int64_t>{3});
+  Value isBest = TopKOp::create(builder, loc, getMaskType(best.getType()), best,
+                                builder.getI64IntegerAttr(kind.selectedGroups));
+  Type all = getMaskType(grouped.getType());
+  Value ofExperts = BroadcastOp::create(builder, loc, all, isBest, ArrayRef<int64_t>{0, 1, 2});
+  return ReshapeOp::create(builder, loc, getMaskType(ranks.getType()), ofExperts);
+}
+
+Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   ArrayRef<int64_t> shape = dimsOf(logits);
   Routing routing;
   // In the model's own type, so that nothing is rounded where a plan computes in 16 bits: a
   // conversion is not narrowed.
   logits = ConvertOp::create(builder, loc, logits, elementType);
-  routing.scores = SoftmaxOp::create(builder, loc, logits, /*causal=*/false, /*scale=*/1.0);
-  routing.isSelected = TopKOp::create(builder, loc, getMaskType(logits.getType()), routing.scores,
+  routing.areShares = kind.scores == RouterScores::Softmax;
+  routing.scores =
+      routing.areShares
+          ? Value(SoftmaxOp::create(builder, loc, logits, /*causal=*/false, /*scale=*/1.0))
+          : Value(SigmoidOp::create(builder, loc, logits));
+  Value ranks = routing.scores;
+  if (bias)
+    ranks = addBias(ranks, bias);
+  if (kind.selectedGroups < kind.groups)
+    ranks = SelectOp::create(builder, loc, expertsOfBestGroups(ranks, kind), ranks,
+                             constant(shape, -1e30));
+  routing.isSelected = TopKOp::create(builder, loc, getMaskType(logits.getType()), ranks,
                                       builder.getI64IntegerAttr(kind.selected));
   Value weights =
       SelectOp::create(builder, loc, routing.isSelected, routing.scores, constant(shape, 0));
   if (kind.normalizes) {
     Value sum = ReduceOp::create(builder, loc, weights, ReductionKind::Sum, ArrayRef<int64_t>{2});
+    if (kind.epsilon != 0)
+      sum = add(sum, constant(dimsOf(sum), kind.epsilon));
     weights = DivOp::create(
         builder, loc, weights,
         BroadcastOp::create(builder, loc, weights.getType(), sum, ArrayRef<int64_t>{0, 1}));
   }
+  if (kind.factor != 1)
+    weights = scale(weights, kind.factor);
   // Routing is where the tokens are; of what it gives only the rows' weights go to the experts.
   nameDims(builder, routing.scores, {"batch", "", ""});
   nameDims(builder, routing.isSelected, {"batch", "", ""});
@@ -121,7 +153,15 @@ Value ModelBuilder::balanceLoss(ArrayRef<Routing> layers, bool ofSequences) {
   Value counts = sumOf([&](const Routing &layer) {
     return ConvertOp::create(builder, loc, layer.isSelected, elementType);
   });
-  Value scores = sumOf([](const Routing &layer) { return layer.scores; });
+  Value scores = sumOf([&](const Routing &layer) -> Value {
+    if (layer.areShares)
+      return layer.scores;
+    Value sum =
+        ReduceOp::create(builder, loc, layer.scores, ReductionKind::Sum, ArrayRef<int64_t>{2});
+    return DivOp::create(
+        builder, loc, layer.scores,
+        BroadcastOp::create(builder, loc, layer.scores.getType(), sum, ArrayRef<int64_t>{0, 1}));
+  });
   double sequences = ofSequences ? double(shape[0]) : 1;
   double tokens = double(shape[0] * shape[1]) * double(layers.size()) / sequences;
   Value product = einsum(ofSequences ? "be,be->" : "e,e->", counts, scores);

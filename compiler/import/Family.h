@@ -53,7 +53,8 @@ enum class QueryForm {
   Separate,
   Thirds,     ///< one weight: all queries, all keys, all values; as many heads of each
   HeadThirds, ///< one weight: of each head the query, the key and the value
-  Rows        ///< one weight: the rows of queries, of keys and of values; heads may be grouped
+  Rows,       ///< one weight: the rows of queries, of keys and of values; heads may be grouped
+  Latent      ///< of narrow values of each token: see LatentAttention
 };
 
 enum class MlpForm {
@@ -84,12 +85,21 @@ struct ParameterNames {
   llvm::StringRef keys = "k_proj";
   llvm::StringRef values = "v_proj";
   llvm::StringRef output = "o_proj";
+  /// Of latent attention: what gives the latents, their norms, and what comes of them. Queries
+  /// without a latent are `queries`.
+  llvm::StringRef queryDown = "q_a_proj";
+  llvm::StringRef queryNorm = "q_a_layernorm";
+  llvm::StringRef queryUp = "q_b_proj";
+  llvm::StringRef keyValueDown = "kv_a_proj_with_mqa";
+  llvm::StringRef keyValueNorm = "kv_a_layernorm";
+  llvm::StringRef keyValueUp = "kv_b_proj";
   llvm::StringRef mlp = "mlp";        ///< "": its layers are named as parts of the whole layer
   llvm::StringRef gate = "gate_proj"; ///< or the one weight of gate and up
   llvm::StringRef up = "up_proj";
   llvm::StringRef down = "down_proj";
   /// Of layers with experts: what is named as the MLP is elsewhere, the router, the experts, and
-  /// the expert that all tokens go to with the gate that its output is multiplied by.
+  /// the expert that all tokens go to with the gate that its output is multiplied by, "" if there
+  /// is none.
   llvm::StringRef mixture = "mlp";
   llvm::StringRef router = "gate";
   llvm::StringRef experts = "experts";

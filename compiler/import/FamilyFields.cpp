@@ -256,9 +256,10 @@ static ExpertsConfig &readExperts(ConfigReader &reader, const ImportOptions &opt
   const Defaults &defaults = config.family->defaults;
   ExpertsConfig &experts = config.experts.emplace();
   experts.number.size = reader.getSize(fields.experts, defaults.experts);
-  experts.selected = reader.getSize("num_experts_per_tok", defaults.selectedExperts);
-  if (experts.selected > experts.number.size)
-    reader.error("'num_experts_per_tok' is " + std::to_string(experts.selected) + ", more than " +
+  int64_t &selected = experts.routing.selected;
+  selected = reader.getSize("num_experts_per_tok", defaults.selectedExperts);
+  if (selected > experts.number.size)
+    reader.error("'num_experts_per_tok' is " + std::to_string(selected) + ", more than " +
                  reader.quote(fields.experts) + ", which is " +
                  std::to_string(experts.number.size));
   experts.mlp.size = fields.expertSize == fields.mlpSize
@@ -292,7 +293,7 @@ static ExpertsConfig &readQwenExperts(ConfigReader &reader, const ImportOptions 
   ExpertsConfig &experts = readExperts(reader, options, config, [&](int64_t layer) {
     return !dense.contains(layer) && (layer + 1) % step == 0;
   });
-  experts.normalizes = reader.getBool("norm_topk_prob", false);
+  experts.routing.normalizes = reader.getBool("norm_topk_prob", false);
   return experts;
 }
 
@@ -312,14 +313,14 @@ static std::optional<int64_t> readUsedWindow(ConfigReader &reader) {
 void dtc::readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
   readAttentionDropout(reader, config);
-  readExperts(reader, options, config, [](int64_t) { return true; }).normalizes = true;
+  readExperts(reader, options, config, [](int64_t) { return true; }).routing.normalizes = true;
   reader.requireOneOf("router_jitter_noise", {0.0});
 }
 
 void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
-  readExperts(reader, options, config, [](int64_t) { return true; }).normalizes =
+  readExperts(reader, options, config, [](int64_t) { return true; }).routing.normalizes =
       reader.getBool("norm_topk_prob", false);
   if (const json *clip = reader.find("clip_qkv"); clip && !clip->is_null())
     config.attentionClip = reader.getPositive("clip_qkv", 1);
@@ -348,6 +349,94 @@ void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, Decod
   }
   readAttentionDropout(reader, config);
   readQwenExperts(reader, options, config);
+}
+
+/// The groups of experts that DeepSeek's routers choose from.
+static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t groups,
+                       int64_t selected) {
+  RoutingKind &routing = experts.routing;
+  routing.groups = reader.getOptionalSize("n_group").value_or(groups);
+  routing.selectedGroups = reader.getOptionalSize("topk_group").value_or(selected);
+  std::string ofGroups = "'n_group' is " + std::to_string(routing.groups);
+  int64_t number = experts.number.size, size = number / routing.groups;
+  if (number % routing.groups != 0) {
+    reader.error(ofGroups + ", which does not divide the number of experts (" +
+                 std::to_string(number) + "); all groups have the same size");
+    return;
+  }
+  if (routing.selectedGroups > routing.groups)
+    reader.error("'topk_group' is " + std::to_string(routing.selectedGroups) + ", and " + ofGroups +
+                 "; no more groups can be chosen than there are");
+  else if (routing.selected > routing.selectedGroups * size)
+    reader.error("'num_experts_per_tok' is " + std::to_string(routing.selected) +
+                 ", more than the " + std::to_string(routing.selectedGroups * size) +
+                 " experts of 'topk_group' (" + std::to_string(routing.selectedGroups) +
+                 ") groups");
+  else if (routing.groupScore == GroupScore::TwoBest && routing.groups > 1 && size < 2)
+    reader.error(ofGroups + ", so that a group has one expert; groups are compared by their two "
+                            "best experts");
+}
+
+/// The fields that DeepSeek's families have in common. The layers from 'first_k_dense_replace' on
+/// have experts.
+static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &options,
+                                   DecoderConfig &config, int64_t sharedExperts, double dense) {
+  config.latent->hasBias = config.outputBias = reader.getBool("attention_bias", false);
+  readAttentionDropout(reader, config);
+  double first = reader.getNonNegative("first_k_dense_replace", dense);
+  ExpertsConfig &experts =
+      readExperts(reader, options, config, [&](int64_t layer) { return double(layer) >= first; });
+  // Whatever 'output_router_logits' says: transformers adds no balance loss.
+  experts.balanceLoss = options.balanceLoss.value_or(BalanceLoss::None);
+  experts.balanceFactor = reader.getNonNegative("aux_loss_alpha", experts.balanceFactor);
+  std::optional<int64_t> shared = reader.getOptionalSize("n_shared_experts");
+  if (!reader.has("n_shared_experts"))
+    shared = sharedExperts;
+  experts.sharedMlp.size = shared.value_or(0) * experts.mlp.size;
+  experts.routing.factor = reader.getPositive("routed_scaling_factor", 1);
+  reader.requireOneOf("moe_layer_freq", {1});
+  for (llvm::StringRef field : {"seq_aux", "ep_size", "pretraining_tp"})
+    reader.find(field); // of how the authors trained
+  return experts;
+}
+
+void dtc::readDeepseekV2(ConfigReader &reader, const ImportOptions &options,
+                         DecoderConfig &config) {
+  if (!reader.has("num_experts_per_tok"))
+    reader.error("there is no 'num_experts_per_tok', expected the number of experts of a token");
+  config.latent->rotatesPairs = true;
+  config.mlpBias = reader.getBool("mlp_bias", false);
+  ExpertsConfig &experts = readDeepseek(reader, options, config, /*sharedExperts=*/2, /*dense=*/0);
+  reader.requireOneOf("scoring_func", {"softmax"});
+  reader.requireOneOf("norm_topk_prob", {false});
+  bool hasGroups = reader.getChoice<bool>("topk_method", "greedy",
+                                          {{"greedy", false}, {"group_limited_greedy", true}});
+  if (hasGroups) {
+    readGroups(reader, experts, 1, 1);
+  } else {
+    reader.find("n_group");
+    reader.find("topk_group");
+  }
+}
+
+void dtc::readDeepseekV3(ConfigReader &reader, const ImportOptions &options,
+                         DecoderConfig &config) {
+  config.latent->rotatesPairs = reader.getBool("rope_interleave", true);
+  ExpertsConfig &experts = readDeepseek(reader, options, config, /*sharedExperts=*/1, /*dense=*/3);
+  experts.hasBias = true;
+  experts.routing.scores = RouterScores::Sigmoid;
+  experts.routing.groupScore = GroupScore::TwoBest;
+  experts.routing.normalizes = reader.getBool("norm_topk_prob", true);
+  experts.routing.epsilon = 1e-20;
+  if (!reader.has("routed_scaling_factor"))
+    experts.routing.factor = 2.5;
+  readGroups(reader, experts, 8, 4);
+  reader.requireOneOf("scoring_func", {"sigmoid"});
+  reader.requireOneOf("topk_method", {"noaux_tc"});
+  for (llvm::StringRef field : {"num_nextn_predict_layers", "num_mtp_layers"})
+    if (reader.getNonNegative(field, 0) > 0)
+      reader.warning(reader.quote(field) + " is " + ConfigReader::show(*reader.find(field)) +
+                     ": dtc, as transformers, leaves out the layers that predict further tokens");
 }
 
 //===----------------------------------------------------------------------===//

@@ -17,6 +17,8 @@
 namespace dtc {
 
 void readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readDeepseekV2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readDeepseekV3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readGemma(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);

@@ -165,10 +165,21 @@ std::vector<Value> ModelBuilder::addRows(const Twine &name, ArrayRef<std::vector
   std::vector<Value> values;
   for (const std::vector<Dim> &part : parts) {
     int64_t end = begin + numElements(part);
-    values.push_back(addParameter(FileRows{tensor, begin, end}.name(), {part, in}, init));
+    std::vector<std::vector<Dim>> shape{part};
+    if (!in.empty())
+      shape.push_back(in);
+    values.push_back(addParameter(FileRows{tensor, begin, end}.name(), shape, init));
     begin = end;
   }
   return values;
+}
+
+Value ModelBuilder::addFrozenParameter(const Twine &name, Dim size, Attribute init) {
+  Value value = addParameter(name, {{size}}, init);
+  NamedAttrList attrs(argumentAttrs[numParameters - 1]);
+  attrs.set(DtcDialect::kFrozenAttrName, builder.getUnitAttr());
+  argumentAttrs[numParameters - 1] = attrs.getDictionary(builder.getContext());
+  return value;
 }
 
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
@@ -272,14 +283,36 @@ Value ModelBuilder::select(Value x, int64_t dim, int64_t index) {
   return ReshapeOp::create(builder, loc, getType(sizes), slice);
 }
 
-Value ModelBuilder::take(Value x, int64_t begin, int64_t size) {
+Value ModelBuilder::take(Value x, int64_t dim, int64_t begin, int64_t size) {
   SmallVector<int64_t> sizes(shapeOf(x));
-  if (sizes.front() == size)
+  if (sizes[dim] == size)
     return x;
-  sizes.front() = size;
+  sizes[dim] = size;
   SmallVector<int64_t> offsets(sizes.size(), 0);
-  offsets.front() = begin;
+  offsets[dim] = begin;
   return SliceOp::create(builder, loc, x, offsets, sizes);
+}
+
+Value ModelBuilder::concat(Value first, Value second, int64_t dim) {
+  return ConcatOp::create(builder, loc, ValueRange{first, second}, dim);
+}
+
+Value ModelBuilder::halvesOfPairs(Value x, int64_t dim) {
+  SmallVector<int64_t> shape(shapeOf(x)), pairs(shape);
+  pairs[dim] = 2;
+  pairs.insert(pairs.begin() + dim, shape[dim] / 2);
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, pairs.size()));
+  std::swap(order[dim], order[dim + 1]);
+  return reshape(TransposeOp::create(builder, loc, reshape(x, pairs), order), shape);
+}
+
+Value ModelBuilder::forEachHead(Value x, Dim heads) {
+  ArrayRef<int64_t> shape = shapeOf(x);
+  auto op = BroadcastOp::create(builder, loc, getType({shape[0], shape[1], heads.size, shape[2]}),
+                                x, ArrayRef<int64_t>{0, 1, 3});
+  op->setDiscardableAttr(DtcDialect::kAxesAttrName,
+                         builder.getStrArrayAttr({"", "", heads.axis, ""}));
+  return op;
 }
 
 //===----------------------------------------------------------------------===//
@@ -364,9 +397,9 @@ Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc
 
 Value ModelBuilder::addPositions(Value x, Value table, int64_t first) {
   if (!positions)
-    return addBias(x, take(table, first, options.seq));
+    return addBias(x, take(table, 0, first, options.seq));
   if (first != 0)
-    table = take(table, first, shapeOf(table)[0] - first);
+    table = take(table, 0, first, shapeOf(table)[0] - first);
   return add(x, EmbeddingOp::create(builder, loc, table, positions));
 }
 
@@ -456,17 +489,31 @@ Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &
                               double dropout) {
   if (options.attention == AttentionKind::Decomposed)
     return decomposedAttention(q, k, v, scores, dropout);
+  // Attention has one size for all: elements that are 0 add nothing to products.
+  int64_t size = shapeOf(q).back(), valueSize = shapeOf(v).back();
+  auto widen = [&](Value x) -> Value {
+    int64_t missing = std::max(size, valueSize) - shapeOf(x).back();
+    if (missing == 0)
+      return x;
+    return PadOp::create(builder, loc, x, ArrayRef<int64_t>{0, 0, 0, 0},
+                         ArrayRef<int64_t>{0, 0, 0, missing}, 0.0);
+  };
+  q = widen(q);
+  k = widen(k);
+  v = widen(v);
   bool drops = dropout != 0 && options.dropout;
   Value random = drops ? randomKey() : Value();
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
-  return AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
-                             window, softcap, /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
-                             /*sequence=*/IntegerAttr(),
-                             /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
-                             drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
-                             /*sharding=*/ArrayAttr())
-      .getOut();
+  Value out =
+      AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
+                          window, softcap, /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
+                          /*sequence=*/IntegerAttr(),
+                          /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
+                          drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
+                          /*sharding=*/ArrayAttr())
+          .getOut();
+  return take(out, 3, 0, valueSize);
 }
 
 Value ModelBuilder::constant(ArrayRef<int64_t> shape, double value) {

@@ -62,16 +62,33 @@ struct Adapter {
   mlir::Value up;   ///< [out..., rank]: lora_B
 };
 
+/// The function of a router's logits that gives the scores of experts.
+enum class RouterScores { Softmax, Sigmoid };
+
+/// What groups of experts are compared by.
+enum class GroupScore {
+  Best,   ///< the score of the group's best expert
+  TwoBest ///< the sum of the scores of its two best ones
+};
+
 /// How a router chooses experts.
 struct RoutingKind {
   int64_t selected = 1;    ///< experts of a token
   bool normalizes = false; ///< the weights of a token's experts add up to 1
   int64_t capacity = 1;    ///< C, the tokens of a sequence that an expert takes at most
+  RouterScores scores = RouterScores::Softmax;
+  /// A token's experts are of the best `selectedGroups` of `groups` groups of equal size
+  /// (DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.2.2).
+  int64_t groups = 1, selectedGroups = 1;
+  GroupScore groupScore = GroupScore::Best;
+  double factor = 1;  ///< of the weights
+  double epsilon = 0; ///< added to the sum that weights are divided by
 };
 
 /// Which experts the tokens of a layer go to. X experts, C rows of an expert for a sequence.
 struct Routing {
   mlir::Value scores;        ///< [B, S, X]
+  bool areShares = true;     ///< the scores of a token add up to 1
   mlir::Value isSelected;    ///< i1 [B, S, X]
   mlir::Value rows;          ///< i32 [X, B, C]: the position of the token of each row; -1: none
   mlir::Value rowsOfExperts; ///< the same, where the experts are
@@ -114,9 +131,12 @@ public:
                            mlir::Attribute init);
 
   /// Parameters that are one tensor `name` in weights files (plan/FileTensors.h), its rows in the
-  /// order of `parts`: each is [part..., in...].
+  /// order of `parts`: each is [part..., in...], where `in` may be empty.
   std::vector<mlir::Value> addRows(const llvm::Twine &name, llvm::ArrayRef<std::vector<Dim>> parts,
                                    const std::vector<Dim> &in, mlir::Attribute init);
+
+  /// A parameter [size] of the current layer that no gradient reaches and training does not change.
+  mlir::Value addFrozenParameter(const llvm::Twine &name, Dim size, mlir::Attribute init);
 
   /// Ends the function: `loss` is its result. The builder is of no use afterwards. Returns null,
   /// and reports it, if the options ask for adapters of layers that the model does not have.
@@ -149,6 +169,18 @@ public:
 
   /// The part of `x` at `index` of `dim`, without that dimension.
   mlir::Value select(mlir::Value x, int64_t dim, int64_t index);
+
+  /// Elements [begin, begin + size) of the dimension `dim`.
+  mlir::Value take(mlir::Value x, int64_t dim, int64_t begin, int64_t size);
+
+  /// The values one after the other along the dimension `dim`.
+  mlir::Value concat(mlir::Value first, mlir::Value second, int64_t dim);
+
+  /// `x` whose elements 0, 2, 4... of the dimension `dim` come before elements 1, 3, 5...
+  mlir::Value halvesOfPairs(mlir::Value x, int64_t dim);
+
+  /// x [B, S, E] for each of `heads`: [B, S, H, E].
+  mlir::Value forEachHead(mlir::Value x, Dim heads);
 
   //===--------------------------------------------------------------------===//
   // Layers
@@ -194,10 +226,10 @@ public:
   /// Rotary positions of the heads x [B, S, H, E].
   mlir::Value rotary(mlir::Value x, const Rotary &kind);
 
-  /// Attention of q [B, S, H, E] over k and v [B, S, G, E]: [B, S, H, E], in the form that
-  /// the options ask for, and within the segments if there are any. What the softmax gives drops
-  /// out with probability `dropout`; both forms draw the same masks. Decomposed attention has no
-  /// window.
+  /// Attention of q [B, S, H, E] over k [B, S, G, E] and v [B, S, G, F]: [B, S, H, F], in the form
+  /// that the options ask for, and within the segments if there are any. What the softmax gives
+  /// drops out with probability `dropout`; both forms draw the same masks. Decomposed attention has
+  /// no window.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionScores &scores,
                         double dropout = 0);
 
@@ -208,9 +240,11 @@ public:
   // Experts (ExpertLayers.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Routes tokens by the softmax of logits [B, S, X]. The first tokens of a sequence that choose
-  /// an expert take its rows; those that find none left are dropped by that expert.
-  Routing route(mlir::Value logits, const RoutingKind &kind);
+  /// Routes tokens by the scores of logits [B, S, X]. What is chosen is the largest of the scores
+  /// plus `bias` [X], if there is one (DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437,
+  /// section 2.1.2). The first tokens of a sequence that choose an expert take its rows; those that
+  /// find none left are dropped by that expert.
+  Routing route(mlir::Value logits, const RoutingKind &kind, mlir::Value bias = {});
 
   /// The tokens x [B, S, D] of each expert: [X, B, C, D], zeros in rows without a token.
   mlir::Value dispatch(mlir::Value x, const Routing &routing);
@@ -243,8 +277,8 @@ private:
                            llvm::function_ref<void(Dim rank)> addUp);
   mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v,
                                   const AttentionScores &scores, double dropout);
-  /// Elements [begin, begin + size) of the first dimension.
-  mlir::Value take(mlir::Value x, int64_t begin, int64_t size);
+  /// i1 [B, S, X]: the experts that a token may choose, by the scores of their groups.
+  mlir::Value expertsOfBestGroups(mlir::Value ranks, const RoutingKind &kind);
   mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
   mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type,
                        llvm::ArrayRef<llvm::StringRef> axes);

@@ -40,11 +40,36 @@ static Activation readActivation(ConfigReader &reader, llvm::StringRef field,
                                        {"sigmoid", Activation::Sigmoid}});
 }
 
+/// The sizes of heads with latent keys and values, and of the latents.
+static void readLatentAttention(ConfigReader &reader, DecoderConfig &config) {
+  int64_t heads = config.heads.size, most = ConfigReader::kMaxSize / heads / 2;
+  LatentAttention &latent = config.latent.emplace();
+  latent.keySize = reader.getSize("kv_lora_rank", 512);
+  latent.queryLatent = reader.getOptionalSize("q_lora_rank");
+  if (!reader.has("q_lora_rank"))
+    latent.queryLatent = 1536;
+  latent.plainSize = reader.getSize("qk_nope_head_dim", 128, most);
+  latent.rotatedSize = reader.getSize("qk_rope_head_dim", 64, most);
+  config.valueSize.size = reader.getSize("v_head_dim", 128, most);
+  config.headSize.size = latent.plainSize + latent.rotatedSize;
+  config.kvHeads = config.heads;
+  if (latent.rotatedSize % 2 != 0)
+    reader.error("'qk_rope_head_dim' is " + std::to_string(latent.rotatedSize) +
+                 ", expected an even number; rotary positions rotate pairs");
+  reader.requireOneOf("num_key_value_heads", {heads, nullptr});
+  // transformers writes them, and they follow from others.
+  reader.requireOneOf("head_dim", {latent.rotatedSize});
+  reader.requireOneOf("qk_head_dim", {config.headSize.size});
+  config.attentionScale = 1 / std::sqrt(double(config.headSize.size));
+}
+
 /// How many key-value heads and elements of a head there are.
 static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig &config) {
   const Fields &fields = family.fields;
   const Defaults &defaults = family.defaults;
   config.heads.size = reader.getSize(fields.heads, defaults.heads);
+  if (family.queries == QueryForm::Latent)
+    return readLatentAttention(reader, config);
   config.kvHeads.size = config.heads.size;
   if (!fields.kvHeads.empty()) {
     config.kvHeads.axis = "kv_heads";
@@ -71,6 +96,7 @@ static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig 
                        : reader.quote(fields.hiddenSize) + " / " + reader.quote(fields.heads)) +
                  "), expected an even number; rotary positions rotate pairs");
   config.attentionScale = 1 / std::sqrt(double(config.headSize.size));
+  config.valueSize = config.headSize;
 }
 
 /// The sequence of a model that reads images, whose length the configuration says.
@@ -104,13 +130,30 @@ static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t p
                  "; choose a shorter one with --seq");
 }
 
+/// Published weights in 8 or 4 bits are those of a model that was trained in more.
+static void checkQuantization(ConfigReader &reader) {
+  const json *quantization = reader.find("quantization_config");
+  if (!quantization || !quantization->is_object())
+    return reader.requireOneOf("quantization_config", {});
+  json method = quantization->value("quant_method", json());
+  if (method != "fp8" && method != "mxfp4")
+    return reader.error("'quantization_config' has 'quant_method' " + ConfigReader::show(method) +
+                        ", which is not supported; remove the field for the model that is not "
+                        "quantized");
+  reader.warning(
+      "the weights are published in " + method.get<std::string>() +
+      " ('quantization_config'); dtc trains the model that is not quantized, and reads "
+      "weights of 16 bits or more: write such a folder with transformers (from_pretrained "
+      "with dequantize=True, save_pretrained)");
+}
+
 /// Reports fields of any transformers configuration that make another model of it than is built.
 static void checkCommonFields(ConfigReader &reader, const Family &family) {
   reader.requireAnyOf("architectures", family.architectures);
   reader.requireOneOf("add_cross_attention", {false});
   reader.requireOneOf("is_encoder_decoder", {false});
   reader.requireOneOf("pruned_heads", {json::object()});
-  reader.requireOneOf("quantization_config", {});
+  checkQuantization(reader);
   reader.requireOneOf("per_layer_config", {json::object()});
   if (!family.isEncoder)
     reader.requireOneOf("is_causal", {true});
@@ -158,8 +201,15 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
 
   int64_t positions = config.positions.size;
   if (!fields.ropeTheta.empty()) {
-    RotaryConfig rotary(reader, family, config.headSize.size, positions, options.seq);
+    int64_t rotated = config.latent ? config.latent->rotatedSize : config.headSize.size;
+    RotaryConfig rotary(reader, family, rotated, positions, options.seq);
     Rotary full = rotary.full();
+    if (config.latent) {
+      // Of heads that are larger than what is rotated.
+      for (int64_t i = int64_t(full.frequencies.size()); i < rotated / 2; ++i)
+        full.frequencies.push_back(std::pow(full.theta, -2.0 * double(i) / double(rotated)));
+      config.attentionScale *= rotary.scaleOfScores();
+    }
     for (DecoderLayer &layer : config.layers)
       layer.rotary = full;
     if (!fields.localTheta.empty())

@@ -176,6 +176,19 @@ double RotaryConfig::originalOf(Entries &entries) {
   return number(entries, name, double(positions));
 }
 
+/// YaRN's magnitude for what is extended `factor` times (Peng et al. 2023, arXiv:2309.00071,
+/// section 3.4), of which DeepSeek weighs the logarithm.
+static double magnitude(double factor, double weight) {
+  return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
+}
+
+double RotaryConfig::scaleOfScores() {
+  double weight = numberUnlessZero(fullEntries, "mscale_all_dim", 0);
+  if (typeOf(fullEntries) == "default" || weight == 0)
+    return 1;
+  return std::pow(magnitude(requiredNumber(fullEntries, "factor"), weight), 2);
+}
+
 int64_t RotaryConfig::reach() {
   std::string type = typeOf(fullEntries);
   if (type == "default" || type == "dynamic")
@@ -234,12 +247,10 @@ void RotaryConfig::scaleYarn(Rotary &rotary, Entries &entries) {
     double ramp = std::clamp((double(i) - low) / (high - low), 0.0, 1.0);
     frequency = frequency / factor * ramp + frequency * (1 - ramp);
   }
-  auto magnitude = [&](double weight) {
-    return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
-  };
   double mscale = numberUnlessZero(entries, "mscale", 0);
   double ofAll = numberUnlessZero(entries, "mscale_all_dim", 0);
-  double inferred = mscale != 0 && ofAll != 0 ? magnitude(mscale) / magnitude(ofAll) : magnitude(1);
+  double inferred = mscale != 0 && ofAll != 0 ? magnitude(factor, mscale) / magnitude(factor, ofAll)
+                                              : magnitude(factor, 1);
   rotary.factor = number(entries, "attention_factor", inferred);
 }
 

@@ -27,6 +27,9 @@ public:
   /// Those of layers with windows, of families where these differ.
   Rotary sliding() { return rotaryFor(slidingEntries); }
 
+  /// What latent attention multiplies its scores by, beside 1 / sqrt of the size of a head.
+  double scaleOfScores();
+
   /// How many positions the model is made for: more than the field says, if scaling extends them.
   int64_t reach();
 

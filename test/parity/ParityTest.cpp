@@ -188,7 +188,11 @@ TEST_P(ExactParity, GradientsAndTraining) {
   double worst = 0;
   for (const plan::State *state : distinctStates(session->plan())) {
     auto gradient = session->getOutput("grad:" + state->name());
-    ASSERT_TRUE(bool(gradient)) << gradient.error().message;
+    // Of a buffer of transformers, which training does not change.
+    bool isBuffer = state->name().ends_with("e_score_correction_bias");
+    ASSERT_EQ(bool(gradient), !isBuffer) << state->name();
+    if (isBuffer)
+      continue;
     gradient->type.shape.assign(state->file_shape().begin(), state->file_shape().end());
     double difference = relativeDifference(
         reference.tensor("gradients.safetensors", *state, DType::F64), *gradient, 1e-6);
@@ -205,6 +209,12 @@ TEST_P(ExactParity, GradientsAndTraining) {
     ASSERT_FALSE(trainStep(*session, expected["optimizer"]["lr"]));
     expectOutput(*session, "loss", expected["loss"][step - 1]);
     expectOutput(*session, "grad_norm", expected["grad_norm"][step - 1]);
+  }
+  for (const plan::State *state : distinctStates(session->plan())) {
+    if (!state->name().ends_with("e_score_correction_bias"))
+      continue;
+    HostTensor before = reference.tensor("weights.safetensors", *state, DType::F64);
+    EXPECT_EQ(session->getState(state->name())->bytes, before.bytes) << state->name();
   }
 }
 

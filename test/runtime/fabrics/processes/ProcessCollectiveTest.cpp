@@ -95,7 +95,7 @@ CollectiveSpec specOf(CollectiveKind kind, int64_t rows) {
 
 TEST(ProcessCollective, SharedMemoryGivesTheBitsOfMessages) {
   // What is small, what is a chunk, and what is many, in turns.
-  const std::array<int64_t, 6> rows = {1, 40, 9000, 7, DTC_SANITIZE_THREAD ? 60'000 : 200'000,
+  const std::array<int64_t, 6> rows = {1,     40, 9000, 7, DTC_SANITIZE_THREAD ? 60'000 : 200'000,
                                        60'000};
   for (CollectiveKind kind :
        {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter, CollectiveKind::AllGather,
