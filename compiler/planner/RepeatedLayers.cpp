@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 
 #include <map>
 #include <optional>
@@ -43,11 +44,15 @@ public:
       : function(function), result(result), kept(kept) {}
 
   void run() {
-    if (kept < 1 || !findLayers() || int64_t(layers.size()) <= kept || !areAlike() ||
-        !onlyLastIsUsedOutside())
+    if (kept < 1 || !findLayers() || !findFirst() || !onlyLastIsUsedOutside())
       return;
+    if (first > 0) {
+      if (!findStream())
+        return;
+      cutBeginning();
+    }
     result.prefix = prefix;
-    result.layers = int64_t(layers.size());
+    result.layers = int64_t(layers.size()) + cutLayers;
     result.keptLayers = kept;
     cut();
   }
@@ -137,8 +142,10 @@ private:
         if (!from)
           return false;
         // What the first layer takes in its place comes from what is before it.
-        if (other == 0 && from->kind == Origin::Before) {
-          if (Operation *definer = y.getDefiningOp(); definer && places.contains(definer))
+        if (other == first && from->kind == Origin::Before) {
+          Operation *definer = y.getDefiningOp();
+          auto it = definer ? places.find(definer) : places.end();
+          if (first == 0 ? it != places.end() : it == places.end() || it->second.first + 1 != first)
             return false;
           continue;
         }
@@ -152,11 +159,89 @@ private:
     return true;
   }
 
-  bool areAlike() {
-    for (size_t layer = 1; layer < layers.size(); ++layer)
-      if (!isLike(layer, layer == 1 ? 0 : 1))
-        return false;
+  /// The first of the layers that are alike.
+  bool findFirst() {
+    for (; first <= layers.size() / 8 && int64_t(layers.size() - first) > kept; ++first) {
+      auto others = llvm::seq(first + 1, layers.size());
+      if (llvm::all_of(others, [&](size_t layer) {
+            return isLike(layer, layer == first + 1 ? first : first + 1);
+          }))
+        return true;
+    }
+    return false;
+  }
+
+  /// The one value that layers hand on, before layer 0 and before the first of those that are
+  /// alike.
+  bool findStream() {
+    llvm::SetVector<Value> before, between;
+    for (Operation *op : layers[0])
+      for (Value operand : op->getOperands())
+        if (Operation *definer = operand.getDefiningOp(); definer && !places.contains(definer))
+          before.insert(operand);
+    before.remove_if([&](Value value) {
+      return llvm::any_of(value.getUsers(), [&](Operation *user) {
+        auto it = places.find(user);
+        return it != places.end() && it->second.first > 0;
+      });
+    });
+    for (Operation *op : layers[first])
+      for (Value operand : op->getOperands())
+        if (Operation *definer = operand.getDefiningOp();
+            definer && places.contains(definer) && places.at(definer).first < first)
+          between.insert(operand);
+    if (before.size() != 1 || between.size() != 1 ||
+        before.front().getType() != between.front().getType())
+      return false;
+    streamBefore = before.front();
+    streamBetween = between.front();
     return true;
+  }
+
+  /// Takes the layers before the first out, and numbers the others from 0.
+  void cutBeginning() {
+    streamBetween.replaceUsesWithIf(
+        streamBefore, [&](OpOperand &use) { return places.at(use.getOwner()).first >= first; });
+    MLIRContext *context = function.getContext();
+    auto rename = [&](StringRef name) {
+      LayerName layer(name);
+      return StringAttr::get(context, layer.prefix + Twine(layer.number - int64_t(first)) +
+                                          (layer.rest.empty() ? "" : "." + layer.rest.str()));
+    };
+    for (BlockArgument argument : function.getArguments()) {
+      auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "dtc.param");
+      bool isOfLayers = llvm::all_of(argument.getUsers(), [&](Operation *user) {
+        auto it = places.find(user);
+        return it != places.end() && it->second.first >= first;
+      });
+      if (name && isOfLayers && !LayerName(name).prefix.empty())
+        function.setArgAttr(argument.getArgNumber(), "dtc.param", rename(name));
+    }
+    for (size_t layer = first; layer < layers.size(); ++layer)
+      for (auto [number, op] : llvm::enumerate(layers[layer])) {
+        op->setLoc(NameLoc::get(rename(nameOf(op->getLoc()))));
+        places[op] = {layer - first, number};
+      }
+    erase(0, first);
+    layers.erase(layers.begin(), layers.begin() + int64_t(first));
+    cutLayers = int64_t(first);
+  }
+
+  /// Erases layers [begin, end) and the arguments that nothing uses then.
+  void erase(size_t begin, size_t end) {
+    Block &body = function.getBody().front();
+    llvm::BitVector unused(body.getNumArguments());
+    for (BlockArgument argument : body.getArguments())
+      unused[argument.getArgNumber()] = !argument.use_empty();
+    for (size_t layer = end; layer-- > begin;)
+      for (Operation *op : llvm::reverse(layers[layer])) {
+        places.erase(op);
+        op->erase();
+      }
+    for (BlockArgument argument : body.getArguments())
+      if (!argument.use_empty())
+        unused.reset(argument.getArgNumber());
+    (void)function.eraseArguments(unused);
   }
 
   /// Whether ops outside of layers use the values of no layer but the last.
@@ -177,17 +262,7 @@ private:
           auto it = places.find(use.getOwner());
           return it == places.end() || it->second.first < size_t(kept);
         });
-    Block &body = function.getBody().front();
-    llvm::BitVector unused(body.getNumArguments());
-    for (BlockArgument argument : body.getArguments())
-      unused[argument.getArgNumber()] = !argument.use_empty();
-    for (size_t layer = layers.size(); layer-- > size_t(kept);)
-      for (Operation *op : llvm::reverse(layers[layer]))
-        op->erase();
-    for (BlockArgument argument : body.getArguments())
-      if (!argument.use_empty())
-        unused.reset(argument.getArgNumber());
-    (void)function.eraseArguments(unused);
+    erase(size_t(kept), layers.size());
   }
 
   func::FuncOp function;
@@ -195,6 +270,9 @@ private:
   int64_t kept;
   std::string prefix;
   std::vector<Layer> layers;
+  size_t first = 0;      ///< of the layers that are alike
+  int64_t cutLayers = 0; ///< those before the first, once they are taken out
+  Value streamBefore, streamBetween;
   llvm::DenseMap<Operation *, std::pair<size_t, size_t>> places; ///< layer, number in it
 };
 

@@ -161,6 +161,37 @@ TEST_F(RepeatedLayers, AModelWithNoMoreLayersStaysWhole) {
   }
 }
 
+/// One layer without experts before those that have them: the model that stays is one of three
+/// layers with experts.
+TEST_F(RepeatedLayers, AFewUnlikeLayersAtTheBeginningAreTakenOut) {
+  auto import = [&](int64_t layers, int64_t dense) {
+    std::string config = R"({"model_type": "deepseek_v3", "vocab_size": 32, "hidden_size": 16,
+      "intermediate_size": 32, "moe_intermediate_size": 8, "num_attention_heads": 2,
+      "num_key_value_heads": 2, "q_lora_rank": null, "kv_lora_rank": 8, "qk_nope_head_dim": 4,
+      "qk_rope_head_dim": 4, "v_head_dim": 4, "n_routed_experts": 4, "n_group": 2, "topk_group": 1,
+      "num_experts_per_tok": 2, "num_hidden_layers": )" +
+                         std::to_string(layers) +
+                         ", \"first_k_dense_replace\": " + std::to_string(dense) + "}";
+    ImportLog log;
+    return importModel(compiler.context(), config, "config.json", {.batch = 2, .seq = 16}, log);
+  };
+  auto whole = import(16, 2), three = import(3, 0);
+  ASSERT_TRUE(whole && three);
+  for (bool hasTwoDense : {true, false}) {
+    ReducedModel result = removeRepeatedLayers(hasTwoDense ? *whole : *import(9, 1), 3);
+    EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
+    EXPECT_EQ(result.prefix, "layers.");
+    EXPECT_EQ(result.layers, hasTwoDense ? 16 : 9);
+    EXPECT_EQ(result.keptLayers, 3);
+    EXPECT_EQ(shapeOf(*result.module), shapeOf(*three));
+  }
+  // More than an eighth of all layers.
+  auto many = import(16, 3);
+  ReducedModel result = removeRepeatedLayers(*many, 3);
+  EXPECT_EQ(result.prefix, "");
+  EXPECT_EQ(shapeOf(*result.module), shapeOf(*many));
+}
+
 TEST_F(RepeatedLayers, HandWrittenLayersLoseTheirParameters) {
   ReducedModel result = shorten(Chain().str(6));
   EXPECT_EQ(result.prefix, "h.");
