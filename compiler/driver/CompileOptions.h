@@ -91,7 +91,7 @@ struct CompileOptions {
   /// which they cannot is an error. With several microbatches they can wherever that is possible.
   bool accumulates = false;
   /// The ZeRO stage (Rajbhandari et al. 2020), 0 to 3, and the axes over which it splits. Empty:
-  /// fsdp where the mesh has it, else dp and ep.
+  /// fsdp where the mesh has it, else dp, ep and cp.
   int64_t zero = 0;
   std::vector<std::string> zeroAxes;
   /// Sequence parallelism: what is between the tensor-parallel ops of a layer is split along the

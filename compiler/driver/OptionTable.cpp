@@ -73,7 +73,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
   options.push_back({.name = "zero_axes",
                      .member = &O::zeroAxes,
                      .help = "The mesh axes over which ZeRO splits (default: fsdp where the mesh "
-                             "has it, else dp and ep)",
+                             "has it, else dp, ep and cp)",
                      .isStrategy = true,
                      .needsMesh = true});
   options.push_back({.name = "sequence_parallel",

@@ -349,7 +349,10 @@ Value DecoderBuilder::sharedExpert(Value x) {
 Value DecoderBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
   model.beginLayer(layer);
-  Value logits = linear(names.router, x, stream, {{Dim{experts.number.size}}, "f"}, false, normal);
+  // No adapter: routers are no linear layers of transformers.
+  const Side choices{{Dim{experts.number.size}}, "f"};
+  Value logits = model.einsum(equation(x, stream, choices), x,
+                              weightOf(names.router, stream, choices, normal));
   RoutingKind kind = experts.routing;
   kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
   Value bias;
@@ -508,9 +511,16 @@ mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   model.beginTopLevelLayer("loss");
   Value loss = model.meanLoss(logits);
   if (config.experts && config.experts->balanceLoss != BalanceLoss::None && !routings.empty()) {
-    Value balance =
-        model.balanceLoss(routings, config.experts->balanceLoss == BalanceLoss::Sequence);
-    loss = model.add(loss, model.scale(balance, config.experts->balanceFactor));
+    bool ofSequences = config.experts->balanceLoss == BalanceLoss::Sequence;
+    std::vector<llvm::ArrayRef<Routing>> groups;
+    if (config.experts->balancesEachLayer)
+      for (const Routing &routing : routings)
+        groups.push_back(routing);
+    else
+      groups.push_back(routings);
+    for (llvm::ArrayRef<Routing> layers : groups)
+      loss = model.add(
+          loss, model.scale(model.balanceLoss(layers, ofSequences), config.experts->balanceFactor));
   }
   return model.finish(loss, reader);
 }

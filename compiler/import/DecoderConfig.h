@@ -30,7 +30,8 @@ struct ExpertsConfig {
   Dim mlp{0, "mlp"};       ///< the inner size of an expert
   Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none
   BalanceLoss balanceLoss = BalanceLoss::None;
-  double balanceFactor = 0; ///< the balance loss times this is added to the loss
+  double balanceFactor = 0;       ///< the balance loss times this is added to the loss
+  bool balancesEachLayer = false; ///< a loss for each layer, not one for all of them together
 };
 
 /// Attention whose keys and values are products of a narrow value, the latent, of each token

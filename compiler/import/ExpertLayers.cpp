@@ -68,7 +68,7 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
           : Value(SigmoidOp::create(builder, loc, logits));
   Value ranks = routing.scores;
   if (bias)
-    ranks = addBias(ranks, bias);
+    ranks = addBias(ranks, ConvertOp::create(builder, loc, bias, elementType));
   if (kind.selectedGroups < kind.groups)
     ranks = SelectOp::create(builder, loc, expertsOfBestGroups(ranks, kind), ranks,
                              constant(shape, -1e30));

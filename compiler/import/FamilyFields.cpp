@@ -359,6 +359,8 @@ static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t gro
   routing.selectedGroups = reader.getOptionalSize("topk_group").value_or(selected);
   std::string ofGroups = "'n_group' is " + std::to_string(routing.groups);
   int64_t number = experts.number.size, size = number / routing.groups;
+  if (routing.selected > number)
+    return; // has been reported
   if (number % routing.groups != 0) {
     reader.error(ofGroups + ", which does not divide the number of experts (" +
                  std::to_string(number) + "); all groups have the same size");
@@ -370,8 +372,9 @@ static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t gro
   else if (routing.selected > routing.selectedGroups * size)
     reader.error("'num_experts_per_tok' is " + std::to_string(routing.selected) +
                  ", more than the " + std::to_string(routing.selectedGroups * size) +
-                 " experts of 'topk_group' (" + std::to_string(routing.selectedGroups) +
-                 ") groups");
+                 " experts of the groups that a token may choose from ('topk_group' is " +
+                 std::to_string(routing.selectedGroups) + ", a group has " + std::to_string(size) +
+                 ")");
   else if (routing.groupScore == GroupScore::TwoBest && routing.groups > 1 && size < 2)
     reader.error(ofGroups + ", so that a group has one expert; groups are compared by their two "
                             "best experts");
@@ -388,11 +391,16 @@ static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &op
       readExperts(reader, options, config, [&](int64_t layer) { return double(layer) >= first; });
   // Whatever 'output_router_logits' says: transformers adds no balance loss.
   experts.balanceLoss = options.balanceLoss.value_or(BalanceLoss::None);
-  experts.balanceFactor = reader.getNonNegative("aux_loss_alpha", experts.balanceFactor);
-  std::optional<int64_t> shared = reader.getOptionalSize("n_shared_experts");
-  if (!reader.has("n_shared_experts"))
-    shared = sharedExperts;
-  experts.sharedMlp.size = shared.value_or(0) * experts.mlp.size;
+  // The authors' loss is 1 where experts are used evenly, and there is one for each layer.
+  experts.balanceFactor = reader.getNonNegative("aux_loss_alpha", experts.balanceFactor) /
+                          double(experts.routing.selected);
+  experts.balancesEachLayer = true;
+  const json *shared = reader.find("n_shared_experts");
+  if (!shared || !(shared->is_null() || *shared == 0))
+    experts.sharedMlp.size =
+        reader.getSize("n_shared_experts", sharedExperts,
+                       std::max<int64_t>(ConfigReader::kMaxSize / experts.mlp.size, 1)) *
+        experts.mlp.size;
   experts.routing.factor = reader.getPositive("routed_scaling_factor", 1);
   reader.requireOneOf("moe_layer_freq", {1});
   for (llvm::StringRef field : {"seq_aux", "ep_size", "pretraining_tp"})
@@ -421,7 +429,9 @@ void dtc::readDeepseekV2(ConfigReader &reader, const ImportOptions &options,
 
 void dtc::readDeepseekV3(ConfigReader &reader, const ImportOptions &options,
                          DecoderConfig &config) {
-  config.latent->rotatesPairs = reader.getBool("rope_interleave", true);
+  const json *interleaves = reader.find("rope_interleave");
+  config.latent->rotatesPairs =
+      (!interleaves || !interleaves->is_null()) && reader.getBool("rope_interleave", true);
   ExpertsConfig &experts = readDeepseek(reader, options, config, /*sharedExperts=*/1, /*dense=*/3);
   experts.hasBias = true;
   experts.routing.scores = RouterScores::Sigmoid;
@@ -433,10 +443,11 @@ void dtc::readDeepseekV3(ConfigReader &reader, const ImportOptions &options,
   readGroups(reader, experts, 8, 4);
   reader.requireOneOf("scoring_func", {"sigmoid"});
   reader.requireOneOf("topk_method", {"noaux_tc"});
-  for (llvm::StringRef field : {"num_nextn_predict_layers", "num_mtp_layers"})
-    if (reader.getNonNegative(field, 0) > 0)
-      reader.warning(reader.quote(field) + " is " + ConfigReader::show(*reader.find(field)) +
-                     ": dtc, as transformers, leaves out the layers that predict further tokens");
+  const json *further = reader.find("num_nextn_predict_layers");
+  if (further && !further->is_null() && reader.getNonNegative("num_nextn_predict_layers", 0) > 0)
+    reader.warning(reader.quote("num_nextn_predict_layers") + " is " +
+                   ConfigReader::show(*further) +
+                   ": dtc, as transformers, leaves out the layers that predict further tokens");
 }
 
 //===----------------------------------------------------------------------===//

@@ -56,7 +56,7 @@ static void readLatentAttention(ConfigReader &reader, DecoderConfig &config) {
   if (latent.rotatedSize % 2 != 0)
     reader.error("'qk_rope_head_dim' is " + std::to_string(latent.rotatedSize) +
                  ", expected an even number; rotary positions rotate pairs");
-  reader.requireOneOf("num_key_value_heads", {heads, nullptr});
+  reader.requireOneOf("num_key_value_heads", {heads});
   // transformers writes them, and they follow from others.
   reader.requireOneOf("head_dim", {latent.rotatedSize});
   reader.requireOneOf("qk_head_dim", {config.headSize.size});
@@ -133,9 +133,9 @@ static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t p
 /// Published weights in 8 or 4 bits are those of a model that was trained in more.
 static void checkQuantization(ConfigReader &reader) {
   const json *quantization = reader.find("quantization_config");
-  if (!quantization || !quantization->is_object())
+  if (!quantization || !quantization->is_object() || !quantization->contains("quant_method"))
     return reader.requireOneOf("quantization_config", {});
-  json method = quantization->value("quant_method", json());
+  json method = quantization->at("quant_method");
   if (method != "fp8" && method != "mxfp4")
     return reader.error("'quantization_config' has 'quant_method' " + ConfigReader::show(method) +
                         ", which is not supported; remove the field for the model that is not "
@@ -144,7 +144,9 @@ static void checkQuantization(ConfigReader &reader) {
       "the weights are published in " + method.get<std::string>() +
       " ('quantization_config'); dtc trains the model that is not quantized, and reads "
       "weights of 16 bits or more: write such a folder with transformers (from_pretrained "
-      "with dequantize=True, save_pretrained)");
+      "with quantization_config=" +
+      (method == "fp8" ? "FineGrainedFP8Config" : "Mxfp4Config") +
+      "(dequantize=True), then save_pretrained)");
 }
 
 /// Reports fields of any transformers configuration that make another model of it than is built.

@@ -90,7 +90,8 @@ ImportCommand::ImportCommand(CLI::App &app) {
                  "What is added to the loss so that experts are chosen evenly: none, batch, which "
                  "compares all tokens of the batch, or sequence, which compares those of each "
                  "sequence and works with microbatches; without the flag what output_router_logits "
-                 "of the configuration says, batch or none. The factor is router_aux_loss_coef")
+                 "of the configuration says, batch or none. The factor is router_aux_loss_coef, or "
+                 "aux_loss_alpha of DeepSeek's models")
       ->check(CLI::IsMember({"none", "batch", "sequence"}));
   app.add_flag("--packed", options.packed,
                "Let documents share a sequence: the batch also has segments, beyond which no token "

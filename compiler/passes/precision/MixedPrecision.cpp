@@ -107,12 +107,19 @@ void PrecisionAssigner::demand() {
   }
 }
 
-/// Parameters and caches that the function computes with have 16 bits.
+/// Whether the model itself converts the value wherever it uses it.
+static bool isAlwaysConverted(Value value) {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUsers(), [](Operation *user) { return isa<ConvertOp>(user); });
+}
+
+/// Parameters and caches that the function computes with have 16 bits, but for those that the model
+/// converts: so it says that they are not to be rounded.
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
     if (isStateArgument(function, arg.getArgNumber()) &&
         !function.getArgAttr(arg.getArgNumber(), "dtc.state") &&
-        !isStepState(function, arg.getArgNumber()))
+        !isStepState(function, arg.getArgNumber()) && !isAlwaysConverted(arg))
       arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));
 }
 

@@ -77,8 +77,9 @@ TEST_P(BucketConformance, ATensorIsTheSameAloneAndInABucket) {
       // as long, and finds in small tensors what it finds in large ones.
       if (isOnCuda() && (scale > 1 || c.mesh.numDevices() > 6))
         continue;
-      if (DTC_SANITIZE_THREAD && scale > 300 && !(is("Processes") && c.mesh.numDevices() == 2) &&
-          !(is("Local") && c.mesh.numDevices() <= 6))
+      if (DTC_SANITIZE_THREAD && ((scale > 300 && !(is("Processes") && c.mesh.numDevices() == 2) &&
+                                   !(is("Local") && c.mesh.numDevices() <= 6)) ||
+                                  (scale > 1 && c.mesh.numDevices() > 6)))
         continue;
       for (CollectiveKind kind : kAllCollectiveKinds)
         for (bool inPlace : {false, true}) {
