@@ -198,12 +198,13 @@ DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
   return {q, k, v};
 }
 
-/// The elements that are rotated come first here, and the halves of pairs one after the other, as
-/// rotary positions have them: products of queries and keys do not depend on the order. It is
-/// weights whose rows are put into it.
+/// Latent attention. A head of weights files has its rotated elements last, and may have the two of
+/// a pair side by side; dtc.rotary wants them first, and the first of each pair before the second.
+/// Products of queries and keys do not depend on the order, so the rows of weights are reordered,
+/// which are fewer than the activations.
 DecoderBuilder::Heads DecoderBuilder::headsOfLatents(const Rotary &rotary, Value x) {
   const LatentAttention &latent = *config.latent;
-  constexpr double kEps = 1e-6; // whatever that of the other norms is
+  constexpr double kEps = 1e-6; // `rms_norm_eps` is for the other norms
   auto halves = [&](Value rows, int64_t dim) {
     return latent.rotatesPairs ? model.halvesOfPairs(rows, dim) : rows;
   };
@@ -255,7 +256,8 @@ DecoderBuilder::Heads DecoderBuilder::headsOfLatents(const Rotary &rotary, Value
   auto expand = [&](int64_t begin, int64_t size) {
     Side part{{config.heads, Dim{size}}, "he"};
     Value y = model.einsum(equation(kv, narrow, part), kv, model.take(up, 1, begin, size));
-    return model.adapt(y, {ofBoth.down, ofBoth.up ? model.take(ofBoth.up, 1, begin, size) : up});
+    return model.adapt(y,
+                       {ofBoth.down, ofBoth.up ? model.take(ofBoth.up, 1, begin, size) : Value()});
   };
   Value k = model.concat(shared, expand(0, latent.plainSize), 3);
   Value v = expand(latent.plainSize, config.valueSize.size);
@@ -349,7 +351,7 @@ Value DecoderBuilder::sharedExpert(Value x) {
 Value DecoderBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
   model.beginLayer(layer);
-  // No adapter: routers are no linear layers of transformers.
+  // Adapters stand beside linear layers, and transformers' routers are of other classes.
   const Side choices{{Dim{experts.number.size}}, "f"};
   Value logits = model.einsum(equation(x, stream, choices), x,
                               weightOf(names.router, stream, choices, normal));

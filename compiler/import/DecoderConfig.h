@@ -26,7 +26,7 @@ struct DecoderLayer {
 struct ExpertsConfig {
   Dim number{0, "experts"};
   RoutingKind routing;     ///< its capacity follows from the options
-  bool hasBias = false;    ///< what is chosen depends on a bias that training does not change
+  bool hasBias = false;    ///< the router adds a frozen bias to the scores before it selects
   Dim mlp{0, "mlp"};       ///< the inner size of an expert
   Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none
   BalanceLoss balanceLoss = BalanceLoss::None;
@@ -42,7 +42,7 @@ struct LatentAttention {
   int64_t keySize = 0;                ///< of the latent of keys and values
   std::optional<int64_t> queryLatent; ///< the size of the latent of queries; none: they have none
   int64_t plainSize = 0, rotatedSize = 0;
-  bool rotatesPairs = false; ///< elements 2i and 2i + 1 are rotated together, not the two halves'
+  bool rotatesPairs = false; ///< elements 2i and 2i + 1 are rotated together, else i of each half
   bool hasBias = false;      ///< of the products that give the latents
 };
 

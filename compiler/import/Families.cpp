@@ -91,8 +91,7 @@ static const ParameterNames kMixtralNames = {
 static const Fields kMixtralFields = {.experts = "num_local_experts",
                                       .expertSize = "intermediate_size"};
 static const ParameterNames kDeepseekNames = {.sharedExpert = "shared_experts", .sharedGate = ""};
-static const Fields kDeepseekFields = {
-    .kvHeads = "", .headSize = "", .experts = "n_routed_experts"};
+static const Fields kDeepseekFields = {.experts = "n_routed_experts"};
 static const Fields kOlmoeFields = {.expertSize = "intermediate_size"};
 static const Fields kGpt2Fields = {.hiddenSize = "n_embd",
                                    .heads = "n_head",

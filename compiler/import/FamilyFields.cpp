@@ -360,7 +360,7 @@ static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t gro
   std::string ofGroups = "'n_group' is " + std::to_string(routing.groups);
   int64_t number = experts.number.size, size = number / routing.groups;
   if (routing.selected > number)
-    return; // has been reported
+    return; // readExperts() has reported it
   if (number % routing.groups != 0) {
     reader.error(ofGroups + ", which does not divide the number of experts (" +
                  std::to_string(number) + "); all groups have the same size");
@@ -389,7 +389,7 @@ static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &op
   double first = reader.getNonNegative("first_k_dense_replace", dense);
   ExpertsConfig &experts =
       readExperts(reader, options, config, [&](int64_t layer) { return double(layer) >= first; });
-  // Whatever 'output_router_logits' says: transformers adds no balance loss.
+  // transformers adds no balance loss to DeepSeek's, whatever 'output_router_logits' says.
   experts.balanceLoss = options.balanceLoss.value_or(BalanceLoss::None);
   // The authors' loss is 1 where experts are used evenly, and there is one for each layer.
   experts.balanceFactor = reader.getNonNegative("aux_loss_alpha", experts.balanceFactor) /
@@ -404,7 +404,7 @@ static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &op
   experts.routing.factor = reader.getPositive("routed_scaling_factor", 1);
   reader.requireOneOf("moe_layer_freq", {1});
   for (llvm::StringRef field : {"seq_aux", "ep_size", "pretraining_tp"})
-    reader.find(field); // of how the authors trained
+    reader.find(field); // describes the authors' training, not the model
   return experts;
 }
 

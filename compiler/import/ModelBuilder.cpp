@@ -275,12 +275,8 @@ Value ModelBuilder::addBias(Value x, Value bias) {
 
 Value ModelBuilder::select(Value x, int64_t dim, int64_t index) {
   SmallVector<int64_t> sizes(shapeOf(x));
-  SmallVector<int64_t> offsets(sizes.size(), 0);
-  offsets[dim] = index;
-  sizes[dim] = 1;
-  Value slice = SliceOp::create(builder, loc, x, offsets, sizes);
   sizes.erase(sizes.begin() + dim);
-  return ReshapeOp::create(builder, loc, getType(sizes), slice);
+  return reshape(take(x, dim, index, 1), sizes);
 }
 
 Value ModelBuilder::take(Value x, int64_t dim, int64_t begin, int64_t size) {
@@ -390,7 +386,7 @@ Value ModelBuilder::prependRow(Value row, Value x) {
   Value flat = reshape(row, {1, shape[2]});
   Value rows = BroadcastOp::create(builder, loc, getType({shape[0], 1, shape[2]}), flat,
                                    ArrayRef<int64_t>{1, 2});
-  return ConcatOp::create(builder, loc, ValueRange{rows, x}, 1);
+  return concat(rows, x, 1);
 }
 
 Value ModelBuilder::embed(Value table) { return EmbeddingOp::create(builder, loc, table, tokens); }
@@ -489,7 +485,7 @@ Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &
                               double dropout) {
   if (options.attention == AttentionKind::Decomposed)
     return decomposedAttention(q, k, v, scores, dropout);
-  // Attention has one size for all: elements that are 0 add nothing to products.
+  // dtc.attention has one size for queries, keys and values. Zeros add nothing to its products.
   int64_t size = shapeOf(q).back(), valueSize = shapeOf(v).back();
   auto widen = [&](Value x) -> Value {
     int64_t missing = std::max(size, valueSize) - shapeOf(x).back();

@@ -57,7 +57,7 @@ static void readLatentAttention(ConfigReader &reader, DecoderConfig &config) {
     reader.error("'qk_rope_head_dim' is " + std::to_string(latent.rotatedSize) +
                  ", expected an even number; rotary positions rotate pairs");
   reader.requireOneOf("num_key_value_heads", {heads});
-  // transformers writes them, and they follow from others.
+  // transformers writes these two, which follow from other fields.
   reader.requireOneOf("head_dim", {latent.rotatedSize});
   reader.requireOneOf("qk_head_dim", {config.headSize.size});
   config.attentionScale = 1 / std::sqrt(double(config.headSize.size));
@@ -130,7 +130,7 @@ static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t p
                  "; choose a shorter one with --seq");
 }
 
-/// Published weights in 8 or 4 bits are those of a model that was trained in more.
+/// Models whose weights are published in 8 or 4 bits were trained with more bits, and are built so.
 static void checkQuantization(ConfigReader &reader) {
   const json *quantization = reader.find("quantization_config");
   if (!quantization || !quantization->is_object() || !quantization->contains("quant_method"))
@@ -206,12 +206,8 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
     int64_t rotated = config.latent ? config.latent->rotatedSize : config.headSize.size;
     RotaryConfig rotary(reader, family, rotated, positions, options.seq);
     Rotary full = rotary.full();
-    if (config.latent) {
-      // Of heads that are larger than what is rotated.
-      for (int64_t i = int64_t(full.frequencies.size()); i < rotated / 2; ++i)
-        full.frequencies.push_back(std::pow(full.theta, -2.0 * double(i) / double(rotated)));
+    if (config.latent)
       config.attentionScale *= rotary.scaleOfScores();
-    }
     for (DecoderLayer &layer : config.layers)
       layer.rotary = full;
     if (!fields.localTheta.empty())

@@ -176,8 +176,9 @@ double RotaryConfig::originalOf(Entries &entries) {
   return number(entries, name, double(positions));
 }
 
-/// YaRN's magnitude for what is extended `factor` times (Peng et al. 2023, arXiv:2309.00071,
-/// section 3.4), of which DeepSeek weighs the logarithm.
+/// The factor by which YaRN scales what is rotated when positions are extended `factor` times: 0.1
+/// ln(factor) + 1 (Peng et al. 2023, arXiv:2309.00071, section 3.4). DeepSeek multiplies the
+/// logarithm by `weight`.
 static double magnitude(double factor, double weight) {
   return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;
 }
@@ -317,7 +318,9 @@ Rotary RotaryConfig::rotaryFor(Entries &entries) {
   }
   if (type == "dynamic") // acts beyond the positions of the configuration, which no sequence is
     requiredNumber(entries, "factor");
-  if ((type == "default" || type == "dynamic") && size == headSize)
+  // The base alone says the frequencies of whole heads. Latent attention rotates a part of each.
+  if ((type == "default" || type == "dynamic") && size == headSize &&
+      family.queries != QueryForm::Latent)
     return rotary;
   for (int64_t i = 0; i < size / 2; ++i)
     rotary.frequencies.push_back(std::pow(theta, -2.0 * double(i) / double(size)));

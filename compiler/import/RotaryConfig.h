@@ -18,7 +18,8 @@ namespace dtc {
 /// 'rope_parameters', as transformers writes it since version 5, or 'rope_scaling' before.
 class RotaryConfig {
 public:
-  /// Reads the fields; the reader has an error where one is wrong or not understood.
+  /// Reads the fields for heads of `headSize` elements, of latent attention those that are rotated;
+  /// the reader has an error where one is wrong or not understood.
   RotaryConfig(ConfigReader &reader, const Family &family, int64_t headSize, int64_t positions,
                int64_t seq);
 
@@ -27,7 +28,7 @@ public:
   /// Those of layers with windows, of families where these differ.
   Rotary sliding() { return rotaryFor(slidingEntries); }
 
-  /// What latent attention multiplies its scores by, beside 1 / sqrt of the size of a head.
+  /// The factor of the scores of latent attention, beside 1 / sqrt of the size of a head.
   double scaleOfScores();
 
   /// How many positions the model is made for: more than the field says, if scaling extends them.

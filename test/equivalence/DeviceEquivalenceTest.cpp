@@ -82,11 +82,13 @@ const Case kCases[] = {
     {"Gpt2Pipeline", kGpt2, "pp=2 m=2"},
     {"Gpt2AllAxes", kGpt2, "dp=2,tp=2,pp=2 m=2"},
     {"LlamaF64AllAxes", kLlama, "dp=2,tp=2,pp=2 m=2", true},
+    {"LlamaContextGather", kLlama, "cp=2 context_exchange=all-gather"},
     {"LlamaContextSwap", kLlama, "cp=2 context_exchange=all-to-all"},
+    {"LlamaContextRing", kLlama, "cp=4 context_exchange=ring"},
     {"LlamaContextRingF64", kLlama, "dp=2,cp=2 m=2 context_exchange=ring", true},
     {"LlamaContextRingBf16", kLlama, "cp=2 dtype=bf16 optimizer=sgd context_exchange=ring"},
     {"MistralContextRing", kMistral, "cp=2,tp=2 sp context_exchange=ring"},
-    {"MistralContextGather", kMistral, "cp=2 context_exchange=all-gather"},
+    {"MistralContextGather", kMistral, "cp=4 context_exchange=all-gather"},
 };
 
 bool isNarrow(const Case &which) {
@@ -408,6 +410,7 @@ const Case kNcclCases[] = {
     {"MlpData", "mlp.mlir", "dp=2"},
     {"Gpt2DataZero", kGpt2, "dp=2,tp=2 zero=2"},
     {"LlamaContextRing", kLlama, "dp=2,cp=2 zero=1 context_exchange=ring"},
+    {"LlamaContextGather", kLlama, "cp=4 context_exchange=all-gather"},
     {"LlamaContextSwap", kLlama, "cp=2 m=2 context_exchange=all-to-all"},
     {"Gpt2Fsdp", kGpt2, "fsdp=4 zero=3"},
     {"Gpt2Bf16", kGpt2, "dp=2,tp=2 zero=1 dtype=bf16"},

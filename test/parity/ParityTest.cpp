@@ -188,7 +188,7 @@ TEST_P(ExactParity, GradientsAndTraining) {
   double worst = 0;
   for (const plan::State *state : distinctStates(session->plan())) {
     auto gradient = session->getOutput("grad:" + state->name());
-    // Of a buffer of transformers, which training does not change.
+    // A buffer of transformers has no gradient, and training does not change it.
     bool isBuffer = state->name().ends_with("e_score_correction_bias");
     ASSERT_EQ(bool(gradient), !isBuffer) << state->name();
     if (isBuffer)

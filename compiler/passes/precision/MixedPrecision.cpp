@@ -107,14 +107,14 @@ void PrecisionAssigner::demand() {
   }
 }
 
-/// Whether the model itself converts the value wherever it uses it.
+/// Whether all users of the value are conversions that the model itself has.
 static bool isAlwaysConverted(Value value) {
   return !value.use_empty() &&
          llvm::all_of(value.getUsers(), [](Operation *user) { return isa<ConvertOp>(user); });
 }
 
-/// Parameters and caches that the function computes with have 16 bits, but for those that the model
-/// converts: so it says that they are not to be rounded.
+/// Parameters and caches that the function computes with get 16 bits. A parameter that the model
+/// converts wherever it uses it stays f32: with these conversions the model asks for that.
 void PrecisionAssigner::retypeParameters() {
   for (BlockArgument arg : function.getArguments())
     if (isStateArgument(function, arg.getArgNumber()) &&

@@ -22,7 +22,7 @@ def MixedPrecisionPass : Pass<"dtc-mixed-precision", "::mlir::ModuleOp"> {
     Each parameter that is trained has master weights, an f32 copy in the optimizer state. The optimizer updates these;
     the parameter is made from them by rounding, once a step, on the shards that the optimizer has. So ZeRO gathers
     16-bit parameters. A frozen parameter has no master weights. Without an optimizer there are only the 16-bit
-    parameters.
+    parameters. A parameter all of whose users are conversions that the model has stays f32.
 
     Runs after dtc-build-train-step. Integers are left alone; a model whose floats are not all f32 is refused.
 

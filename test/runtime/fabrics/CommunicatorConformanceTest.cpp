@@ -116,9 +116,9 @@ std::vector<MeshCase> meshCases() {
       {Mesh({{"a", 4, false}, {"b", 4, false}}), {{"a"}, {"b"}, {"b", "a"}}},
       {Mesh({{"a", 16, false}}), {{"a"}}},
   };
-  // Four devices race as sixteen do, and the thread sanitizer takes long.
+  // The thread sanitizer takes long, and sixteen devices have no path that twelve have not.
   if (DTC_SANITIZE_THREAD)
-    cases.resize(3);
+    cases.resize(4);
   return cases;
 }
 
@@ -209,7 +209,7 @@ TEST_P(CommunicatorConformance, GatherScatterAndAllToAllAlongEveryDimension) {
         type.shape[static_cast<size_t>(split)] = split == dim ? 2 * n : n;
         return type;
       };
-      // Threads do the same along all dimensions, and the thread sanitizer takes long.
+      // The thread sanitizer takes long, and threads do the same along all dimensions.
       for (int64_t dim = DTC_SANITIZE_THREAD ? 2 : 0; dim < 3; ++dim) {
         for (CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter}) {
           CollectiveSpec spec = makeSpec(kind, typeFor(dim, dim), dim);

@@ -218,7 +218,7 @@ void GridRunner::barrier(Place place) {
   suspend(State::AtBarrier);
 }
 
-/// The same literal has several addresses where a header is in several objects.
+/// Whether two literals are equal. A header that several objects include has an address in each.
 static bool sameText(const char *a, const char *b) { return a == b || std::string_view(a) == b; }
 
 bool GridRunner::sameWait(unsigned a, unsigned b) const {

@@ -93,8 +93,7 @@ private:
   unsigned factor = 1, shift = 0; // the order of threads: index * factor + shift, modulo threads
   std::vector<State> states;
   std::vector<Wait> waits;
-  /// Of each thread in its block.
-  std::vector<uint3> places;
+  std::vector<uint3> places; ///< threadIdx of each thread
   std::vector<unsigned> ready;
   Problem problem = Problem::None;
   unsigned problemOther = 0; // another thread, or a lane

@@ -44,7 +44,7 @@ bool hasPattern(const std::byte *first, size_t bytes) {
   };
   if (bytes < 2)
     return bytes == 0 || begins(0);
-  // What has it in the first two bytes and repeats them.
+  // The first two bytes have the pattern, and all others are equal to the byte two before.
   return begins(0) && begins(1) && std::memcmp(first, first + 2, bytes - 2) == 0;
 }
 #endif
