@@ -257,6 +257,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
   manager.addPass(createCSEPass());
+  manager.addPass(createExpandAttentionSinksPass());
   if (options.hasAxis(kContextAxis))
     manager.addPass(createExpandRingAttentionPass());
 }

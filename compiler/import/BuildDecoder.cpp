@@ -68,6 +68,8 @@ private:
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
   Value experts(const std::string &layer, Value x);
+  Value gatedExperts(Value rows, const Routing &routing);
+  Value clampedExperts(Value rows, const Routing &routing);
   Value sharedExpert(Value x);
   Value embedTokens();
   Value parameterOf(llvm::StringRef name, const std::vector<std::vector<Dim>> &shape);
@@ -296,7 +298,10 @@ Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value
                          /*causal=*/!family.isEncoder};
   if (config.scaleByLayer)
     scores.scale /= double(number + 1);
-  Value out = model.attention(q, k, v, scores, config.attentionDropout);
+  Value sinks;
+  if (config.hasSinks)
+    sinks = model.addParameter("sinks", {{config.heads}}, normal);
+  Value out = model.attention(q, k, v, scores, config.attentionDropout, sinks);
   out = linear(names.output, out, values, stream, config.outputBias, residual);
   return model.dropout(out, config.residualDropout);
 }
@@ -347,28 +352,14 @@ Value DecoderBuilder::sharedExpert(Value x) {
   return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
 }
 
-/// x [B, S, D] -> [B, S, D]
-Value DecoderBuilder::experts(const std::string &layer, Value x) {
+/// The rows of experts [X, B, C, D] -> [X, B, C, D], times their weights.
+Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
   const ExpertsConfig &experts = *config.experts;
-  model.beginLayer(layer);
-  // Adapters stand beside linear layers, and transformers' routers are of other classes.
-  const Side choices{{Dim{experts.number.size}}, "f"};
-  Value logits = model.einsum(equation(x, stream, choices), x,
-                              weightOf(names.router, stream, choices, normal));
-  RoutingKind kind = experts.routing;
-  kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
-  Value bias;
-  if (experts.hasBias)
-    bias = model.addFrozenParameter(names.router + ".e_score_correction_bias",
-                                    {experts.number.size}, model.zeros());
-  Routing routing = model.route(logits, kind, bias);
-  routings.push_back(routing);
   auto weight = [&](llvm::StringRef name, Dim out, Dim in, mlir::Attribute init) {
     return model.addParameter(
         FileStack{names.experts.str(), 0, experts.number.size, (name + ".weight").str()}.name(),
         {{experts.number}, {out}, {in}}, init);
   };
-  Value rows = model.dispatch(x, routing);
   Value gate = weight(names.expertGate, experts.mlp, config.embed, normal);
   Value up = weight(names.expertUp, experts.mlp, config.embed, normal);
   Value down = weight(names.expertDown, config.embed, experts.mlp, residual);
@@ -377,7 +368,58 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
   Value h = model.mul(gated, model.expertProduct("xbcd,xfd->xbcf", rows, up, routing));
   // Before the last product, which is linear: there the rows are narrower than after it.
   h = model.weightRows(h, routing);
-  Value y = model.combine(model.expertProduct("xbcf,xdf->xbcd", h, down, routing), routing, x);
+  return model.expertProduct("xbcf,xdf->xbcd", h, down, routing);
+}
+
+/// The same in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
+Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
+  const ExpertsConfig &experts = *config.experts;
+  std::string prefix = names.experts.str() + ".";
+  Dim both{2};
+  Value weights = model.addParameter(
+      prefix + "gate_up_proj", {{experts.number}, {config.embed}, {experts.mlp, both}}, normal);
+  Value biases = model.addParameter(prefix + "gate_up_proj_bias",
+                                    {{experts.number}, {experts.mlp, both}}, model.zeros());
+  Value down = model.addParameter(prefix + "down_proj",
+                                  {{experts.number}, {experts.mlp}, {config.embed}}, residual);
+  Value downBias = model.addParameter(prefix + "down_proj_bias", {{experts.number}, {config.embed}},
+                                      model.zeros());
+  auto project = [&](int64_t which) {
+    Value y = model.expertProduct("xbcd,xdf->xbcf", rows, model.select(weights, 3, which), routing);
+    return model.addExpertBias(y, model.select(biases, 2, which));
+  };
+  Value gate = model.clipAbove(project(0), experts.clampLimit);
+  Value up = model.clip(project(1), experts.clampLimit);
+  Value gated =
+      model.mul(gate, model.activation(Activation::Sigmoid, model.scale(gate, experts.clampAlpha)));
+  Value h = model.weightRows(model.mul(model.shift(up, 1), gated), routing);
+  return model.addWeightedBias(model.expertProduct("xbcf,xfd->xbcd", h, down, routing), downBias,
+                               routing);
+}
+
+/// x [B, S, D] -> [B, S, D]
+Value DecoderBuilder::experts(const std::string &layer, Value x) {
+  const ExpertsConfig &experts = *config.experts;
+  model.beginLayer(layer);
+  // Adapters stand beside linear layers, and transformers' routers are of other classes.
+  const Side choices{{Dim{experts.number.size}}, "f"};
+  Value logits = model.einsum(equation(x, stream, choices), x,
+                              weightOf(names.router, stream, choices, normal));
+  if (experts.form == ExpertForm::Clamped)
+    logits = model.addBias(
+        logits, model.addParameter(names.router + ".bias", {choices.dims}, model.zeros()));
+  RoutingKind kind = experts.routing;
+  kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
+  Value bias;
+  if (experts.hasBias)
+    bias = model.addFrozenParameter(names.router + ".e_score_correction_bias",
+                                    {experts.number.size}, model.zeros());
+  Routing routing = model.route(logits, kind, bias);
+  routings.push_back(routing);
+  Value rows = model.dispatch(x, routing);
+  rows = experts.form == ExpertForm::Clamped ? clampedExperts(rows, routing)
+                                             : gatedExperts(rows, routing);
+  Value y = model.combine(rows, routing, x);
   if (experts.sharedMlp.size != 0)
     y = model.add(y, sharedExpert(x));
   return model.dropout(y, config.residualDropout);

@@ -22,10 +22,20 @@ struct DecoderLayer {
   bool hasExperts = false;       ///< a mixture of experts in place of the MLP
 };
 
+/// How gate and up of an expert are put together, and how its weights lie.
+enum class ExpertForm {
+  Gated, ///< activation(gate) * up; each expert has tensors of its own in weights files
+  /// (up + 1) * gate * sigmoid(alpha * gate), with gate and up kept within a limit. Layers have
+  /// biases and weights [experts, in, out], in which gate and up alternate.
+  Clamped
+};
+
 /// The experts of layers that have them.
 struct ExpertsConfig {
   Dim number{0, "experts"};
-  RoutingKind routing;     ///< its capacity follows from the options
+  RoutingKind routing; ///< its capacity follows from the options
+  ExpertForm form = ExpertForm::Gated;
+  double clampAlpha = 1, clampLimit = 0; ///< of the form Clamped
   bool hasBias = false;    ///< the router adds a frozen bias to the scores before it selects
   Dim mlp{0, "mlp"};       ///< the inner size of an expert
   Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none
@@ -82,6 +92,7 @@ struct DecoderConfig {
   double attentionScale = 1;
   bool scaleByLayer = false;                     ///< the scale of layer i is divided by i + 1
   double attentionSoftcap = 0, logitSoftcap = 0; ///< 0: none
+  bool hasSinks = false;                         ///< attention has a score more for each query
   double attentionClip = 0; ///< what queries, keys and values are kept within; 0: nothing
   double embeddingScale = 1;
   bool queryBias = false; ///< of queries, keys and values

@@ -61,12 +61,13 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   // In the model's own type, so that nothing is rounded where a plan computes in 16 bits: a
   // conversion is not narrowed.
   logits = ConvertOp::create(builder, loc, logits, elementType);
-  routing.areShares = kind.scores == RouterScores::Softmax;
+  routing.areShares = kind.scores != RouterScores::Sigmoid;
   routing.scores =
       routing.areShares
           ? Value(SoftmaxOp::create(builder, loc, logits, /*causal=*/false, /*scale=*/1.0))
           : Value(SigmoidOp::create(builder, loc, logits));
-  Value ranks = routing.scores;
+  bool ofSelected = kind.scores == RouterScores::SoftmaxOfSelected;
+  Value ranks = ofSelected ? logits : routing.scores;
   if (bias)
     ranks = addBias(ranks, ConvertOp::create(builder, loc, bias, elementType));
   if (kind.selectedGroups < kind.groups)
@@ -75,7 +76,10 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   routing.isSelected = TopKOp::create(builder, loc, getMaskType(logits.getType()), ranks,
                                       builder.getI64IntegerAttr(kind.selected));
   Value weights =
-      SelectOp::create(builder, loc, routing.isSelected, routing.scores, constant(shape, 0));
+      SelectOp::create(builder, loc, routing.isSelected, ofSelected ? logits : routing.scores,
+                       constant(shape, ofSelected ? -1e30 : 0));
+  if (ofSelected)
+    weights = SoftmaxOp::create(builder, loc, weights, /*causal=*/false, /*scale=*/1.0);
   if (kind.normalizes) {
     Value sum = ReduceOp::create(builder, loc, weights, ReductionKind::Sum, ArrayRef<int64_t>{2});
     if (kind.epsilon != 0)
@@ -129,6 +133,18 @@ Value ModelBuilder::weightRows(Value h, const Routing &routing) {
       BroadcastOp::create(builder, loc, h.getType(), routing.weights, ArrayRef<int64_t>{0, 1, 2});
   nameDims(builder, weights, kAxesOfExperts);
   return mul(h, weights);
+}
+
+Value ModelBuilder::addExpertBias(Value rows, Value bias) {
+  Value ofRows = BroadcastOp::create(builder, loc, rows.getType(), bias, ArrayRef<int64_t>{0, 3});
+  nameDims(builder, ofRows, kAxesOfExperts);
+  return add(rows, ofRows);
+}
+
+Value ModelBuilder::addWeightedBias(Value rows, Value bias, const Routing &routing) {
+  Value ofRows = BroadcastOp::create(builder, loc, rows.getType(), bias, ArrayRef<int64_t>{0, 3});
+  nameDims(builder, ofRows, kAxesOfExperts);
+  return add(rows, weightRows(ofRows, routing));
 }
 
 Value ModelBuilder::combine(Value rows, const Routing &routing, Value x) {

@@ -90,6 +90,9 @@ static const ParameterNames kMixtralNames = {
 
 static const Fields kMixtralFields = {.experts = "num_local_experts",
                                       .expertSize = "intermediate_size"};
+static const ParameterNames kGptOssNames = {.router = "router"};
+static const Fields kGptOssFields = {.experts = "num_local_experts",
+                                     .expertSize = "intermediate_size"};
 static const ParameterNames kDeepseekNames = {.sharedExpert = "shared_experts", .sharedGate = ""};
 static const Fields kDeepseekFields = {.experts = "n_routed_experts"};
 static const Fields kOlmoeFields = {.expertSize = "intermediate_size"};
@@ -266,6 +269,27 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
        .queries = QueryForm::HeadThirds,
        .mlp = MlpForm::Plain,
        .readMore = readGptNeoX},
+      {.modelType = "gpt_oss",
+       .architectures = {"GptOssForCausalLM", "GptOssModel"},
+       .names = kGptOssNames,
+       .fields = kGptOssFields,
+       .defaults = {.vocab = 201088,
+                    .hiddenSize = 2880,
+                    .heads = 64,
+                    .kvHeads = 8,
+                    .headSize = 64,
+                    .mlpSize = 2880,
+                    .positions = 131072,
+                    .layers = 36,
+                    .eps = 1e-5,
+                    .ropeTheta = 150000,
+                    .rope = R"({"rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0,
+                                "beta_slow": 1.0, "truncate": false,
+                                "original_max_position_embeddings": 4096})",
+                    .experts = 128,
+                    .selectedExperts = 4},
+       .aliases = {{"num_local_experts", "num_experts"}},
+       .readMore = readGptOss},
       {.modelType = "llama",
        .architectures = {"LlamaForCausalLM", "LlamaModel"},
        .defaults = {.mlpSize = 11008},

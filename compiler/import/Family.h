@@ -151,6 +151,7 @@ struct Defaults {
   llvm::StringRef activation = "silu";
   double eps = 1e-6, ropeTheta = 10000, rotaryPart = 1;
   int64_t originalPositions = 0; ///< 'original_max_position_embeddings'; 0: as the positions
+  llvm::StringRef rope = "";     ///< what scales rotary positions, JSON; "": nothing does
   int64_t tokenTypes = 2;
   bool isTied = false;
   int64_t experts = 0; ///< 0: the family has none

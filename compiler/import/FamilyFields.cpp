@@ -351,6 +351,22 @@ void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, Decod
   readQwenExperts(reader, options, config);
 }
 
+void dtc::readGptOss(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+  config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
+  config.hasSinks = true;
+  readAttentionDropout(reader, config);
+  readLayerTypes(reader, config, [](int64_t layer) { return layer % 2 == 0; });
+  setWindows(options, config, reader.getSize("sliding_window", 128, INT64_MAX));
+  ExpertsConfig &experts = readExperts(reader, options, config, [](int64_t) { return true; });
+  experts.form = ExpertForm::Clamped;
+  experts.routing.scores = RouterScores::SoftmaxOfSelected;
+  experts.clampAlpha = reader.getPositive("swiglu_alpha", 1.702);
+  experts.clampLimit = reader.getPositive("swiglu_limit", 7);
+  // Published files say the same twice.
+  reader.requireOneOf("experts_per_token", {experts.routing.selected});
+  reader.find("initial_context_length");
+}
+
 /// The groups of experts that DeepSeek's routers choose from.
 static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t groups,
                        int64_t selected) {

@@ -24,6 +24,7 @@ void readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfi
 void readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readGptOss(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
 void readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);

@@ -237,6 +237,12 @@ Value ModelBuilder::clip(Value x, double limit) {
   return MinimumOp::create(builder, loc, low, constant(shapeOf(x), limit));
 }
 
+Value ModelBuilder::clipAbove(Value x, double limit) {
+  return MinimumOp::create(builder, loc, x, constant(shapeOf(x), limit));
+}
+
+Value ModelBuilder::shift(Value x, double number) { return add(x, constant(shapeOf(x), number)); }
+
 Value ModelBuilder::softcap(Value x, double cap) {
   return scale(TanhOp::create(builder, loc, scale(x, 1 / cap)), cap);
 }
@@ -482,7 +488,7 @@ Value ModelBuilder::decomposedAttention(Value q, Value k, Value v, const Attenti
 }
 
 Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &scores,
-                              double dropout) {
+                              double dropout, Value sinks) {
   if (options.attention == AttentionKind::Decomposed)
     return decomposedAttention(q, k, v, scores, dropout);
   // dtc.attention has one size for queries, keys and values. Zeros add nothing to its products.
@@ -501,14 +507,14 @@ Value ModelBuilder::attention(Value q, Value k, Value v, const AttentionScores &
   Value random = drops ? randomKey() : Value();
   IntegerAttr window = scores.window ? builder.getI64IntegerAttr(*scores.window) : IntegerAttr();
   FloatAttr softcap = scores.softcap != 0 ? builder.getF64FloatAttr(scores.softcap) : FloatAttr();
-  Value out =
-      AttentionOp::create(builder, loc, q, k, v, segments, random, scores.causal, scores.scale,
-                          window, softcap, /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
-                          /*sequence=*/IntegerAttr(),
-                          /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
-                          drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
-                          /*sharding=*/ArrayAttr())
-          .getOut();
+  Value out = AttentionOp::create(builder, loc, q, k, v, segments, random, sinks, scores.causal,
+                                  scores.scale, window, softcap, /*key_shift=*/IntegerAttr(),
+                                  /*zigzag=*/IntegerAttr(),
+                                  /*sequence=*/IntegerAttr(),
+                                  /*sequence_axes=*/ArrayAttr(), drops ? dropout : 0,
+                                  drops ? numRandomOps++ : 0, /*shape=*/DenseI64ArrayAttr(),
+                                  /*sharding=*/ArrayAttr())
+                  .getOut();
   return take(out, 3, 0, valueSize);
 }
 

@@ -63,7 +63,11 @@ struct Adapter {
 };
 
 /// The function of a router's logits that gives the scores of experts.
-enum class RouterScores { Softmax, Sigmoid };
+enum class RouterScores {
+  Softmax,
+  Sigmoid,
+  SoftmaxOfSelected ///< of the logits of a token's experts alone, which are those with the largest
+};
 
 /// What groups of experts are compared by.
 enum class GroupScore {
@@ -157,6 +161,10 @@ public:
   mlir::Value mulRows(mlir::Value x, mlir::Value factors);
   /// x, and -limit or limit where it is outside of them.
   mlir::Value clip(mlir::Value x, double limit);
+  /// x, and limit where it is larger.
+  mlir::Value clipAbove(mlir::Value x, double limit);
+  /// x + number.
+  mlir::Value shift(mlir::Value x, double number);
   /// cap * tanh(x / cap).
   mlir::Value softcap(mlir::Value x, double cap);
   /// `axes` names the result's dimensions; empty: they have no names.
@@ -255,6 +263,12 @@ public:
 
   /// Rows [X, B, C, F] times their weights.
   mlir::Value weightRows(mlir::Value h, const Routing &routing);
+
+  /// Rows [X, B, C, F] plus the bias [X, F] of each expert, also where a row has no token.
+  mlir::Value addExpertBias(mlir::Value rows, mlir::Value bias);
+
+  /// Rows [X, B, C, D] plus the weight of each times the bias [X, D] of its expert.
+  mlir::Value addWeightedBias(mlir::Value rows, mlir::Value bias, const Routing &routing);
 
   /// For each token of x [B, S, D] the sum of its rows of [X, B, C, D].
   mlir::Value combine(mlir::Value rows, const Routing &routing, mlir::Value x);

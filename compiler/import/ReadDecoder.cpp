@@ -234,6 +234,9 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
                      "fused");
         break;
       }
+  if (options.attention == AttentionKind::Decomposed && config.hasSinks)
+    reader.error("attention has sinks in models of type \"" + family.modelType.str() +
+                 "\", and decomposed attention has none; import with --attention fused");
   if (const json *pad = reader.find("pad_token_id");
       pad && !pad->is_null() && !fields.ropeTheta.empty())
     reader.warning("'pad_token_id' is " + ConfigReader::show(*pad) +

@@ -255,21 +255,28 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (failed(expectAttention<AttentionOp>(location, labels, adaptor)))
     return failure();
   RankedTensorType q = getTensorType(adaptor.getQ());
+  if (adaptor.getSinks() &&
+      failed(expectType<AttentionOp>(location, "attention-c19", "sinks", adaptor.getSinks(),
+                                     withShape(q, {q.getDimSize(2)}))))
+    return failure();
   types.append({q, getLseType(getWideTensor(q))});
   return success();
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  return getAttentionRule(*this, getKeyShift() ? "bs(gr)D,bsgD,bsgD->bs(gr)D,b(gr)s"
-                                               : "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
+  ShardingRule rule = getAttentionRule(*this, getKeyShift() ? "bs(gr)D,bsgD,bsgD->bs(gr)D,b(gr)s"
+                                                            : "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
+  if (getSinks())
+    rule.operands.push_back({rule.operands[0][2]});
+  return rule;
 }
 
 DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAttributes(*this); }
 
 void AttentionOp::build(OpBuilder &builder, OperationState &state, Value q, Value k, Value v,
                         bool causal, double scale) {
-  build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), causal, scale,
-        /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*key_shift=*/IntegerAttr(),
+  build(builder, state, q, k, v, /*segments=*/Value(), /*key=*/Value(), /*sinks=*/Value(), causal,
+        scale, /*window=*/IntegerAttr(), /*softcap=*/FloatAttr(), /*key_shift=*/IntegerAttr(),
         /*zigzag=*/IntegerAttr(),
         /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(), /*dropout=*/0.0, /*number=*/0,
         /*shape=*/DenseI64ArrayAttr(),
@@ -320,6 +327,28 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
       getZigzagAttr(), getSequenceAttr(), getSequenceAxesAttr(), getDropout(), getNumber(),
       getShapeAttr(), getShardingAttr());
   llvm::copy(grad.getResults(), gradients.begin());
+  if (!getSinks())
+    return success();
+  // The share of a sink is p = exp(sink - lse), and its value 0: its gradient is -p sum(dout out).
+  Location loc = getLoc();
+  auto lseType = cast<RankedTensorType>(getLse().getType());
+  Value products = MulOp::create(builder, loc, cotangents[0], getOut());
+  Value sums = ReduceOp::create(builder, loc, products, ReductionKind::Sum, ArrayRef<int64_t>{3});
+  Value ofRows = TransposeOp::create(builder, loc, sums, ArrayRef<int64_t>{0, 2, 1});
+  Value sinks = getSinks();
+  if (getTensorType(sinks).getElementType() != lseType.getElementType())
+    sinks = ConvertOp::create(builder, loc, getTensorType(sinks).clone(lseType.getElementType()),
+                              sinks);
+  Value logits = BroadcastOp::create(builder, loc, lseType, sinks, ArrayRef<int64_t>{1});
+  Value shares = ExpOp::create(builder, loc, SubOp::create(builder, loc, logits, getLse()));
+  if (ofRows.getType() != lseType)
+    ofRows = ConvertOp::create(builder, loc, lseType, ofRows);
+  Value gradient = ReduceOp::create(
+      builder, loc, NegOp::create(builder, loc, MulOp::create(builder, loc, shares, ofRows)),
+      ReductionKind::Sum, ArrayRef<int64_t>{0, 2});
+  if (gradient.getType() != getSinks().getType())
+    gradient = ConvertOp::create(builder, loc, getSinks().getType(), gradient);
+  gradients[getSinksMutable().begin()->getOperandNumber()] = gradient;
   return success();
 }
 

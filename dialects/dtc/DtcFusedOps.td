@@ -109,11 +109,18 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     With `dropout`, the probability that an element of the softmax is dropped, and a `key`, as in
     `dtc.dropout`, the softmax is multiplied by the mask of the random op `number` over [b,h,s,t].
 
+    With `sinks F[h]`, the softmax of each query of head i has one score more, sinks[i], which is
+    neither scaled nor capped and has no value: what a query gives its keys adds up to less than 1.
+    The lse has the sink in it. `dtc-expand-attention-sinks` makes other ops of it: no kernel has
+    sinks.
+
     Source: Vaswani et al., "Attention Is All You Need" (arXiv:1706.03762), section 3.2.1; grouped
     heads: Ainslie et al., "GQA" (arXiv:2305.13245), section 2.2; without the scores in memory: Dao
     et al., "FlashAttention" (arXiv:2205.14135), section 3.1; windows: Beltagy et al., "Longformer"
     (arXiv:2004.05150), section 3.1; soft caps: Gemma Team, "Gemma 2" (arXiv:2408.00118), section 2;
-    segments: Krell et al., "Efficient Sequence Packing" (arXiv:2107.02027), section 3.2.
+    segments: Krell et al., "Efficient Sequence Packing" (arXiv:2107.02027), section 3.2; sinks:
+    Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (arXiv:2309.17453),
+    section 3.3, there without a parameter.
 
     ```mlir
     %out, %lse = dtc.attention %q, %k, %v {causal = true, scale = 0.125}
@@ -143,10 +150,12 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
     - [attention-c17] With `zigzag` or `key_shift` there is no `dropout`: its mask is over queries
       and keys in order.
     - [attention-c18] With `key_shift`, which is at least 0, there are as many keys as queries.
+    - [attention-c19] `sinks` have the type F[h], h and the element type as in `q`.
   }];
   let arguments = !con((ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
                             Optional<Dtc_IndexTensor>:$segments, Optional<Dtc_IndexTensor>:$key,
-                            BoolAttr:$causal, Dtc_F64Attr:$scale),
+                            Optional<Dtc_FloatTensor>:$sinks, BoolAttr:$causal,
+                            Dtc_F64Attr:$scale),
                        Dtc_AttentionScores, Dtc_SequenceOrder, Dtc_AttentionDropout);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration # [{
     /// The FLOPs of attention to all keys, as if nothing were masked.
@@ -156,7 +165,7 @@ def Dtc_AttentionOp : Dtc_Op<"attention", [
   let builders = [OpBuilder<(ins "::mlir::Value":$q, "::mlir::Value":$k, "::mlir::Value":$v,
                                  "bool":$causal, "double":$scale)>];
   let assemblyFormat = [{
-    $q `,` $k `,` $v (`segments` $segments^)? (`key` $key^)? attr-dict `:`
+    $q `,` $k `,` $v (`segments` $segments^)? (`key` $key^)? (`sinks` $sinks^)? attr-dict `:`
     functional-type(operands, results)
   }];
 }

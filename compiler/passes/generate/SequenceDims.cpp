@@ -106,6 +106,10 @@ LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
     return refuse("sees later positions");
   if (!attention.getLse().use_empty())
     return refuse("has a result lse that is used");
+  if (attention.getSinks())
+    return op->emitError()
+           << "'dtc.attention' has sinks, with which tokens cannot be generated yet; "
+              "train or evaluate the model with dtc, and generate with transformers";
   dims[attention.getOut()] = 1;
   return success();
 }
