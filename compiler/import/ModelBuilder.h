@@ -237,9 +237,10 @@ public:
   /// Attention of q [B, S, H, E] over k [B, S, G, E] and v [B, S, G, F]: [B, S, H, F], in the form
   /// that the options ask for, and within the segments if there are any. What the softmax gives
   /// drops out with probability `dropout`; both forms draw the same masks. Decomposed attention has
-  /// no window.
+  /// no window. The softmax of each query of a head has one score more, of `sinks` [H], if there are
+  /// some; decomposed attention has none.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionScores &scores,
-                        double dropout = 0);
+                        double dropout = 0, mlir::Value sinks = {});
 
   /// `x` whose elements drop out with probability `rate`.
   mlir::Value dropout(mlir::Value x, double rate);
