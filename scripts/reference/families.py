@@ -287,6 +287,16 @@ ODD = {
         "DeepseekV3", n_routed_experts=5, num_experts_per_tok=2, n_group=1, topk_group=1, norm_topk_prob=False,
         routed_scaling_factor=0.8, rope_interleave=False, attention_bias=True, rms_norm_eps=1e-3,
         rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7}, tie_word_embeddings=True, **(UNEVEN | UNEVEN_LATENT)),
+    # The experts' gates and values are clamped, and the layers have windows as they do by default.
+    "gpt_oss_narrow": lambda: models.published(
+        mixture("GptOss", num_local_experts=5, num_experts_per_tok=3, sliding_window=5, swiglu_limit=1.0,
+                rope_theta=5000.0, rope_scaling=YARN | {"truncate": False}, output_router_logits=True,
+                router_aux_loss_coef=0.02, **NARROW),
+        without=["layer_types", "swiglu_alpha"]),
+    "gpt_oss_uneven": lambda: mixture(
+        "GptOss", num_local_experts=6, num_experts_per_tok=2, sliding_window=3, layer_types=[FULL, SLIDING, SLIDING],
+        attention_bias=False, swiglu_alpha=1.2, swiglu_limit=2.5, rope_parameters={"rope_type": "default"},
+        rms_norm_eps=1e-3, tie_word_embeddings=True, **UNEVEN),
 }
 # An expert of these has no token in the first step.
 IDLE = {"olmoe_uneven"}
