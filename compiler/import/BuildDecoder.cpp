@@ -406,8 +406,8 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
   Value logits = model.einsum(equation(x, stream, choices), x,
                               weightOf(names.router, stream, choices, normal));
   if (experts.form == ExpertForm::Clamped)
-    logits = model.addBias(
-        logits, model.addParameter(names.router + ".bias", {choices.dims}, model.zeros()));
+    logits =
+        model.addBias(logits, model.addParameter(names.router + ".bias", {choices.dims}, normal));
   RoutingKind kind = experts.routing;
   kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
   Value bias;

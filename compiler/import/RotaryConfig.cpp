@@ -63,8 +63,8 @@ void RotaryConfig::readEntries() {
                  ", and both mean the same; remove one");
   if (const json *found = parameters ? parameters : scaling)
     fullEntries = {found == scaling ? "rope_scaling" : "rope_parameters", *found, {}};
-  else if (!family.defaults.rope.empty())
-    fullEntries.values = json::parse(family.defaults.rope);
+  else if (llvm::StringRef rope = family.defaults.rope; !rope.empty())
+    fullEntries.values = json::parse(rope.begin(), rope.end());
 }
 
 /// Entries of the layers with windows and of the others in 'rope_parameters', an object for each;

@@ -220,11 +220,13 @@ template <typename OpT> static DictionaryAttr getAttentionKernelAttributes(OpT o
 }
 
 /// The rule of attention or its gradient, whose operands before the optional ones the equation
-/// names.
-template <typename OpT> static ShardingRule getAttentionRule(OpT op, StringRef equation) {
+/// names. `last` are the terms of those after the key.
+template <typename OpT>
+static ShardingRule getAttentionRule(OpT op, StringRef equation, StringRef last = "") {
   auto [operands, results] = equation.split("->");
   StringRef segments = op.getSegments() ? ",bT" : "", key = op.getKey() ? ",K" : "";
-  ShardingRule rule = makeEquationRule(op, (operands + segments + key + "->" + results).str());
+  ShardingRule rule =
+      makeEquationRule(op, (operands + segments + key + last + "->" + results).str());
   rule.sequenceFactor = rule.operands[0][1].front();
   if (op.getKey())
     rule.randomDims = {{0, 0}, {0, 2}, {0, 1}, {1, 1}};
@@ -264,11 +266,10 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
 }
 
 ShardingRule AttentionOp::getShardingRule() {
-  ShardingRule rule = getAttentionRule(*this, getKeyShift() ? "bs(gr)D,bsgD,bsgD->bs(gr)D,b(gr)s"
-                                                            : "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s");
-  if (getSinks())
-    rule.operands.push_back({rule.operands[0][2]});
-  return rule;
+  return getAttentionRule(*this,
+                          getKeyShift() ? "bs(gr)D,bsgD,bsgD->bs(gr)D,b(gr)s"
+                                        : "bs(gr)D,bTgD,bTgD->bs(gr)D,b(gr)s",
+                          getSinks() ? ",(gr)" : "");
 }
 
 DictionaryAttr AttentionOp::getKernelAttributes() { return getAttentionKernelAttributes(*this); }
@@ -341,8 +342,6 @@ LogicalResult AttentionOp::buildVjp(OpBuilder &builder, ValueRange cotangents, A
                               sinks);
   Value logits = BroadcastOp::create(builder, loc, lseType, sinks, ArrayRef<int64_t>{1});
   Value shares = ExpOp::create(builder, loc, SubOp::create(builder, loc, logits, getLse()));
-  if (ofRows.getType() != lseType)
-    ofRows = ConvertOp::create(builder, loc, lseType, ofRows);
   Value gradient = ReduceOp::create(
       builder, loc, NegOp::create(builder, loc, MulOp::create(builder, loc, shares, ofRows)),
       ReductionKind::Sum, ArrayRef<int64_t>{0, 2});

@@ -69,6 +69,13 @@ const Model kMixtral = {"Mixtral", R"({"model_type": "mixtral", "vocab_size": 64
   "num_experts_per_tok": 2, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})",
                         8, 12};
 
+/// Sinks, a window in the first layer, and experts with biases, whose gates and values are clamped.
+const Model kGptOss = {"GptOss", R"({"model_type": "gpt_oss", "vocab_size": 64,
+  "hidden_size": 48, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 12,
+  "num_key_value_heads": 12, "head_dim": 4, "max_position_embeddings": 32, "sliding_window": 5,
+  "num_local_experts": 4, "num_experts_per_tok": 2, "swiglu_limit": 0.1})",
+                       8, 12, /*eps=*/1e-4};
+
 /// Documents that share sequences, with padding.
 Model packed(Model model, const char *name) {
   model.name = name;
@@ -152,7 +159,7 @@ INSTANTIATE_TEST_SUITE_P(ContextDropout, ContextEquivalence,
                                  Values("all-gather", "all-to-all", "auto")),
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(ContextExperts, ContextEquivalence,
-                         Combine(Values(kMixtral),
+                         Combine(Values(kMixtral, kGptOss),
                                  Values("cp=2", "cp=2,ep=2", "dp=2,cp=3,ep=2 m=2 zero=1",
                                         "ep=2,cp=2,tp=2 sp"),
                                  ValuesIn(kForms)),

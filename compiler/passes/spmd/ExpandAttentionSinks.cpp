@@ -6,10 +6,9 @@
 
 #include "compiler/passes/Passes.h"
 
-#include "dialects/dist/DistDialect.h"
+#include "dialects/dist/Dist.h"
 #include "dialects/dtc/DtcOps.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace dtc {
@@ -20,14 +19,15 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// With l the lse of the keys alone and z a sink: the lse is l + log(1 + exp(z - l)), and what the
-/// keys give is multiplied by exp(l - lse).
+/// With l the lse of the keys alone and z a sink: the lse is z + log(1 + exp(l - z)), and what the
+/// keys give is multiplied by exp(l - lse), the sigmoid of l - z. Both are right of a query that
+/// sees no key, as padding may, whose l is -inf.
 static void expand(AttentionOp op) {
   Operation *placed = op;
   OpBuilder builder(op);
   builder.setInsertionPointAfter(op);
   Location loc = op.getLoc();
-  auto place = [&](Operation *made) {
+  auto place = [&](Operation *made) -> Value {
     if (Attribute stage = placed->getAttr(dist::kStageAttrName))
       made->setAttr(dist::kStageAttrName, stage);
     return made->getResult(0);
@@ -44,11 +44,10 @@ static void expand(AttentionOp op) {
   Value sinks = convert(op.getSinks(), wide);
   op.getSinksMutable().clear();
   Value ofRows = place(BroadcastOp::create(builder, loc, lseType, sinks, ArrayRef<int64_t>{1}));
-  Value more = place(SubOp::create(builder, loc, ofRows, op.getLse()));
-  Value lse =
-      place(AddOp::create(builder, loc, op.getLse(), place(SoftplusOp::create(builder, loc, more))));
-  Value share =
-      place(ExpOp::create(builder, loc, place(SubOp::create(builder, loc, op.getLse(), lse))));
+  Value more = place(SubOp::create(builder, loc, op.getLse(), ofRows));
+  Value log = place(SoftplusOp::create(builder, loc, more));
+  Value lse = place(AddOp::create(builder, loc, ofRows, log));
+  Value share = place(SigmoidOp::create(builder, loc, more));
   // [b,h,s] for [b,s,h,d].
   Value factors = place(BroadcastOp::create(
       builder, loc, outType.clone(wide),

@@ -61,8 +61,8 @@ def ExpandAttentionSinksPass : Pass<"dtc-expand-attention-sinks", "::mlir::Modul
   let summary = "Compute sinks of attention beside it";
   let description = [{
     Of `dtc.attention` with `sinks`, makes the same without, whose results are then corrected: with l the lse of the keys
-    alone and z the sink of a head, lse = l + log(1 + exp(z - l)), and out is multiplied by exp(l - lse). The gradient of
-    attention needs no change: it reads the corrected out and lse.
+    alone and z the sink of a head, lse = z + log(1 + exp(l - z)), and out is multiplied by sigmoid(l - z), which is
+    exp(l - lse). The gradient of attention needs no change: it reads the corrected out and lse.
 
     It runs after `dtc-spmd-partition` and before `dtc-expand-ring-attention`, which sees attention without sinks.
 
@@ -78,11 +78,10 @@ def ExpandAttentionSinksPass : Pass<"dtc-expand-attention-sinks", "::mlir::Modul
       %out, %l = dtc.attention %q, %q, %q {causal = true, scale = 1.0}
         : (tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2x4xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
       %z = dtc.broadcast %sinks dims [1] : (tensor<2xf32>) -> tensor<1x2x4xf32>
-      %more = dtc.sub %z, %l : tensor<1x2x4xf32>
+      %more = dtc.sub %l, %z : tensor<1x2x4xf32>
       %log = dtc.softplus %more : tensor<1x2x4xf32>
-      %lse = dtc.add %l, %log : tensor<1x2x4xf32>
-      %less = dtc.sub %l, %lse : tensor<1x2x4xf32>
-      %share = dtc.exp %less : tensor<1x2x4xf32>
+      %lse = dtc.add %z, %log : tensor<1x2x4xf32>
+      %share = dtc.sigmoid %more : tensor<1x2x4xf32>
       %rows = dtc.transpose %share permutation [0, 2, 1] : (tensor<1x2x4xf32>) -> tensor<1x4x2xf32>
       %factors = dtc.broadcast %rows dims [0, 1, 2] : (tensor<1x4x2xf32>) -> tensor<1x4x2x4xf32>
       %scaled = dtc.mul %out, %factors : tensor<1x4x2x4xf32>

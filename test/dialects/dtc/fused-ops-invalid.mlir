@@ -717,3 +717,35 @@ func.func @merge_attention_lse(%x: tensor<1x4x2x4xf32>, %lse: tensor<1x2x4xf32>,
     : (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>, tensor<1x4x2x4xf32>, tensor<1x4x2xf32>) -> (tensor<1x4x2x4xf32>, tensor<1x2x4xf32>)
   return
 }
+
+// -----
+
+func.func @attention_sinks_size(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %sinks: tensor<2xf32>) {
+  // expected-error@+1 {{'dtc.attention' op sinks has type 'tensor<2xf32>', expected 'tensor<6xf32>' [attention-c19]}}
+  %0:2 = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sinks_element(%q: tensor<2x8x6x16xbf16>, %k: tensor<2x9x2x16xbf16>, %sinks: tensor<6xf32>) {
+  // expected-error@+1 {{'dtc.attention' op sinks has type 'tensor<6xf32>', expected 'tensor<6xbf16>' [attention-c19]}}
+  %0:2 = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x6x16xbf16>, tensor<2x9x2x16xbf16>, tensor<2x9x2x16xbf16>, tensor<6xf32>) -> (tensor<2x8x6x16xbf16>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sinks_rank(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %sinks: tensor<6x1xf32>) {
+  // expected-error@+1 {{'dtc.attention' op sinks has type 'tensor<6x1xf32>', expected 'tensor<6xf32>' [attention-c19]}}
+  %0:2 = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<6x1xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_sinks_numbers(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %sinks: tensor<6xi32>) {
+  // expected-error@+1 {{'dtc.attention' op operand #3 must be }}
+  %0:2 = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<6xi32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}

@@ -71,6 +71,18 @@ func.func @attention_segments(%q: tensor<2x8x4x16xf32>, %k: tensor<2x9x2x16xf32>
   return
 }
 
+// A score more for each query of a head; with segments and a key as well, and of 16 bits.
+// CHECK-LABEL: func.func @attention_sinks
+func.func @attention_sinks(%q: tensor<2x8x4x16xf32>, %k: tensor<2x9x2x16xf32>, %sinks: tensor<4xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>, %half: tensor<2x8x4x16xbf16>, %halves: tensor<4xbf16>) {
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} sinks {{%[^ ,]+}} {causal = true, scale = 2.500000e-01 : f64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<4xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %out, %lse = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<4xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} segments {{%[^ ,]+}} key {{%[^ ,]+}} sinks {{%[^ ,]+}} {causal = true, dropout = 1.000000e-01 : f64, scale = 2.500000e-01 : f64, window = 3 : i64} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>, tensor<4xf32>) -> (
+  %0:2 = dtc.attention %q, %k, %k segments %segments key %key sinks %sinks {causal = true, dropout = 0.1, scale = 0.25, window = 3} : (tensor<2x8x4x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>, tensor<4xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} sinks {{%[^ ,]+}} {causal = false, scale = 1.000000e+00 : f64} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<4xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>)
+  %1:2 = dtc.attention %half, %half, %half sinks %halves {causal = false, scale = 1.0} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<4xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>)
+  return
+}
+
 // CHECK-LABEL: func.func @cross_attention
 func.func @cross_attention(%q: tensor<2x8x4x16xf32>, %k: tensor<2x5x4x16xf32>) {
   // CHECK: dtc.attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {causal = false, scale = 1.000000e+00 : f64} : (tensor<2x8x4x16xf32>, tensor<2x5x4x16xf32>, tensor<2x5x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)

@@ -643,6 +643,46 @@ func.func @attention_segments(%q: tensor<2x3x4x2xf32>, %k: tensor<2x5x2x2xf32>, 
   return %o : tensor<2x3x4x2xf32>
 }
 
+// A sink has the share exp(sink - lse) and no value: its gradient is that share times -sum(dout out), summed over samples
+// and queries.
+// CHECK-LABEL: func.func @attention_sinks_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x2x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<4xf32>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xf32>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG1]], %[[ARG1]] sinks %[[ARG2]] {causal = true, scale = 1.000000e+00 : f64}
+// CHECK: %[[DQ:[^ ,:)]+]], %[[DK:[^ ,:)]+]], %[[DV:[^ ,:)]+]] = dtc.attention_grad %[[ARG0]], %[[ARG1]], %[[ARG1]], %[[OUT]], %[[LSE]], %[[ARG3]] {causal = true, scale = 1.000000e+00 : f64}
+// CHECK-NEXT: %[[PRODUCTS:[^ ,:)]+]] = dtc.mul %[[ARG3]], %[[OUT]] : tensor<2x3x4x2xf32>
+// CHECK-NEXT: %[[SUMS:[^ ,:)]+]] = dtc.reduce sum %[[PRODUCTS]] dims [3] : (tensor<2x3x4x2xf32>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: %[[OFROWS:[^ ,:)]+]] = dtc.transpose %[[SUMS]] permutation [0, 2, 1]
+// CHECK-NEXT: %[[LOGITS:[^ ,:)]+]] = dtc.broadcast %[[ARG2]] dims [1] : (tensor<4xf32>) -> tensor<2x4x3xf32>
+// CHECK-NEXT: %[[LESS:[^ ,:)]+]] = dtc.sub %[[LOGITS]], %[[LSE]]
+// CHECK-NEXT: %[[SHARES:[^ ,:)]+]] = dtc.exp %[[LESS]]
+// CHECK-NEXT: %[[PARTS:[^ ,:)]+]] = dtc.mul %[[SHARES]], %[[OFROWS]] : tensor<2x4x3xf32>
+// CHECK-NEXT: %[[NEGATIVE:[^ ,:)]+]] = dtc.neg %[[PARTS]]
+// CHECK-NEXT: %[[DSINKS:[^ ,:)]+]] = dtc.reduce sum %[[NEGATIVE]] dims [0, 2] : (tensor<2x4x3xf32>) -> tensor<4xf32>
+// CHECK: %[[SUM:[^ ,:)]+]] = dtc.add %[[DK]], %[[DV]]
+// CHECK: return %[[DQ]], %[[SUM]], %[[DSINKS]]
+func.func @attention_sinks(%q: tensor<2x3x4x2xf32>, %k: tensor<2x3x2x2xf32>, %sinks: tensor<4xf32>) -> (tensor<2x3x4x2xf32>) {
+  %o, %l = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 1.0} : (tensor<2x3x4x2xf32>, tensor<2x3x2x2xf32>, tensor<2x3x2x2xf32>, tensor<4xf32>) -> (tensor<2x3x4x2xf32>, tensor<2x4x3xf32>)
+  return %o : tensor<2x3x4x2xf32>
+}
+
+// Of 16 bits, the sum and what it is multiplied by are f32; the gradient has the type of the sinks.
+// CHECK-LABEL: func.func @attention_sinks_low_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xbf16>, %[[ARG1:[^ ,:)]+]]: tensor<2xi32>, %[[ARG2:[^ ,:)]+]]: tensor<4xbf16>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xbf16>
+// CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG0]], %[[ARG0]] key %[[ARG1]] sinks %[[ARG2]] {causal = true, dropout = 2.500000e-01 : f64, scale = 1.000000e+00 : f64}
+// CHECK: dtc.attention_grad %[[ARG0]], %[[ARG0]], %[[ARG0]], %[[OUT]], %[[LSE]], %[[ARG3]] key %[[ARG1]] {causal = true, dropout = 2.500000e-01 : f64, scale = 1.000000e+00 : f64}
+// CHECK-NEXT: %[[PRODUCTS:[^ ,:)]+]] = dtc.mul %[[ARG3]], %[[OUT]] : tensor<2x3x4x2xbf16>
+// CHECK-NEXT: %[[SUMS:[^ ,:)]+]] = dtc.reduce sum %[[PRODUCTS]] dims [3] : (tensor<2x3x4x2xbf16>) -> tensor<2x3x4xf32>
+// CHECK-NEXT: %[[OFROWS:[^ ,:)]+]] = dtc.transpose %[[SUMS]] permutation [0, 2, 1]
+// CHECK-NEXT: %[[WIDE:[^ ,:)]+]] = dtc.convert %[[ARG2]] : (tensor<4xbf16>) -> tensor<4xf32>
+// CHECK-NEXT: dtc.broadcast %[[WIDE]] dims [1] : (tensor<4xf32>) -> tensor<2x4x3xf32>
+// CHECK: %[[DSINKS:[^ ,:)]+]] = dtc.reduce sum %{{[^ ,:)]+}} dims [0, 2] : (tensor<2x4x3xf32>) -> tensor<4xf32>
+// CHECK-NEXT: %[[LOW:[^ ,:)]+]] = dtc.convert %[[DSINKS]] : (tensor<4xf32>) -> tensor<4xbf16>
+// CHECK: return %{{[^ ,:)]+}}, %[[LOW]]
+func.func @attention_sinks_low(%q: tensor<2x3x4x2xbf16>, %key: tensor<2xi32>, %sinks: tensor<4xbf16>) -> (tensor<2x3x4x2xbf16>) {
+  %o, %l = dtc.attention %q, %q, %q key %key sinks %sinks {causal = true, dropout = 0.25, scale = 1.0} : (tensor<2x3x4x2xbf16>, tensor<2x3x4x2xbf16>, tensor<2x3x4x2xbf16>, tensor<2xi32>, tensor<4xbf16>) -> (tensor<2x3x4x2xbf16>, tensor<2x4x3xf32>)
+  return %o : tensor<2x3x4x2xbf16>
+}
+
 // The cotangent of a wide result is rounded, and spread over the elements then.
 // CHECK-LABEL: func.func @reduce_low_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3xbf16>, %[[ARG1:[^ ,:)]+]]: tensor<2xf32>

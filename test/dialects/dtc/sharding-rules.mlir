@@ -278,6 +278,17 @@ func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>,
   return
 }
 
+// Sinks are split with the heads of queries, and are the last operand.
+func.func @attention_sinks(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>, %t: tensor<2x8x2x16xf32>, %sinks: tensor<6xf32>, %segments: tensor<2x9xi32>, %key: tensor<2xi32>) {
+  // expected-remark@+1 {{ab(cd)e,afce,afce,(cd)->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole.}}
+  %0:2 = dtc.attention %q, %k, %k sinks %sinks {causal = true, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<6xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,afce,afce,af,g,(cd)->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole f=9 whole g=2 whole.}}
+  %1:2 = dtc.attention %q, %k, %k segments %segments key %key sinks %sinks {causal = true, dropout = 0.5, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9x2x16xf32>, tensor<2x9xi32>, tensor<2xi32>, tensor<6xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  // expected-remark@+1 {{ab(cd)e,abce,abce,(cd)->ab(cd)e,a(cd)b a=2 b=8 c=2 d=3 e=16 whole.}}
+  %2:2 = dtc.attention %q, %t, %t sinks %sinks {causal = true, key_shift = 0, scale = 0.25} : (tensor<2x8x6x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>, tensor<6xf32>) -> (tensor<2x8x6x16xf32>, tensor<2x6x8xf32>)
+  return
+}
+
 // A partial sum is complete before it is rounded to 16 bits; widening it is exact.
 func.func @rounding(%x: tensor<4x8xf32>, %b: tensor<4x8xbf16>, %d: tensor<4x8xf64>) {
   // expected-remark@+1 {{ab->ab a=4 b=8.}}

@@ -165,6 +165,20 @@ func.func @lse(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %tokens: tensor<4x8x
 
 // -----
 
+// Cached attention has no sinks.
+func.func @sinks(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %sinks: tensor<2xf32> {dtc.param = "sinks"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
+  %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>
+  %q = dtc.reshape %x : (tensor<4x8x16xf32>) -> tensor<4x8x2x8xf32>
+  // expected-error@+1 {{'dtc.attention' has sinks, with which tokens cannot be generated yet; train or evaluate the model with dtc, and generate with transformers}}
+  %o, %l = dtc.attention %q, %q, %q sinks %sinks {causal = true, scale = 0.25} : (tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<2xf32>) -> (tensor<4x8x2x8xf32>, tensor<4x2x8xf32>)
+  %y = dtc.reshape %o : (tensor<4x8x2x8xf32>) -> tensor<4x8x16xf32>
+  %a, %lse = dtc.cross_entropy %y, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %loss = dtc.reduce sum %a dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
 // A bias for each position alone has no row that could be looked up.
 func.func @bias(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %w: tensor<8xf32> {dtc.param = "w"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
   %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>

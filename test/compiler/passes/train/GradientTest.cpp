@@ -211,6 +211,18 @@ const Case kCases[] = {
      "(tensor<1x3x2x2xf64>, "
      "tensor<1x4x2x2xf64>, tensor<1x4x2x2xf64>) -> (tensor<1x3x2x2xf64>, tensor<1x2x3xf64>)",
      "1x3x2x2"},
+    {"attention_sinks", "2x4x4x2 2x4x2x2 2x4x2x2 4", "",
+     "%r, %l = dtc.attention %p0, %p1, %p2 sinks %p3 {causal = true, scale = 7.0e-1 : f64, "
+     "window = 3} : (tensor<2x4x4x2xf64>, tensor<2x4x2x2xf64>, tensor<2x4x2x2xf64>, "
+     "tensor<4xf64>) -> (tensor<2x4x4x2xf64>, tensor<2x4x4xf64>)",
+     "2x4x4x2"},
+    {"attention_sinks_dropout", "2x3x4x2 2x3x2x2 2x3x2x2 4", "2x3",
+     "%k = dtc.constant dense<[7, 3]> : tensor<2xi32>\n"
+     "%r, %l = dtc.attention %p0, %p1, %p2 segments %i0 key %k sinks %p3 {causal = true, "
+     "scale = 7.0e-1 : f64, softcap = 0.8, dropout = 0.3, number = 1} : (tensor<2x3x4x2xf64>, "
+     "tensor<2x3x2x2xf64>, tensor<2x3x2x2xf64>, tensor<2x3xi32>, tensor<2xi32>, tensor<4xf64>) -> "
+     "(tensor<2x3x4x2xf64>, tensor<2x4x3xf64>)",
+     "2x3x4x2"},
     {"cross_entropy", "2x3x5", "2x3",
      "%r, %l = dtc.cross_entropy %p0, %i0 : (tensor<2x3x5xf64>, tensor<2x3xi32>) -> "
      "(tensor<2x3xf64>, tensor<2x3xf64>)",
