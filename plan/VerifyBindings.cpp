@@ -371,6 +371,9 @@ MaybeError checkBindings(const PlanContext &context) {
       return error;
     if (MaybeError error = checkBinding(context, output))
       return error->inContext(fmt::format("output \"{}\"", output.name()));
+    if (output.must_be_zero() && (!output.metric() || !isFloat(toDType(output.dtype()))))
+      return Error{fmt::format("output \"{}\" must be zero, and is {}; expected a metric of floats",
+                               output.name(), output.metric() ? "not of floats" : "no metric")};
   }
   return checkDisjoint(context);
 }

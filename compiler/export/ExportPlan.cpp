@@ -338,6 +338,8 @@ void Exporter::exportOutput(exec::OutputOp output) {
   out->set_dtype(toPlan(dtypeOf(cast<MemRefType>(output.getBuffer().getType()).getElementType())));
   exportSharding(output.getSharding(), *out->mutable_sharding());
   out->set_buffer(indexOf(output.getBuffer()));
+  out->set_metric(output.getMetric());
+  out->set_must_be_zero(output.getMustBeZero());
 }
 
 LogicalResult Exporter::exportTransfer(exec::TransferOp transfer) {

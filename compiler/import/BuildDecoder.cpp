@@ -67,6 +67,7 @@ private:
   Value attention(const DecoderLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
+  void addToBalance(const Routing &routing);
   Value experts(const std::string &layer, Value x);
   Value gatedExperts(Value rows, const Routing &routing);
   Value clampedExperts(Value rows, const Routing &routing);
@@ -88,8 +89,10 @@ private:
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
       keys{{config.kvHeads, config.headSize}, "he"}, values{{config.heads, config.valueSize}, "he"},
       inner{{config.mlp}, "f"};
-  Value table;                   ///< the embedding
-  std::vector<Routing> routings; ///< of the layers with experts
+  Value table; ///< the embedding
+  /// Of the layers so far, where the balance loss compares the tokens of all of them.
+  std::optional<ExpertLoads> loads;
+  Value balance; ///< the balance loss, or that of the layers so far where each has one
 };
 
 } // namespace
@@ -397,6 +400,21 @@ Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
                                routing);
 }
 
+/// Each layer adds its part to what the layers before it give, so that a layer has values of the
+/// one before it alone.
+void DecoderBuilder::addToBalance(const Routing &routing) {
+  const ExpertsConfig &experts = *config.experts;
+  if (experts.balanceLoss == BalanceLoss::None)
+    return;
+  bool ofSequences = experts.balanceLoss == BalanceLoss::Sequence;
+  if (!experts.balancesEachLayer) {
+    loads = model.loadsOf(routing, ofSequences, loads ? &*loads : nullptr);
+    return;
+  }
+  Value ofLayer = model.balanceLoss(model.loadsOf(routing, ofSequences, nullptr));
+  balance = balance ? model.add(balance, ofLayer) : ofLayer;
+}
+
 /// x [B, S, D] -> [B, S, D]
 Value DecoderBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
@@ -415,7 +433,15 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
     bias = model.addFrozenParameter(names.router + ".e_score_correction_bias",
                                     {experts.number.size}, model.zeros());
   Routing routing = model.route(logits, kind, bias);
-  routings.push_back(routing);
+  addToBalance(routing);
+  bool mayDrop = routing.capacity < options.seq;
+  if (options.expertMetrics)
+    model.addMetric("expert_tokens", model.tokensOfExperts(routing));
+  if (options.mustFit && mayDrop)
+    model.addMetric("tokens_without_rows", model.droppedTokens(routing),
+                    DtcDialect::kMustBeZeroAttrName);
+  else if (options.expertMetrics && mayDrop)
+    model.addMetric("dropped_tokens", model.droppedTokens(routing));
   Value rows = model.dispatch(x, routing);
   rows = experts.form == ExpertForm::Clamped ? clampedExperts(rows, routing)
                                              : gatedExperts(rows, routing);
@@ -554,17 +580,12 @@ mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   Value logits = head(x);
   model.beginTopLevelLayer("loss");
   Value loss = model.meanLoss(logits);
-  if (config.experts && config.experts->balanceLoss != BalanceLoss::None && !routings.empty()) {
-    bool ofSequences = config.experts->balanceLoss == BalanceLoss::Sequence;
-    std::vector<llvm::ArrayRef<Routing>> groups;
-    if (config.experts->balancesEachLayer)
-      for (const Routing &routing : routings)
-        groups.push_back(routing);
-    else
-      groups.push_back(routings);
-    for (llvm::ArrayRef<Routing> layers : groups)
-      loss = model.add(
-          loss, model.scale(model.balanceLoss(layers, ofSequences), config.experts->balanceFactor));
+  if (loads)
+    balance = model.balanceLoss(*loads);
+  if (balance) {
+    if (options.expertMetrics)
+      model.addMetric("balance_loss", balance, DtcDialect::kMeanAttrName, /*ofModel=*/true);
+    loss = model.add(loss, model.scale(balance, config.experts->balanceFactor));
   }
   return model.finish(loss, reader);
 }

@@ -94,6 +94,7 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   nameDims(builder, routing.scores, {"batch", "", ""});
   nameDims(builder, routing.isSelected, {"batch", "", ""});
   nameDims(builder, weights, {"batch", "", ""});
+  routing.capacity = kind.capacity;
   routing.occupancy =
       std::min(1.0, double(shape[1] * kind.selected) / double(shape[2] * kind.capacity));
   auto places = RankedTensorType::get({shape[2], shape[0], kind.capacity}, builder.getI32Type());
@@ -153,33 +154,55 @@ Value ModelBuilder::combine(Value rows, const Routing &routing, Value x) {
   return y;
 }
 
-Value ModelBuilder::balanceLoss(ArrayRef<Routing> layers, bool ofSequences) {
-  ArrayRef<int64_t> shape = dimsOf(layers.front().scores);
+Value ModelBuilder::tokensOfExperts(const Routing &routing) {
+  Value chosen = ConvertOp::create(builder, loc, routing.isSelected, elementType);
+  return ReduceOp::create(builder, loc, chosen, ReductionKind::Sum, ArrayRef<int64_t>{0, 1});
+}
+
+Value ModelBuilder::droppedTokens(const Routing &routing) {
+  Value chosen = ConvertOp::create(builder, loc, routing.isSelected, elementType);
+  Value ofSequences =
+      ReduceOp::create(builder, loc, chosen, ReductionKind::Sum, ArrayRef<int64_t>{1});
+  Value excess = SubOp::create(builder, loc, ofSequences,
+                               constant(dimsOf(ofSequences), double(routing.capacity)));
+  excess = MaximumOp::create(builder, loc, excess, constant(dimsOf(excess), 0));
+  return ReduceOp::create(builder, loc, excess, ReductionKind::Sum, ArrayRef<int64_t>{0});
+}
+
+ExpertLoads ModelBuilder::loadsOf(const Routing &routing, bool ofSequences,
+                                  const ExpertLoads *others) {
+  ArrayRef<int64_t> shape = dimsOf(routing.scores);
   SmallVector<int64_t> summed{1};
   if (!ofSequences)
     summed.insert(summed.begin(), 0);
-  auto sumOf = [&](auto &&valueOf) {
-    Value sum;
-    for (const Routing &layer : layers) {
-      Value ofLayer = ReduceOp::create(builder, loc, valueOf(layer), ReductionKind::Sum, summed);
-      sum = sum ? add(sum, ofLayer) : ofLayer;
-    }
-    return sum;
+  auto sumOf = [&](Value value) -> Value {
+    return ReduceOp::create(builder, loc, value, ReductionKind::Sum, summed);
   };
-  Value counts = sumOf([&](const Routing &layer) {
-    return ConvertOp::create(builder, loc, layer.isSelected, elementType);
-  });
-  Value scores = sumOf([&](const Routing &layer) -> Value {
-    if (layer.areShares)
-      return layer.scores;
-    Value sum =
-        ReduceOp::create(builder, loc, layer.scores, ReductionKind::Sum, ArrayRef<int64_t>{2});
-    return DivOp::create(
-        builder, loc, layer.scores,
-        BroadcastOp::create(builder, loc, layer.scores.getType(), sum, ArrayRef<int64_t>{0, 1}));
-  });
-  double sequences = ofSequences ? double(shape[0]) : 1;
-  double tokens = double(shape[0] * shape[1]) * double(layers.size()) / sequences;
-  Value product = einsum(ofSequences ? "be,be->" : "e,e->", counts, scores);
-  return mul(product, constant({}, double(shape[2]) / (tokens * tokens * sequences)));
+  Value shares = routing.scores;
+  if (!routing.areShares) {
+    Value sum = ReduceOp::create(builder, loc, shares, ReductionKind::Sum, ArrayRef<int64_t>{2});
+    shares = DivOp::create(
+        builder, loc, shares,
+        BroadcastOp::create(builder, loc, shares.getType(), sum, ArrayRef<int64_t>{0, 1}));
+  }
+  ExpertLoads loads;
+  loads.counts = sumOf(ConvertOp::create(builder, loc, routing.isSelected, elementType));
+  loads.shares = sumOf(shares);
+  loads.sequences = ofSequences ? shape[0] : 1;
+  loads.tokens = double(shape[0] * shape[1]);
+  if (others) {
+    loads.counts = add(others->counts, loads.counts);
+    loads.shares = add(others->shares, loads.shares);
+    loads.tokens += others->tokens;
+  }
+  return loads;
+}
+
+Value ModelBuilder::balanceLoss(const ExpertLoads &loads) {
+  int64_t experts = dimsOf(loads.counts).back();
+  bool ofSequences = dimsOf(loads.counts).size() == 2;
+  auto sequences = double(loads.sequences);
+  double tokens = loads.tokens / sequences;
+  Value product = einsum(ofSequences ? "be,be->" : "e,e->", loads.counts, loads.shares);
+  return mul(product, constant({}, double(experts) / (tokens * tokens * sequences)));
 }

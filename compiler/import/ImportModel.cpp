@@ -79,7 +79,10 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
   if (family->input == InputKind::Images)
     checkBatch(complete, "images", "positions", log);
   if (options.capacityFactor && !decoder.experts)
-    reader.error("models of type \"" + name + "\" have no experts; leave --expert-capacity out");
+    reader.error("models of type \"" + name + "\" have no experts; leave " +
+                 (options.mustFit ? "--expert-bound" : "--expert-capacity") + " out");
+  if (options.expertMetrics && !decoder.experts)
+    reader.error("models of type \"" + name + "\" have no experts; leave --expert-metrics out");
   if (options.balanceLoss && !decoder.experts)
     reader.error("models of type \"" + name + "\" have no experts; leave --balance-loss out");
   mlir::OwningOpRef<mlir::ModuleOp> module;

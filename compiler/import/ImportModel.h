@@ -65,6 +65,11 @@ struct ImportOptions {
   /// expert drops the tokens of a sequence that find no row left. Not given: none is dropped, as an
   /// expert has a row for each token.
   std::optional<double> capacityFactor;
+  /// Not a token may be dropped: a step in which an expert drops one changes no parameter, and the
+  /// run ends.
+  bool mustFit = false;
+  /// Whether the tokens of each expert, those that it drops and the balance loss are metrics.
+  bool expertMetrics = false;
   /// Not given: as the configuration says.
   std::optional<BalanceLoss> balanceLoss;
   int64_t expertCapacity(int64_t experts, int64_t selected) const;

@@ -182,15 +182,31 @@ Value ModelBuilder::addFrozenParameter(const Twine &name, Dim size, Attribute in
   return value;
 }
 
+void ModelBuilder::addMetric(StringRef name, Value value, StringRef flag, bool ofModel) {
+  NamedAttrList attrs;
+  std::string full = ofModel ? name.str() : (name + ":" + StringRef(layerPrefix).rtrim('.')).str();
+  attrs.set(DtcDialect::kMetricAttrName, builder.getStringAttr(full));
+  if (!flag.empty())
+    attrs.set(flag, builder.getUnitAttr());
+  metrics.push_back(value);
+  metricAttrs.push_back(attrs.getDictionary(builder.getContext()));
+}
+
 OwningOpRef<ModuleOp> ModelBuilder::finish(Value loss, ConfigReader &reader) {
   for (const Error &error : loraTargets.errors())
     reader.error(error.message);
   if (reader.hasErrors())
     return nullptr;
-  func::ReturnOp::create(builder, loc, loss);
+  SmallVector<Value> results{loss};
+  SmallVector<DictionaryAttr> resultAttrs{builder.getDictionaryAttr({})};
+  llvm::append_range(results, metrics);
+  llvm::append_range(resultAttrs, metricAttrs);
+  func::ReturnOp::create(builder, loc, results);
   auto func = cast<func::FuncOp>(block->getParentOp());
-  func.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), loss.getType()));
+  func.setFunctionType(
+      builder.getFunctionType(block->getArgumentTypes(), TypeRange(ValueRange(results))));
   func.setAllArgAttrs(ArrayRef(argumentAttrs));
+  func.setAllResultAttrs(resultAttrs);
   if (options.lora) {
     std::vector<std::string> names = loraTargets.resolved();
     SmallVector<StringRef> targets(names.begin(), names.end());

@@ -97,8 +97,17 @@ struct Routing {
   mlir::Value rows;          ///< i32 [X, B, C]: the position of the token of each row; -1: none
   mlir::Value rowsOfExperts; ///< the same, where the experts are
   mlir::Value weights;       ///< [X, B, C]
+  int64_t capacity = 0;      ///< C
   double occupancy = 1; ///< of the rows, by as many tokens as choose an expert if all are chosen
                         ///< evenly
+};
+
+/// How the tokens of layers are spread over experts, [X] or of each sequence [B, X].
+struct ExpertLoads {
+  mlir::Value counts;    ///< of tokens that choose an expert
+  mlir::Value shares;    ///< sums of the scores of tokens, which add up to 1 for each token
+  double tokens = 0;     ///< that were routed, in all layers
+  int64_t sequences = 1; ///< B, or 1 where all are added up
 };
 
 class ModelBuilder {
@@ -237,8 +246,8 @@ public:
   /// Attention of q [B, S, H, E] over k [B, S, G, E] and v [B, S, G, F]: [B, S, H, F], in the form
   /// that the options ask for, and within the segments if there are any. What the softmax gives
   /// drops out with probability `dropout`; both forms draw the same masks. Decomposed attention has
-  /// no window. The softmax of each query of a head has one score more, of `sinks` [H], if there are
-  /// some; decomposed attention has none.
+  /// no window. The softmax of each query of a head has one score more, of `sinks` [H], if there
+  /// are some; decomposed attention has none.
   mlir::Value attention(mlir::Value q, mlir::Value k, mlir::Value v, const AttentionScores &scores,
                         double dropout = 0, mlir::Value sinks = {});
 
@@ -274,12 +283,25 @@ public:
   /// For each token of x [B, S, D] the sum of its rows of [X, B, C, D].
   mlir::Value combine(mlir::Value rows, const Routing &routing, mlir::Value x);
 
-  /// The loss that is smallest where the tokens of all layers are spread evenly over the experts
+  /// The loads of a layer plus `others`, those of the layers before it, if there are any. Of all
+  /// tokens, or of each sequence by itself.
+  ExpertLoads loadsOf(const Routing &routing, bool ofSequences, const ExpertLoads *others);
+
+  /// The loss that is smallest where the tokens of the layers are spread evenly over the experts
   /// (Fedus et al., "Switch Transformers", arXiv:2101.03961, section 2.2): X times the sum over
-  /// experts of the share of tokens that choose it and its mean score. Of all tokens, or of each
-  /// sequence by itself and then the mean (as DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437, section
-  /// 2.1.2); that one is a sum over samples.
-  mlir::Value balanceLoss(llvm::ArrayRef<Routing> layers, bool ofSequences);
+  /// experts of the share of tokens that choose it and its mean score. Where the loads are of each
+  /// sequence it is the mean over them (as DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437, section
+  /// 2.1.2), a sum over samples.
+  mlir::Value balanceLoss(const ExpertLoads &loads);
+
+  /// [X]: how many tokens choose each expert, and how many of them find no row left in it.
+  mlir::Value tokensOfExperts(const Routing &routing);
+  mlir::Value droppedTokens(const Routing &routing);
+
+  /// The model returns the value as a metric of the current layer, or where `ofModel` as one of the
+  /// whole model. `flag` is an attribute that the result has as well, or empty.
+  void addMetric(llvm::StringRef name, mlir::Value value, llvm::StringRef flag = {},
+                 bool ofModel = false);
 
   /// The mean of the cross entropy between `logits` [B, S, V] or [B, V] and the labels, with what
   /// the options add to it, over all labels or over those that count.
@@ -316,6 +338,8 @@ private:
   mlir::Location loc;
   unsigned numParameters = 0;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
+  llvm::SmallVector<mlir::Value> metrics;
+  llvm::SmallVector<mlir::DictionaryAttr> metricAttrs;
   mlir::Value tokens, labels, segments, positions;
   /// The argument that random ops share, once there is one, and the number of such ops.
   mlir::Value key;

@@ -7,9 +7,11 @@
 #include "compiler/planner/RepeatedLayers.h"
 
 #include "compiler/analysis/DescribeLocation.h"
+#include "compiler/passes/DeadOps.h"
 #include "dialects/dtc/DtcOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -278,11 +280,26 @@ private:
 
 } // namespace
 
+/// Metrics cost next to nothing, and those of all layers are returned at the end.
+static void removeMetrics(func::FuncOp function) {
+  auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  llvm::BitVector metrics(ret.getNumOperands());
+  for (unsigned index = 0; index < ret.getNumOperands(); ++index)
+    metrics[index] = bool(function.getResultAttr(index, DtcDialect::kMetricAttrName));
+  if (metrics.none())
+    return;
+  ret->eraseOperands(metrics);
+  (void)function.eraseResults(metrics);
+  eraseDeadOps(function.front());
+}
+
 ReducedModel dtc::removeRepeatedLayers(ModuleOp model, int64_t kept) {
   ReducedModel result;
   result.module = model.clone();
   auto functions = result.module->getOps<func::FuncOp>();
-  if (llvm::hasSingleElement(functions) && (*functions.begin()).getBody().hasOneBlock())
+  if (llvm::hasSingleElement(functions) && (*functions.begin()).getBody().hasOneBlock()) {
+    removeMetrics(*functions.begin());
     Shortener(*functions.begin(), result, kept).run();
+  }
   return result;
 }

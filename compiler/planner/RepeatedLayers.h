@@ -24,11 +24,11 @@ struct ReducedModel {
   int64_t keptLayers = 0; ///< that are left: numbers 0 to keptLayers - 1
 };
 
-/// Takes all layers but `kept` out of a copy of the model, if it has more than these and all of
-/// them, or all but at most an eighth of them at the beginning, are alike; those that stay are
-/// numbered from 0. Layers are those that locations name (see LayerName), numbered from 0, each in
-/// one piece; alike are those that are made of the same ops with the same attributes, but for
-/// windows and rotary positions, on the same types, where a layer uses what the layer before it
+/// Takes metrics out of a copy of the model, and all layers but `kept`, if it has more than these
+/// and all of them, or all but at most an eighth of them at the beginning, are alike; those that
+/// stay are numbered from 0. Layers are those that locations name (see LayerName), numbered from 0,
+/// each in one piece; alike are those that are made of the same ops with the same attributes, but
+/// for windows and rotary positions, on the same types, where a layer uses what the layer before it
 /// makes in the same places as that uses what comes before it, and no other layer's values; their
 /// parameters alike but for their names. What is outside of layers uses values of the last one
 /// alone. Else the copy is whole.

@@ -191,19 +191,27 @@ static LogicalResult verifyUniqueNames(FunctionOpInterface function, StringRef n
 /// of them.
 static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twine &what,
                                                         NamedAttribute attribute, bool result) {
-  enum Kind { String, Integer, Integers };
+  enum Kind { String, Integer, Integers, Unit };
   struct Known {
     StringRef name;
     Kind kind;
     bool onResult, onArgument;
   };
   static constexpr Known table[] = {
-      {"dtc.state", String, false, true},         {"dtc.state_of", String, false, true},
-      {"dtc.cache", String, false, true},         {"dtc.scalar", String, false, true},
-      {"dtc.step_state", String, false, true},    {"dtc.file_shape", Integers, false, true},
-      {"dtc.index_limit", Integer, false, true},  {"dtc.ignored_index", Integer, false, true},
-      {"dtc.global_shape", Integers, true, true}, {"dtc.output", String, true, false},
+      {"dtc.state", String, false, true},
+      {"dtc.state_of", String, false, true},
+      {"dtc.cache", String, false, true},
+      {"dtc.scalar", String, false, true},
+      {"dtc.step_state", String, false, true},
+      {"dtc.file_shape", Integers, false, true},
+      {"dtc.index_limit", Integer, false, true},
+      {"dtc.ignored_index", Integer, false, true},
+      {"dtc.global_shape", Integers, true, true},
+      {"dtc.output", String, true, false},
       {"dtc.updates", Integer, true, false},
+      {DtcDialect::kMetricAttrName, String, true, false},
+      {DtcDialect::kMeanAttrName, Unit, true, false},
+      {DtcDialect::kMustBeZeroAttrName, Unit, true, false},
   };
   for (const Known &known : table) {
     if (attribute.getName() != known.name || !(result ? known.onResult : known.onArgument))
@@ -211,12 +219,14 @@ static std::optional<LogicalResult> verifyStepAttribute(Operation *op, const Twi
     Attribute value = attribute.getValue();
     bool fits = known.kind == String    ? isa<StringAttr>(value)
                 : known.kind == Integer ? isa<IntegerAttr>(value)
+                : known.kind == Unit    ? isa<UnitAttr>(value)
                                         : isa<DenseI64ArrayAttr>(value);
     if (!fits)
       return violates(op, "dtc-c6")
              << "'" << known.name << "' of " << what << " is " << value << ", expected "
              << (known.kind == String    ? "a string"
                  : known.kind == Integer ? "an integer"
+                 : known.kind == Unit    ? "no value"
                                          : "an array of integers");
     auto function = cast<FunctionOpInterface>(op);
     if (known.name == "dtc.updates" &&
@@ -375,9 +385,15 @@ LogicalResult DtcDialect::verifyRegionResultAttribute(Operation *op, unsigned /*
                                                       unsigned resultIndex,
                                                       NamedAttribute attribute) {
   std::string what = "result #" + std::to_string(resultIndex);
+  if ((attribute.getName() == kMeanAttrName || attribute.getName() == kMustBeZeroAttrName) &&
+      !cast<FunctionOpInterface>(op).getResultAttr(resultIndex, kMetricAttrName))
+    return violates(op, "dtc-c24")
+           << "'" << attribute.getName().getValue() << "' on " << what
+           << ", which is no metric, expected '" << kMetricAttrName << "' as well";
   if (std::optional<LogicalResult> known =
           verifyStepAttribute(op, what, attribute, /*result=*/true))
     return *known;
   return violates(op, "dtc-c23") << "'" << attribute.getName().getValue() << "' on " << what
-                                 << ", expected 'dtc.output' or 'dtc.updates'";
+                                 << ", expected '" << kMetricAttrName << "', '"
+                                 << kMustBeZeroAttrName << "', 'dtc.output' or 'dtc.updates'";
 }

@@ -38,6 +38,10 @@ def Dtc_Dialect : Dialect {
     - `dtc.cache = "name"` on a function argument: a tensor that lives across steps, is zero at first
       and is neither a parameter nor of an optimizer, such as the keys of earlier tokens.
     - `dtc.ignored_index = -100` on an input of indices: an element that stands for none.
+    - `dtc.metric = "name"` on a result: a sum over samples that is reported with each step.
+    - `dtc.mean` on a metric: it is a mean over samples; of several batches the mean is reported.
+    - `dtc.must_be_zero` on a metric: a step in which an element is not 0 changes no parameter, and
+      the run ends.
 
     Passes that make a step add to its signature, on arguments: `dtc.state` and `dtc.state_of` (a part
     of the optimizer's state and the parameter that it is for; the slot "master" is the parameter in
@@ -59,7 +63,8 @@ def Dtc_Dialect : Dialect {
     - [dtc-c5] No two arguments of a function have the same `dtc.param` or the same `dtc.input`.
     - [dtc-c6] What passes add to a signature has the kind of value that is meant: `dtc.file_shape`
       and `dtc.global_shape` are arrays of integers, `dtc.index_limit`, `dtc.ignored_index` and
-      `dtc.updates` integers, the others strings.
+      `dtc.updates` integers, the others strings. So do `dtc.metric`, a string, and
+      `dtc.mean` and `dtc.must_be_zero`, which have no value.
     - [dtc-c7] `dtc.updates` is the number of an argument of the function.
     - [dtc-c8] `dtc.step_state` is one of the kinds that are listed above.
     - [dtc-c9] An argument with `dtc.step_state` has the type that belongs to its kind.
@@ -80,8 +85,9 @@ def Dtc_Dialect : Dialect {
     - [dtc-c21] A parameter is a ranked tensor of f32, f64, bf16 or f16 with static sizes of at
       least 1 and at most 2^56 elements.
     - [dtc-c22] No argument has both `dtc.param` and `dtc.input`.
-    - [dtc-c23] A result of a function has no other attribute of the dialect than `dtc.output`,
-      `dtc.updates` and `dtc.global_shape`.
+    - [dtc-c23] A result of a function has no other attribute of the dialect than `dtc.metric`,
+      `dtc.mean`, `dtc.must_be_zero`, `dtc.output`, `dtc.updates` and `dtc.global_shape`.
+    - [dtc-c24] A result with `dtc.mean` or `dtc.must_be_zero` has `dtc.metric` as well.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
@@ -103,6 +109,12 @@ def Dtc_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kInitAttrName = "dtc.init";
     /// The kind of a step state, on a function argument.
     static constexpr ::llvm::StringLiteral kStepStateAttrName = "dtc.step_state";
+    /// The name of a metric, on a result of a function.
+    static constexpr ::llvm::StringLiteral kMetricAttrName = "dtc.metric";
+    /// That a metric is a mean, a unit attribute on a result of a function.
+    static constexpr ::llvm::StringLiteral kMeanAttrName = "dtc.mean";
+    /// That a metric other than 0 ends the run, a unit attribute on a result of a function.
+    static constexpr ::llvm::StringLiteral kMustBeZeroAttrName = "dtc.must_be_zero";
   }];
 }
 

@@ -228,6 +228,9 @@ LogicalResult InputOp::verify() {
 }
 
 LogicalResult OutputOp::verify() {
+  if (getMustBeZero() && (!getMetric() || !isa<FloatType>(getBuffer().getType().getElementType())))
+    return violates(*this, "output-c3")
+           << "must be zero and is " << (getMetric() ? "no metric of floats" : "no metric");
   return verifyShard(*this, {"output-c1", "output-c2"}, cast<MemRefType>(getBuffer().getType()),
                      getShape(), getSharding());
 }

@@ -172,15 +172,17 @@ def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
 def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller reads after a step";
   let description = [{
-    The buffer holds this device's shard of a tensor of the global `shape`.
+    The buffer holds this device's shard of a tensor of the global `shape`. A `metric` is a sum over samples that is
+    reported with the step; if it `must_be_zero`, a step in which an element is not 0 has changed no parameter.
 
     Constraints:
 
     - [output-c1] The sizes of `shape` are not negative.
     - [output-c2] The buffer has the shape of a device's shard of a tensor of `shape` with `sharding`.
+    - [output-c3] What must be zero is a metric, and has elements of a float type.
   }];
   let arguments = (ins Exec_Buffer:$buffer, StrAttr:$output_name, DenseI64ArrayAttr:$shape,
-                       Dist_ShardingAttr:$sharding);
+                       Dist_ShardingAttr:$sharding, UnitAttr:$metric, UnitAttr:$must_be_zero);
   let assemblyFormat = "$output_name `=` $buffer `shape` $shape `sharding` $sharding attr-dict `:` type($buffer)";
   let hasVerifier = 1;
 }

@@ -47,7 +47,7 @@ StepLayout::StepLayout(const PreparedProgram &program, const Device &device, int
     resultBytes += roundUp(results.back().bytes, sizeof(uint64_t));
   };
   for (const plan::Output &output : program.program->outputs())
-    if (output.shape_size() == 0)
+    if (output.shape_size() == 0 || output.metric())
       add(output.buffer());
   for (const plan::State &state : program.program->states())
     if (isStepState(state.kind()) && state.shape_size() == 0)

@@ -52,6 +52,7 @@ public:
         set(metric.name, metric.help, *value);
     if (!metrics.waitSeconds.empty())
       setOfEachProcess(kWaitSeconds, metrics.waitSeconds);
+    setOfModel(metrics.ofModel);
     set("step_timestamp_seconds", "When the last step ended, in seconds since 1970",
         std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count());
   }
@@ -82,6 +83,30 @@ private:
       metric.gauge.value = values[process];
     }
     families[name] = std::move(family);
+  }
+
+  void setOfModel(const std::vector<ModelMetric> &all) {
+    std::map<std::string, prometheus::MetricFamily> byName;
+    for (const ModelMetric &metric : all) {
+      auto [found, isNew] = byName.try_emplace("model_" + metric.name);
+      if (isNew)
+        found->second = {
+            "dtc_" + found->first,
+            fmt::format("The metric \"{}\" that the model returned in the last step", metric.name),
+            prometheus::MetricType::Gauge,
+            {}};
+      for (size_t element = 0; element < metric.elements.size(); ++element) {
+        prometheus::ClientMetric &value = found->second.metric.emplace_back();
+        value.label = {{"model", model}};
+        if (!metric.of.empty())
+          value.label.push_back({"of", metric.of});
+        if (!metric.isScalar)
+          value.label.push_back({"element", fmt::to_string(element)});
+        value.gauge.value = metric.elements[element];
+      }
+    }
+    for (auto &[name, family] : byName)
+      families[name] = std::move(family);
   }
 
   const std::string model;

@@ -95,6 +95,17 @@ static constexpr Metric kMetrics[] = {
              "wait much longer, they wait for this one",
      .isCount = true,
      .of = [](const StepMetrics &step) { return numberOf(step.leastWaitProcess); }},
+    {.name = "expert_imbalance",
+     .tag = "experts/imbalance",
+     .help = "Tokens of the most chosen expert of a layer in the last step, divided by those of an "
+             "even spread, of the layer where that is largest",
+     .of = [](const StepMetrics &step) { return step.expertImbalance; }},
+    {.name = "dropped_tokens",
+     .tag = "experts/dropped_tokens",
+     .help = "Tokens that experts dropped in the last step, since more chose them than they have "
+             "rows for, summed over layers",
+     .isCount = true,
+     .of = [](const StepMetrics &step) { return step.droppedTokens; }},
 };
 
 const Metric kWaitSeconds = {
@@ -104,6 +115,16 @@ const Metric kWaitSeconds = {
             "on average"};
 
 std::span<const Metric> allMetrics() { return kMetrics; }
+
+static nlohmann::ordered_json jsonOf(const ModelMetric &metric) {
+  auto list = nlohmann::ordered_json::array();
+  for (double element : metric.elements)
+    if (std::isfinite(element) && element == std::trunc(element) && std::abs(element) < 1e15)
+      list.push_back(static_cast<int64_t>(element)); // a count
+    else
+      list.push_back(std::isfinite(element) ? nlohmann::ordered_json(element) : nullptr);
+  return metric.isScalar ? list.front() : list;
+}
 
 std::string toJson(const StepMetrics &metrics) {
   nlohmann::ordered_json line;
@@ -121,6 +142,10 @@ std::string toJson(const StepMetrics &metrics) {
   }
   if (!metrics.waitSeconds.empty())
     line[kWaitSeconds.name] = metrics.waitSeconds;
+  for (const ModelMetric &metric : metrics.ofModel) {
+    nlohmann::ordered_json &entry = line["model"][metric.name];
+    (metric.of.empty() ? entry : entry[metric.of]) = jsonOf(metric);
+  }
   return line.dump();
 }
 

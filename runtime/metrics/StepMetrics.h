@@ -15,6 +15,14 @@
 
 namespace dtc::runtime {
 
+/// A metric that a model returns, over all samples of a step.
+struct ModelMetric {
+  std::string name;             ///< "expert_tokens"
+  std::string of;               ///< a layer ("model.layers.3.mlp"), or empty: the model
+  std::vector<double> elements; ///< of a tensor, in row-major order
+  bool isScalar = false;
+};
+
 /// One step's numbers; a value is absent if the plan does not compute it.
 struct StepMetrics {
   int64_t step = 0; // 1 is the first
@@ -35,6 +43,10 @@ struct StepMetrics {
   std::optional<double> mostWaitSeconds = {}, leastWaitSeconds = {};
   std::optional<int64_t> mostWaitProcess = {}, leastWaitProcess = {};
   std::vector<double> waitSeconds = {}; // of each
+  std::vector<ModelMetric> ofModel = {};
+  /// The tokens of the expert that most of a layer choose, divided by those of an even spread; of
+  /// the layer where that is largest. And the tokens that experts dropped, of all layers.
+  std::optional<double> expertImbalance = {}, droppedTokens = {};
 };
 
 /// What every place to which metrics go calls one of them, and means by it.
@@ -53,8 +65,9 @@ extern const Metric kWaitSeconds;
 /// All others of a step but its number, in the order of the JSON lines.
 std::span<const Metric> allMetrics();
 
-/// The metrics as one line of JSON without its end: "step", allMetrics(), and where there are
-/// several processes kWaitSeconds, a list. Non-finite numbers are null.
+/// The metrics as one line of JSON without its end: "step", allMetrics(), where there are several
+/// processes kWaitSeconds, a list, and "model", an object of the model's metrics: a number or a
+/// list by its name, or an object of these by what they are of. Non-finite numbers are null.
 std::string toJson(const StepMetrics &metrics);
 
 } // namespace dtc::runtime

@@ -100,6 +100,12 @@ MaybeError TensorBoardFile::write(const StepMetrics &metrics) {
       value.set_tag(metric.tag);
       value.set_simple_value(static_cast<float>(*number));
     }
+  for (const ModelMetric &metric : metrics.ofModel)
+    if (metric.isScalar) {
+      tensorboard::Summary::Value &value = *event.mutable_summary()->add_value();
+      value.set_tag("model/" + metric.name + (metric.of.empty() ? "" : "/" + metric.of));
+      value.set_simple_value(static_cast<float>(metric.elements.front()));
+    }
   return append(event);
 }
 

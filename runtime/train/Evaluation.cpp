@@ -7,6 +7,7 @@
 #include "runtime/train/Evaluation.h"
 
 #include "plan/PlanTypes.h"
+#include "runtime/train/ModelMetrics.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -103,6 +104,8 @@ Evaluation::run(const std::function<Expected<bool>()> &stops) {
       if (MaybeError error = session.setInput(name, std::move(tensor)))
         return *error;
     if (MaybeError error = session.step())
+      return *error;
+    if (MaybeError error = checkZeroMetrics(session))
       return *error;
     Expected<HostTensor> mean = session.getOutput(loss);
     if (!mean)

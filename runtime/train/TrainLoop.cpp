@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/train/ModelMetrics.h"
 #include "runtime/train/TrainingRun.h"
 
 #include <algorithm>
@@ -212,6 +213,9 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
     return metrics.error();
   if (MaybeError error = hasFailed ? std::nullopt : addWaits(*metrics))
     return error;
+  if (!hasFailed && options.writesMetrics())
+    if (MaybeError error = addModelMetrics(*session, *metrics))
+      return error;
   report.step(*metrics);
   if (options.onFirstStep && metrics->step == begin.step + 1)
     options.onFirstStep(metrics->step);
@@ -221,7 +225,16 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   MaybeError diverged =
       options.allowNonfinite ? std::nullopt : outcomes.check(*metrics, options.learningRate);
   hasDiverged = diverged.has_value();
-  MaybeError failed = hasDiverged || hasFailed ? std::nullopt : copyCheckpoint(*metrics);
+  MaybeError failed;
+  if (!hasDiverged && !hasFailed) {
+    // Such a step was skipped: the norm is not finite.
+    if (!metrics->gradNorm || !std::isfinite(*metrics->gradNorm))
+      failed = checkZeroMetrics(*session);
+    if (failed)
+      failed = failed->inContext(fmt::format("step {}", metrics->step));
+    else
+      failed = copyCheckpoint(*metrics);
+  }
   if (MaybeError error = beginMetrics())
     return error;
   for (const std::unique_ptr<MetricsSink> &sink : metricsSinks)

@@ -54,6 +54,9 @@ struct TrainOptions {
   std::string metricsPath;                // a JSON object a step
   std::string tensorBoardPath;            // a folder for TensorBoard; see TensorBoardFile
   std::string metricsAddress;             // for Prometheus; see MetricsServer::open()
+  bool writesMetrics() const {
+    return !metricsPath.empty() || !tensorBoardPath.empty() || !metricsAddress.empty();
+  }
   std::string checkpointPath;             // a folder of checkpoints; see CheckpointedRun.h
   std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
 

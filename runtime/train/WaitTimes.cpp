@@ -46,8 +46,7 @@ MaybeError TrainingRun::addWaits(StepMetrics &metrics) {
   double waited = session->waitedSeconds();
   waitedSeconds += waited;
   stepSeconds += metrics.seconds;
-  if (options.metricsPath.empty() && options.tensorBoardPath.empty() &&
-      options.metricsAddress.empty())
+  if (!options.writesMetrics())
     return std::nullopt;
   Expected<std::vector<double>> all = options.processes.inFirst(waited);
   if (!all)

@@ -86,6 +86,14 @@ ImportCommand::ImportCommand(CLI::App &app) {
                  "spread, such as 1.25. Tokens that find an expert full are dropped by it; without "
                  "the flag experts take all tokens that choose them")
       ->check(numberBetween(1e-6, 1e6, "a number from 1e-6 to 1e6"));
+  app.add_option("--expert-bound", bound,
+                 "Reserve as many rows as --expert-capacity does, but drop no token: a step in "
+                 "which an expert needs more changes no parameter, and ends the run")
+      ->excludes("--expert-capacity")
+      ->check(numberBetween(1e-6, 1e6, "a number from 1e-6 to 1e6"));
+  app.add_flag("--expert-metrics", options.expertMetrics,
+               "Return the tokens of each expert with each step, those that it drops, and the "
+               "balance loss, which dtc-run writes with its other metrics");
   app.add_option("--balance-loss", balanceLoss,
                  "What is added to the loss so that experts are chosen evenly: none, batch, which "
                  "compares all tokens of the batch, or sequence, which compares those of each "
@@ -110,6 +118,10 @@ int ImportCommand::run() {
   options.doublePrecision = elementType == "f64";
   options.attention = attention == "decomposed" ? AttentionKind::Decomposed : AttentionKind::Fused;
   options.dropout = !noDropout;
+  if (bound) {
+    options.capacityFactor = bound;
+    options.mustFit = true;
+  }
   if (!balanceLoss.empty())
     options.balanceLoss = balanceLoss == "none"    ? BalanceLoss::None
                           : balanceLoss == "batch" ? BalanceLoss::Batch

@@ -27,6 +27,7 @@ private:
   std::string input, output = "-", elementType = "f32", attention = "fused", lora, balanceLoss;
   ImportOptions options;
   bool noDropout = false;
+  std::optional<double> bound;
 };
 
 } // namespace dtc

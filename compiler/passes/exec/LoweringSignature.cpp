@@ -112,9 +112,11 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: result " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    exec::OutputOp::create(declare, value.getLoc(), saved(value, BufferKind::Output),
-                           name ? name : declare.getStringAttr("result" + Twine(index)), shape,
-                           sharding);
+    exec::OutputOp::create(
+        declare, value.getLoc(), saved(value, BufferKind::Output),
+        name ? name : declare.getStringAttr("result" + Twine(index)), shape, sharding,
+        bool(function.getResultAttr(index, DtcDialect::kMetricAttrName)),
+        bool(function.getResultAttr(index, DtcDialect::kMustBeZeroAttrName)));
   }
   for (auto [from, state] : copies) {
     Value updated = exec::ReuseOp::create(declare, state.getLoc(), buffers.bufferOf(state));

@@ -40,25 +40,33 @@ static void dropUnusedSums(dist::MicrobatchLoopOp loop) {
   eraseDeadOps(fewer.getBody().front());
 }
 
-static LogicalResult keepLoss(func::FuncOp function, const LinkedMesh &mesh) {
+static LogicalResult keepLossAndChecks(func::FuncOp function, const LinkedMesh &mesh) {
   if (failed(checkProgram(function, mesh.name)))
     return failure();
-  std::optional<unsigned> loss;
-  for (unsigned index = 0; index < function.getNumResults(); ++index)
-    if (auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
-        name && name.getValue() == "loss")
-      loss = index;
-  if (!loss)
+  bool hasLoss = false;
+  SmallVector<unsigned> kept;
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
+    bool isLoss = name && name.getValue() == "loss";
+    hasLoss |= isLoss;
+    if (isLoss || function.getResultAttr(index, DtcDialect::kMustBeZeroAttrName))
+      kept.push_back(index);
+  }
+  if (!hasLoss)
     return function.emitOpError() << "returns no output named 'loss'; run dtc-build-train-step";
   removeDropout(function);
   Block &block = function.front();
   auto ret = cast<func::ReturnOp>(block.getTerminator());
-  Value value = ret.getOperand(*loss);
-  DictionaryAttr attributes = function.getResultAttrDict(*loss);
-  ret->setOperands(value);
+  SmallVector<Value> values;
+  SmallVector<DictionaryAttr> attributes;
+  for (unsigned index : kept) {
+    values.push_back(ret.getOperand(index));
+    attributes.push_back(function.getResultAttrDict(index));
+  }
+  ret->setOperands(values);
   function.setType(FunctionType::get(function.getContext(), function.getArgumentTypes(),
                                      TypeRange(ret->getOperandTypes())));
-  function.setAllResultAttrs(ArrayRef<DictionaryAttr>(attributes));
+  function.setAllResultAttrs(attributes);
   eraseDeadOps(block);
   for (auto loop : llvm::make_early_inc_range(block.getOps<dist::MicrobatchLoopOp>()))
     dropUnusedSums(loop);
@@ -73,7 +81,7 @@ struct BuildEvaluationPass : dtc::impl::BuildEvaluationPassBase<BuildEvaluationP
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(forEachFunction(getOperation(), keepLoss)))
+    if (failed(forEachFunction(getOperation(), keepLossAndChecks)))
       signalPassFailure();
   }
 };

@@ -12,6 +12,8 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <optional>
@@ -64,6 +66,8 @@ private:
     return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value, overSamples);
   }
   Value gradientNorm(ArrayRef<Value> gradients);
+  Value infiniteUnlessZero(const ModelMetric &metric);
+  void addMetrics();
   void declareState(BlockArgument param, StringRef state);
   /// Declares an argument that has the attribute `key` with the value `name`.
   void declare(StringRef key, StringRef name, Type element, ArrayRef<int64_t> shape = {});
@@ -87,7 +91,8 @@ private:
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
   /// Null: the loss is not scaled.
   BlockArgument lossScale, goodSteps, growthInterval;
-  /// The number of batches in the sums of a step; null: nothing depends on it.
+  /// The number of batches in the sums of a step; null: nothing depends on it. A loss with a
+  /// divisor does not.
   BlockArgument batches;
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   struct NewArgument {
@@ -216,6 +221,8 @@ LogicalResult TrainStepBuilder::markSums(MutableArrayRef<Value> gradients) {
   if (options.separateBatches)
     for (Value &gradient : gradients)
       gradient = sumOverBatches(gradient);
+  for (ModelMetric &metric : metrics)
+    metric.value = sumOverBatches(metric.value);
   if (!divisor) {
     loss = sumOverBatches(loss);
   } else if (!options.accumulates) {
@@ -266,9 +273,47 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
     Value squares = EinsumOp::create(builder, loc, gradient, gradient, StringRef(equation));
     parts.push_back(ReshapeOp::create(builder, loc, part, squares));
   }
+  for (const ModelMetric &metric : metrics)
+    if (metric.mustBeZero)
+      parts.push_back(ReshapeOp::create(builder, loc, part, infiniteUnlessZero(metric)));
   Value joined = ConcatOp::create(builder, loc, parts, 0);
   Value total = ReduceOp::create(builder, loc, joined, ReductionKind::Sum, ArrayRef<int64_t>{0});
   return SqrtOp::create(builder, loc, total);
+}
+
+/// A scalar that is infinite if an element of the metric is at least 1, and 0 if all are 0. It is
+/// linear in the metric, so that parts of it that devices have need not be added up before.
+Value TrainStepBuilder::infiniteUnlessZero(const ModelMetric &metric) {
+  Location loc = metric.value.getLoc();
+  Value sum = metric.value;
+  int64_t rank = cast<RankedTensorType>(sum.getType()).getRank();
+  if (rank > 0)
+    sum = ReduceOp::create(builder, loc, sum, ReductionKind::Sum,
+                           llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+  double largest =
+      llvm::APFloat::getLargest(cast<FloatType>(elementType).getFloatSemantics()).convertToDouble();
+  for (int i = 0; i < 2; ++i)
+    sum = MulOp::create(builder, loc, sum, scalar(largest));
+  return sum;
+}
+
+/// Returns the metrics of the model.
+void TrainStepBuilder::addMetrics() {
+  for (const ModelMetric &metric : metrics) {
+    Value value = metric.value;
+    if (batches && metric.isMean) {
+      Value count = BroadcastOp::create(builder, value.getLoc(), value.getType(), batches,
+                                        ArrayRef<int64_t>());
+      value = DivOp::create(builder, value.getLoc(), value, count);
+    }
+    results.push_back(value);
+    NamedAttrList attributes;
+    attributes.set("dtc.output", metric.name);
+    attributes.set(DtcDialect::kMetricAttrName, metric.name);
+    if (metric.mustBeZero)
+      attributes.set(DtcDialect::kMustBeZeroAttrName, builder.getUnitAttr());
+    resultAttrs.push_back(attributes.getDictionary(builder.getContext()));
+  }
 }
 
 void TrainStepBuilder::declareState(BlockArgument param, StringRef state) {
@@ -317,7 +362,8 @@ void TrainStepBuilder::buildArguments() {
   declare("dtc.scalar", "learning_rates", elementType, kNumLearningRates);
   declare("dtc.scalar", "first_step", i32);
   // A divisor is of all batches, as the gradients are.
-  bool countsBatches = options.accumulates && !divisor;
+  auto isMean = [](const ModelMetric &metric) { return metric.isMean; };
+  bool countsBatches = options.accumulates && (!divisor || llvm::any_of(metrics, isMean));
   if (countsBatches)
     declare("dtc.scalar", "batches", elementType);
   declare(stepState, "applied_steps", i32);
@@ -399,7 +445,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   Value norm = gradientNorm(gradients);
   Location loc = norm.getLoc();
   Value factor = divisor;
-  for (BlockArgument further : {lossScale, batches})
+  for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
     if (further)
       factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
   if (factor) {
@@ -477,9 +523,10 @@ LogicalResult TrainStepBuilder::run() {
     return failure();
   if ((options.separateBatches || options.accumulates) && failed(markSums(*gradients)))
     return failure();
-  if (batches)
+  if (batches && !divisor)
     loss = DivOp::create(builder, loss.getLoc(), loss, batches);
   addResult(loss, "dtc.output", builder.getStringAttr("loss"));
+  addMetrics();
   if (optimizer)
     buildUpdates(*gradients);
   else

@@ -65,7 +65,11 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     once. Any other loss is the mean of the batches' losses. `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks
     of `separate-batches` are for a loop over one microbatch that runs for one batch.
 
-    With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, gradients)`.
+    Results of the model after the loss are metrics (`dtc.metric`), which the step returns after its loss: the sum over all
+    batches, or of a mean (`dtc.mean`) the mean. The gradient norm is infinite where one that must be zero (`dtc.must_be_zero`) is not, so that the step changes
+    no parameter.
+
+    With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, metrics, gradients)`.
 
     ```mlir
     // dtc-opt --dtc-build-train-step=optimizer=none
@@ -212,7 +216,7 @@ def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
 def BuildEvaluationPass : Pass<"dtc-build-evaluation", "::mlir::ModuleOp"> {
   let summary = "Build the evaluation function from a partitioned train step";
   let description = [{
-    Reduces the train step to @evaluate, which returns the loss alone: the forward pass without dropout, with the
+    Reduces the train step to @evaluate, which returns the loss, and metrics that must be zero: the forward pass without dropout, with the
     shardings and the stages of training. It has all states of the train step and changes none.
 
     ```mlir

@@ -8,6 +8,9 @@
 
 #include "compiler/passes/CheckProgram.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
 #include <cmath>
 #include <utility>
 
@@ -31,6 +34,43 @@ static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPas
                  succeeded(check("momentum", options.momentum, true)));
 }
 
+/// The results of the function but the first.
+static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Type elementType) {
+  SmallVector<ModelMetric> metrics;
+  llvm::StringSet<> seen;
+  auto results = function.front().getTerminator()->getOperands();
+  for (auto [index, value] : llvm::enumerate(results.drop_front())) {
+    unsigned number = index + 1;
+    auto error = [&]() -> InFlightDiagnostic {
+      return function.emitOpError()
+             << "has the result #" << number << " of type " << value.getType();
+    };
+    auto name = function.getResultAttrOfType<StringAttr>(number, DtcDialect::kMetricAttrName);
+    if (!name)
+      return error() << ", expected the loss alone, or metrics after it: mark them with '"
+                     << DtcDialect::kMetricAttrName << "'";
+    StringRef word = name.getValue().split(':').first;
+    if (word.empty() || !llvm::isLower(word.front()) ||
+        !llvm::all_of(word, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+      return error() << ", a metric named " << name
+                     << ", expected a name of letters, digits and '_' that begins with a small "
+                        "letter, and after it ':' and what it is of, or nothing";
+    if (word == "loss" || word == "grad_norm" || word == "grad")
+      return error() << ", a metric named " << name
+                     << ", which is a name that steps have themselves"
+                     << "; choose another one";
+    if (!seen.insert(name).second)
+      return error() << ", a second metric named " << name << "; expected different names";
+    if (cast<RankedTensorType>(value.getType()).getElementType() != elementType)
+      return error() << ", a metric, expected elements of type " << elementType
+                     << " as the loss has";
+    auto has = [&](StringRef attribute) { return bool(function.getResultAttr(number, attribute)); };
+    metrics.push_back(
+        {value, name, has(DtcDialect::kMeanAttrName), has(DtcDialect::kMustBeZeroAttrName)});
+  }
+  return metrics;
+}
+
 FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
                                          const BuildTrainStepPassOptions &options) {
   if (failed(checkNumbers(function, options)))
@@ -43,11 +83,16 @@ FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
   if (failed(checkProgram(function)))
     return failure();
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
-  auto type = ret.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
-                                        : RankedTensorType();
-  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()))
+  auto type = ret.getNumOperands() > 0 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
+                                       : RankedTensorType();
+  if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()) ||
+      function.getResultAttr(0, DtcDialect::kMetricAttrName))
     return function.emitOpError() << "has results (" << function.getResultTypes()
-                                  << "), expected one scalar, the loss";
+                                  << "), expected a scalar, the loss, and then metrics alone";
+  auto metrics = readMetrics(function, type.getElementType());
+  if (failed(metrics))
+    return failure();
+  read.metrics = std::move(*metrics);
   read.elementType = type.getElementType();
   read.loss = ret.getOperand(0);
   if (read.optimizer && !isWideTensor(type))

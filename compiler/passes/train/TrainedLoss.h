@@ -13,6 +13,15 @@
 
 namespace dtc {
 
+/// A sum or mean over samples that a model returns beside its loss, to be reported with each step.
+struct ModelMetric {
+  mlir::Value value;
+  mlir::StringAttr name;
+  bool isMean = false;
+  /// A step in which an element is more than 0 changes no parameter. No element is negative.
+  bool mustBeZero = false;
+};
+
 /// The parts of a train step, or of gradients alone.
 struct TrainedLoss {
   /// Emits an error where the function is none that computes a loss of parameters that train, or
@@ -32,6 +41,7 @@ struct TrainedLoss {
   const OptimizerKind *optimizer = nullptr; ///< null: gradients alone
   ParameterSettings settings = {};
   mlir::Value loss = {};
+  llvm::SmallVector<ModelMetric> metrics = {};
   mlir::Type elementType = {};                        ///< of the loss and of all parameters
   llvm::SmallVector<mlir::BlockArgument> params = {}; ///< that train
 };
