@@ -35,29 +35,45 @@ const SavedBytesTrial *SavedBytesSearch::best() const {
 std::optional<int64_t> SavedBytesSearch::next() const {
   constexpr int64_t kGrain = 64; // buffers are so aligned
   constexpr double kSteepest = 1;
+  constexpr double kLeastRest = 0.75; // of the least rest that was seen
+  // Of a limit that is used so far, little is left to gain.
+  constexpr double kUsed = 0.99, kToleranceOfUsed = 5;
   if (plans.empty())
     return std::numeric_limits<int64_t>::max();
   const SavedBytesTrial *found = best();
+  // What an arena holds beside the saved bytes, all of which are there when the backward pass
+  // begins.
+  int64_t rest = std::numeric_limits<int64_t>::max();
+  for (const SavedBytesTrial &plan : plans)
+    rest = std::min(rest, std::max<int64_t>(plan.arena - plan.kept, 0));
+  int64_t reach = limit - int64_t(kLeastRest * double(rest));
+  double tolerated = tolerance;
+  if (found && double(found->arena) > kUsed * double(limit))
+    tolerated *= kToleranceOfUsed;
   std::optional<int64_t> bound;
   double least = kSteepest;
   for (size_t index = plans.size(); index-- > 0;) {
     const SavedBytesTrial &high = plans[index];
-    if (found && found->seconds - high.seconds <= tolerance)
+    if (found && found->seconds - high.seconds <= tolerated)
       continue;
     const SavedBytesTrial *low = index > 0 ? &plans[index - 1] : nullptr;
-    int64_t from = low ? low->bound + 1 : 0, to = high.kept - 1;
+    int64_t from = low ? low->bound + 1 : 0;
+    int64_t to = std::min(high.kept - 1, low ? reach : std::numeric_limits<int64_t>::max());
     if (low && to / kGrain * kGrain < from)
       continue;
     if (to < from)
       continue; // it keeps nothing
+    if (!low && high.bound < high.kept)
+      continue; // nothing keeps less
     double width = double(to - from);
     double highOver = double(high.arena - limit);
     // How far above the limit the line along the gap is at its ends.
-    double atTo = highOver, atFrom = highOver - width;
+    double atTo = highOver - double(high.kept - to), atFrom = atTo - width;
     if (low) {
       double lowOver = double(low->arena - limit);
       double slope = (highOver - lowOver) / double(high.kept - low->kept);
       atFrom = lowOver + slope * double(from - low->kept);
+      atTo = lowOver + slope * double(to - low->kept);
     }
     double distance = std::max(0.0, std::min(atFrom, atTo)) / std::max(width, 1.0);
     if (!low)

@@ -12,8 +12,9 @@
 // All bounds between what a plan keeps and the bound that it was made with lead to that plan, and
 // no plan between two others recomputes less than the one that keeps more. So what is worth a
 // try lies in the gaps between known plans whose upper end computes enough less than the best that
-// fits. Arenas are taken to change along a gap as straight lines do, one byte a byte where only one
-// end is known: first comes the gap in which such a line crosses the limit, then the one that would
+// fits, up to where the saved bytes, with most of what an arena holds beside them, reach the limit.
+// Arenas are taken to change along a gap as straight lines do, one byte a byte where only one end
+// is known: first comes the gap in which such a line crosses the limit, then the one that would
 // have to leave the line least.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +38,8 @@ struct SavedBytesTrial {
 
 class SavedBytesSearch {
 public:
-  /// `tolerance`: a gain of fewer seconds is not worth another trial.
+  /// `tolerance`: a gain of fewer seconds is not worth another trial, and one of five times as many
+  /// is not where the best trial fills the limit but for a hundredth.
   SavedBytesSearch(int64_t limit, double tolerance) : limit(limit), tolerance(tolerance) {}
 
   /// Records a trial. Of two with the same saved bytes, the one with the larger arena counts.

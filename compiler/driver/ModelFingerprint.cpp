@@ -133,7 +133,25 @@ void ModelText::add(Operation &op) {
   text += '\n';
 }
 
+/// The operations that something else than a metric needs: metrics say nothing of what is trained.
+static llvm::DenseSet<Operation *> findTrained(func::FuncOp function) {
+  llvm::DenseSet<Operation *> needed;
+  for (Operation &op : llvm::reverse(function.front())) {
+    bool isReturn = op.hasTrait<OpTrait::IsTerminator>();
+    if (!isReturn && !needed.contains(&op))
+      continue;
+    needed.insert(&op);
+    for (OpOperand &operand : op.getOpOperands())
+      if (Operation *definer = operand.get().getDefiningOp();
+          definer && !(isReturn && function.getResultAttr(operand.getOperandNumber(),
+                                                          DtcDialect::kMetricAttrName)))
+        needed.insert(definer);
+  }
+  return needed;
+}
+
 ModelText::ModelText(func::FuncOp function) : function(function) {
+  llvm::DenseSet<Operation *> trained = findTrained(function);
   for (BlockArgument argument : function.getArguments())
     names[argument] = nameOf(argument);
   int64_t count = 0;
@@ -143,6 +161,8 @@ ModelText::ModelText(func::FuncOp function) : function(function) {
       names[op.getResult(0)] = std::move(name);
       continue;
     }
+    if (function.getNumResults() > 1 && !trained.contains(&op))
+      continue;
     add(op);
     for (OpResult result : op.getResults())
       names[result] = fmt::format("{}#{}", count, result.getResultNumber());

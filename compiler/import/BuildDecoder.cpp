@@ -67,6 +67,7 @@ private:
   Value attention(const DecoderLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
+  void beginBalance();
   void addToBalance(const Routing &routing);
   Value experts(const std::string &layer, Value x);
   Value gatedExperts(Value rows, const Routing &routing);
@@ -90,9 +91,10 @@ private:
       keys{{config.kvHeads, config.headSize}, "he"}, values{{config.heads, config.valueSize}, "he"},
       inner{{config.mlp}, "f"};
   Value table; ///< the embedding
-  /// Of the layers so far, where the balance loss compares the tokens of all of them.
+  /// Of the layers so far, where the balance loss compares the tokens of all of them; none where
+  /// each has its own.
   std::optional<ExpertLoads> loads;
-  Value balance; ///< the balance loss, or that of the layers so far where each has one
+  Value balance; ///< the balance loss, or that of the layers so far where each has its own
 };
 
 } // namespace
@@ -400,19 +402,26 @@ Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
                                routing);
 }
 
+/// What the layers add to: zeros, so that the first layer is like the others.
+void DecoderBuilder::beginBalance() {
+  if (!config.experts || config.experts->balanceLoss == BalanceLoss::None)
+    return;
+  model.beginTopLevelLayer("balance_loss");
+  loads = model.noLoads(config.experts->number.size,
+                        config.experts->balanceLoss == BalanceLoss::Sequence);
+  if (config.experts->balancesEachLayer)
+    balance = model.zero();
+}
+
 /// Each layer adds its part to what the layers before it give, so that a layer has values of the
 /// one before it alone.
 void DecoderBuilder::addToBalance(const Routing &routing) {
-  const ExpertsConfig &experts = *config.experts;
-  if (experts.balanceLoss == BalanceLoss::None)
+  if (!loads)
     return;
-  bool ofSequences = experts.balanceLoss == BalanceLoss::Sequence;
-  if (!experts.balancesEachLayer) {
-    loads = model.loadsOf(routing, ofSequences, loads ? &*loads : nullptr);
-    return;
-  }
-  Value ofLayer = model.balanceLoss(model.loadsOf(routing, ofSequences, nullptr));
-  balance = balance ? model.add(balance, ofLayer) : ofLayer;
+  if (balance)
+    balance = model.add(balance, model.balanceLoss(model.addLoads(*loads, routing)));
+  else
+    loads = model.addLoads(*loads, routing);
 }
 
 /// x [B, S, D] -> [B, S, D]
@@ -575,12 +584,13 @@ Value DecoderBuilder::head(Value x) {
 
 mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   Value x = embedding();
+  beginBalance();
   for (size_t number = 0; number < config.layers.size(); ++number)
     x = layer(int64_t(number), x);
   Value logits = head(x);
   model.beginTopLevelLayer("loss");
   Value loss = model.meanLoss(logits);
-  if (loads)
+  if (loads && loads->tokens > 0)
     balance = model.balanceLoss(*loads);
   if (balance) {
     if (options.expertMetrics)

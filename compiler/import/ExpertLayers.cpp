@@ -169,32 +169,35 @@ Value ModelBuilder::droppedTokens(const Routing &routing) {
   return ReduceOp::create(builder, loc, excess, ReductionKind::Sum, ArrayRef<int64_t>{0});
 }
 
-ExpertLoads ModelBuilder::loadsOf(const Routing &routing, bool ofSequences,
-                                  const ExpertLoads *others) {
-  ArrayRef<int64_t> shape = dimsOf(routing.scores);
+ExpertLoads ModelBuilder::noLoads(int64_t experts, bool ofSequences) {
+  SmallVector<int64_t> shape{experts};
+  if (ofSequences)
+    shape.insert(shape.begin(), options.batch);
+  ExpertLoads loads;
+  loads.counts = constant(shape, 0);
+  loads.shares = constant(shape, 0);
+  loads.sequences = ofSequences ? options.batch : 1;
+  return loads;
+}
+
+ExpertLoads ModelBuilder::addLoads(const ExpertLoads &others, const Routing &routing) {
   SmallVector<int64_t> summed{1};
-  if (!ofSequences)
+  if (dimsOf(others.counts).size() == 1)
     summed.insert(summed.begin(), 0);
-  auto sumOf = [&](Value value) -> Value {
-    return ReduceOp::create(builder, loc, value, ReductionKind::Sum, summed);
+  auto plus = [&](Value sum, Value value) {
+    return add(sum, ReduceOp::create(builder, loc, value, ReductionKind::Sum, summed));
   };
   Value shares = routing.scores;
   if (!routing.areShares) {
     Value sum = ReduceOp::create(builder, loc, shares, ReductionKind::Sum, ArrayRef<int64_t>{2});
-    shares = DivOp::create(
-        builder, loc, shares,
-        BroadcastOp::create(builder, loc, shares.getType(), sum, ArrayRef<int64_t>{0, 1}));
+    sum = BroadcastOp::create(builder, loc, shares.getType(), sum, ArrayRef<int64_t>{0, 1});
+    shares = DivOp::create(builder, loc, shares, sum);
   }
-  ExpertLoads loads;
-  loads.counts = sumOf(ConvertOp::create(builder, loc, routing.isSelected, elementType));
-  loads.shares = sumOf(shares);
-  loads.sequences = ofSequences ? shape[0] : 1;
-  loads.tokens = double(shape[0] * shape[1]);
-  if (others) {
-    loads.counts = add(others->counts, loads.counts);
-    loads.shares = add(others->shares, loads.shares);
-    loads.tokens += others->tokens;
-  }
+  ExpertLoads loads = others;
+  Value chosen = ConvertOp::create(builder, loc, routing.isSelected, elementType);
+  loads.counts = plus(others.counts, chosen);
+  loads.shares = plus(others.shares, shares);
+  loads.tokens += double(dimsOf(chosen)[0] * dimsOf(chosen)[1]);
   return loads;
 }
 

@@ -283,9 +283,13 @@ public:
   /// For each token of x [B, S, D] the sum of its rows of [X, B, C, D].
   mlir::Value combine(mlir::Value rows, const Routing &routing, mlir::Value x);
 
-  /// The loads of a layer plus `others`, those of the layers before it, if there are any. Of all
-  /// tokens, or of each sequence by itself.
-  ExpertLoads loadsOf(const Routing &routing, bool ofSequences, const ExpertLoads *others);
+  /// No loads of so many experts: of all tokens, or of each sequence by itself.
+  ExpertLoads noLoads(int64_t experts, bool ofSequences);
+
+  /// The loads of a layer plus `others`, those of the layers before it.
+  ExpertLoads addLoads(const ExpertLoads &others, const Routing &routing);
+
+  mlir::Value zero() { return constant({}, 0); }
 
   /// The loss that is smallest where the tokens of the layers are spread evenly over the experts
   /// (Fedus et al., "Switch Transformers", arXiv:2101.03961, section 2.2): X times the sum over

@@ -385,8 +385,14 @@ LogicalResult DtcDialect::verifyRegionResultAttribute(Operation *op, unsigned /*
                                                       unsigned resultIndex,
                                                       NamedAttribute attribute) {
   std::string what = "result #" + std::to_string(resultIndex);
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (function && attribute.getName() == kMetricAttrName &&
+      !isFloatTensor(function.getResultTypes()[resultIndex]))
+    return violates(op, "dtc-c25")
+           << what << ", a metric, has the type " << function.getResultTypes()[resultIndex]
+           << ", expected a tensor of floats";
   if ((attribute.getName() == kMeanAttrName || attribute.getName() == kMustBeZeroAttrName) &&
-      !cast<FunctionOpInterface>(op).getResultAttr(resultIndex, kMetricAttrName))
+      !(function && function.getResultAttr(resultIndex, kMetricAttrName)))
     return violates(op, "dtc-c24")
            << "'" << attribute.getName().getValue() << "' on " << what
            << ", which is no metric, expected '" << kMetricAttrName << "' as well";
@@ -394,6 +400,7 @@ LogicalResult DtcDialect::verifyRegionResultAttribute(Operation *op, unsigned /*
           verifyStepAttribute(op, what, attribute, /*result=*/true))
     return *known;
   return violates(op, "dtc-c23") << "'" << attribute.getName().getValue() << "' on " << what
-                                 << ", expected '" << kMetricAttrName << "', '"
-                                 << kMustBeZeroAttrName << "', 'dtc.output' or 'dtc.updates'";
+                                 << ", expected '" << kMetricAttrName << "', '" << kMeanAttrName
+                                 << "', '" << kMustBeZeroAttrName
+                                 << "', 'dtc.output' or 'dtc.updates'";
 }

@@ -88,6 +88,7 @@ def Dtc_Dialect : Dialect {
     - [dtc-c23] A result of a function has no other attribute of the dialect than `dtc.metric`,
       `dtc.mean`, `dtc.must_be_zero`, `dtc.output`, `dtc.updates` and `dtc.global_shape`.
     - [dtc-c24] A result with `dtc.mean` or `dtc.must_be_zero` has `dtc.metric` as well.
+    - [dtc-c25] A result with `dtc.metric` is a tensor of floats.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;

@@ -172,7 +172,7 @@ def Exec_InputOp : Exec_Op<"input", [HasParent<"ProgramOp">]> {
 def Exec_OutputOp : Exec_Op<"output", [HasParent<"ProgramOp">]> {
   let summary = "A value that the caller reads after a step";
   let description = [{
-    The buffer holds this device's shard of a tensor of the global `shape`. A `metric` is a sum over samples that is
+    The buffer holds this device's shard of a tensor of the global `shape`. A `metric` is a sum or mean over samples that is
     reported with the step; if it `must_be_zero`, a step in which an element is not 0 has changed no parameter.
 
     Constraints:

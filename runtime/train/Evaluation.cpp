@@ -23,6 +23,7 @@ static const plan::Output *findLoss(const Session &session) {
   if (const plan::Output *loss = session.findOutput("loss"))
     return isLoss(*loss) ? loss : nullptr;
   std::vector<const plan::Output *> outputs = distinctOutputs(session.plan());
+  std::erase_if(outputs, [](const plan::Output *output) { return output->metric(); });
   return outputs.size() == 1 && isLoss(*outputs.front()) ? outputs.front() : nullptr;
 }
 

@@ -9,6 +9,7 @@
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <numeric>
 
@@ -62,7 +63,9 @@ MaybeError checkZeroMetrics(const Session &session) {
     Expected<ModelMetric> metric = read(session, *output);
     if (!metric)
       return metric.error();
-    double sum = sumOf(*metric);
+    double sum = 0;
+    for (double element : metric->elements)
+      sum += std::abs(element);
     if (sum == 0) // NaN is not
       continue;
     if (found.empty())
@@ -71,9 +74,9 @@ MaybeError checkZeroMetrics(const Session &session) {
   }
   if (found.empty())
     return std::nullopt;
-  return Error{fmt::format("{} ({} in all such metrics); the step has changed no parameter. If "
-                           "experts have too few rows, import the model with a greater "
-                           "--expert-bound and go on from a checkpoint",
+  return Error{fmt::format("{} ({} in all such metrics); if experts have too few rows, import the "
+                           "model with a greater --expert-bound, and go on with --resume "
+                           "--allow-change model",
                            found, all)};
 }
 

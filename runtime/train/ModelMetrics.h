@@ -17,7 +17,7 @@ namespace dtc::runtime {
 MaybeError addModelMetrics(const Session &session, StepMetrics &metrics);
 
 /// An error where a metric that must be zero is not: the last step has computed what the model does
-/// not mean, and has changed no parameter. All processes call it together.
+/// not mean. A train step has then changed no parameter. All processes call it together.
 MaybeError checkZeroMetrics(const Session &session);
 
 } // namespace dtc::runtime

@@ -219,22 +219,23 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   report.step(*metrics);
   if (options.onFirstStep && metrics->step == begin.step + 1)
     options.onFirstStep(metrics->step);
-  if (!hasFailed)
+  // Such a step was skipped: the norm is not finite. Where the loss is not either, all metrics may
+  // be wrong.
+  MaybeError failed;
+  if (!hasFailed && std::isfinite(metrics->loss.value_or(0)) &&
+      !std::isfinite(metrics->gradNorm.value_or(INFINITY)))
+    failed = checkZeroMetrics(*session);
+  if (failed)
+    failed = Error{fmt::format("step {}: {}; the step has changed no parameter", metrics->step,
+                               failed->message)};
+  if (!hasFailed && !failed)
     if (MaybeError error = evaluate(*metrics, report))
       return error;
   MaybeError diverged =
       options.allowNonfinite ? std::nullopt : outcomes.check(*metrics, options.learningRate);
   hasDiverged = diverged.has_value();
-  MaybeError failed;
-  if (!hasDiverged && !hasFailed) {
-    // Such a step was skipped: the norm is not finite.
-    if (!metrics->gradNorm || !std::isfinite(*metrics->gradNorm))
-      failed = checkZeroMetrics(*session);
-    if (failed)
-      failed = failed->inContext(fmt::format("step {}", metrics->step));
-    else
-      failed = copyCheckpoint(*metrics);
-  }
+  if (!hasDiverged && !hasFailed && !failed)
+    failed = copyCheckpoint(*metrics);
   if (MaybeError error = beginMetrics())
     return error;
   for (const std::unique_ptr<MetricsSink> &sink : metricsSinks)

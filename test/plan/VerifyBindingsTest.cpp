@@ -171,6 +171,29 @@ TEST(VerifyBindings, OutputsHaveNoPieces) {
                "output \"z\": the sharding names the temporal axis \"micro\"");
 }
 
+TEST(VerifyBindings, WhatMustBeZeroIsAMetricOfFloats) {
+  auto errorOf = [](DType dtype, bool isMetric, bool mustBeZero) {
+    PlanBuilder builder;
+    uint32_t x = builder.input("x", dtype, {4}, {{}}).buffer();
+    plan::Output &output = builder.output("lost:h.0", dtype, {4}, {{}}, x);
+    output.set_metric(isMetric);
+    output.set_must_be_zero(mustBeZero);
+    return messageOf(findPlanError(*builder.build()));
+  };
+  for (DType dtype : {DType::F32, DType::F64}) {
+    EXPECT_EQ(errorOf(dtype, false, false), "");
+    EXPECT_EQ(errorOf(dtype, true, false), "");
+    EXPECT_EQ(errorOf(dtype, true, true), "");
+    EXPECT_TRUE(contains(errorOf(dtype, false, true),
+                         "output \"lost:h.0\" must be zero, and is no metric; expected a metric "
+                         "of floats"));
+  }
+  EXPECT_EQ(errorOf(DType::I32, true, false), "");
+  EXPECT_TRUE(contains(errorOf(DType::I32, true, true),
+                       "output \"lost:h.0\" must be zero, and is not of floats; expected a metric "
+                       "of floats"));
+}
+
 TEST(VerifyBindings, MasterWeightsMayLieInAnotherWay) {
   PlanBuilder builder;
   builder.axis("a", 2);

@@ -105,18 +105,20 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
         copies.push_back({saved(value, BufferKind::Activation), state});
       continue;
     }
+    auto metric = function.getResultAttrOfType<StringAttr>(index, DtcDialect::kMetricAttrName);
     auto name = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
+    if (!name)
+      name = metric;
     auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
     auto sharding =
         function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
     if (!shape || !sharding)
       return function.emitOpError() << "is not partitioned: result " << index
                                     << " has no global shape; run dtc-spmd-partition first";
-    exec::OutputOp::create(
-        declare, value.getLoc(), saved(value, BufferKind::Output),
-        name ? name : declare.getStringAttr("result" + Twine(index)), shape, sharding,
-        bool(function.getResultAttr(index, DtcDialect::kMetricAttrName)),
-        bool(function.getResultAttr(index, DtcDialect::kMustBeZeroAttrName)));
+    exec::OutputOp::create(declare, value.getLoc(), saved(value, BufferKind::Output),
+                           name ? name : declare.getStringAttr("result" + Twine(index)), shape,
+                           sharding, bool(metric),
+                           bool(function.getResultAttr(index, DtcDialect::kMustBeZeroAttrName)));
   }
   for (auto [from, state] : copies) {
     Value updated = exec::ReuseOp::create(declare, state.getLoc(), buffers.bufferOf(state));

@@ -181,7 +181,7 @@ void StageFunction::emitReturn(const Placement &placement) {
     results.push_back(values.lookup(value));
     NamedAttrList attributes(whole.getResultAttrDict(index));
     // Numbers of results are the whole function's.
-    if (!updates && !attributes.get("dtc.output"))
+    if (!updates && !attributes.get("dtc.output") && !attributes.get(DtcDialect::kMetricAttrName))
       attributes.set("dtc.output", builder.getStringAttr("result" + Twine(index)));
     dictionaries.push_back(attributes.getDictionary(builder.getContext()));
   }

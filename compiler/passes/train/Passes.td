@@ -59,15 +59,16 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
 
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
-    With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over batches:
-    the loss or its sums, and with `separate-batches` each gradient. A loss `(sums + once) / divisor + rest`, whose divisor
-    depends on data while `once` and `rest` do not, is computed from the sums over all batches; `once` and `rest` count
-    once. Any other loss is the mean of the batches' losses. `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks
-    of `separate-batches` are for a loop over one microbatch that runs for one batch.
+    With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over
+    batches: the loss or its sums, the metrics, and with `separate-batches` each gradient. A loss
+    `(sums + once) / divisor + rest`, whose divisor depends on data while `once` and `rest` do not, is computed from the
+    sums over all batches; `once` and `rest` count once. Any other loss is the mean of the batches' losses.
+    `dtc-spmd-partition` refuses a loss that is not linear in sums over samples. Without `accumulates`, the marks of
+    `separate-batches` are for a loop over one microbatch that runs for one batch.
 
-    Results of the model after the loss are metrics (`dtc.metric`), which the step returns after its loss: the sum over all
-    batches, or of a mean (`dtc.mean`) the mean. The gradient norm is infinite where one that must be zero (`dtc.must_be_zero`) is not, so that the step changes
-    no parameter.
+    Results of the model after the loss are metrics (`dtc.metric`), which the step returns after its loss: the sum over
+    all batches, or of a mean (`dtc.mean`) the mean. The gradient norm is infinite where one that must be zero
+    (`dtc.must_be_zero`) is not, so that the step changes no parameter.
 
     With `optimizer=none` the function is `@gradients(parameters, inputs) -> (loss, metrics, gradients)`.
 
@@ -216,8 +217,8 @@ def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
 def BuildEvaluationPass : Pass<"dtc-build-evaluation", "::mlir::ModuleOp"> {
   let summary = "Build the evaluation function from a partitioned train step";
   let description = [{
-    Reduces the train step to @evaluate, which returns the loss, and metrics that must be zero: the forward pass without dropout, with the
-    shardings and the stages of training. It has all states of the train step and changes none.
+    Reduces the train step to @evaluate, which returns the loss, and metrics that must be zero: the forward pass without
+    dropout, with the shardings and the stages of training. It has all states of the train step and changes none.
 
     ```mlir
     // Before

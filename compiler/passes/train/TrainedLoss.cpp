@@ -9,6 +9,7 @@
 #include "compiler/passes/CheckProgram.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <cmath>
@@ -38,6 +39,7 @@ static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPas
 static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Type elementType) {
   SmallVector<ModelMetric> metrics;
   llvm::StringSet<> seen;
+  llvm::StringMap<bool> hasParts; // by the name before ':'
   auto results = function.front().getTerminator()->getOperands();
   for (auto [index, value] : llvm::enumerate(results.drop_front())) {
     unsigned number = index + 1;
@@ -49,12 +51,16 @@ static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Ty
     if (!name)
       return error() << ", expected the loss alone, or metrics after it: mark them with '"
                      << DtcDialect::kMetricAttrName << "'";
-    StringRef word = name.getValue().split(':').first;
-    if (word.empty() || !llvm::isLower(word.front()) ||
+    auto [word, of] = name.getValue().split(':');
+    bool isPart = name.getValue().contains(':');
+    if (word.empty() || !llvm::isLower(word.front()) || (isPart && of.empty()) ||
         !llvm::all_of(word, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
       return error() << ", a metric named " << name
                      << ", expected a name of letters, digits and '_' that begins with a small "
                         "letter, and after it ':' and what it is of, or nothing";
+    if (hasParts.try_emplace(word, isPart).first->second != isPart)
+      return error() << ", a metric named " << name << ", and there are metrics named '" << word
+                     << "' with and without ':'; choose another name for one of them";
     if (word == "loss" || word == "grad_norm" || word == "grad")
       return error() << ", a metric named " << name
                      << ", which is a name that steps have themselves"

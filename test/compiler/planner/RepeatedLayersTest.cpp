@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 using namespace dtc;
@@ -190,6 +191,31 @@ TEST_F(RepeatedLayers, AFewUnlikeLayersAtTheBeginningAreTakenOut) {
   ReducedModel result = removeRepeatedLayers(*many, 3);
   EXPECT_EQ(result.prefix, "");
   EXPECT_EQ(shapeOf(*result.module), shapeOf(*many));
+}
+
+/// The metrics of all layers are results of the function; what stays is the model without them.
+TEST_F(RepeatedLayers, MetricsAreTakenOut) {
+  auto import = [&](int64_t layers, bool hasMetrics) {
+    std::string config = R"({"model_type": "mixtral", "vocab_size": 32, "hidden_size": 16,
+      "intermediate_size": 24, "num_attention_heads": 2, "num_key_value_heads": 2,
+      "num_local_experts": 4, "num_experts_per_tok": 2, "num_hidden_layers": )" +
+                         std::to_string(layers) + "}";
+    ImportOptions options{.batch = 2, .seq = 16};
+    options.capacityFactor = 1;
+    options.expertMetrics = hasMetrics;
+    ImportLog log;
+    return importModel(compiler.context(), config, "config.json", options, log);
+  };
+  for (int64_t layers : {2, 6}) {
+    auto whole = import(layers, true), without = import(std::min<int64_t>(layers, 3), false);
+    ASSERT_TRUE(whole && without);
+    std::string before = shapeOf(*whole);
+    ReducedModel result = removeRepeatedLayers(*whole, 3);
+    EXPECT_TRUE(succeeded(mlir::verify(*result.module)));
+    EXPECT_EQ(result.layers, layers == 6 ? 6 : 0);
+    EXPECT_EQ(shapeOf(*result.module), shapeOf(*without));
+    EXPECT_EQ(shapeOf(*whole), before) << "the model itself is left alone";
+  }
 }
 
 TEST_F(RepeatedLayers, HandWrittenLayersLoseTheirParameters) {

@@ -80,7 +80,7 @@ func.func @unknown_on_argument(%x: tensor<4xf32> {dtc.parm = "x"}) { return }
 
 // -----
 
-// expected-error@+1 {{'dtc.axes' on result #0, expected 'dtc.output' or 'dtc.updates' [dtc-c23]}}
+// expected-error@+1 {{'dtc.axes' on result #0, expected 'dtc.metric', 'dtc.mean', 'dtc.must_be_zero', 'dtc.output' or 'dtc.updates' [dtc-c23]}}
 func.func private @on_result(tensor<4xf32>) -> (tensor<4xf32> {dtc.axes = ["batch"]})
 
 // -----
@@ -97,6 +97,46 @@ func.func private @limit_no_integer(tensor<4xi32> {dtc.input = "x", dtc.index_li
 
 // expected-error@+1 {{'dtc.file_shape' of argument #0 is [4], expected an array of integers [dtc-c6]}}
 func.func private @shape_no_integers(tensor<4xf32> {dtc.param = "x", dtc.file_shape = [4]})
+
+// -----
+
+// expected-error@+1 {{'dtc.metric' of result #1 is 1 : i64, expected a string [dtc-c6]}}
+func.func private @metric_no_string() -> (tensor<f32>, tensor<f32> {dtc.metric = 1})
+
+// -----
+
+// expected-error@+1 {{'dtc.metric' of result #0 is unit, expected a string [dtc-c6]}}
+func.func private @metric_without_name() -> (tensor<f32> {dtc.metric})
+
+// -----
+
+// expected-error@+1 {{'dtc.mean' of result #0 is true, expected no value [dtc-c6]}}
+func.func private @mean_with_value() -> (tensor<f32> {dtc.metric = "x", dtc.mean = true})
+
+// -----
+
+// expected-error@+1 {{'dtc.must_be_zero' of result #0 is 1 : i64, expected no value [dtc-c6]}}
+func.func private @zero_with_value() -> (tensor<f32> {dtc.metric = "x", dtc.must_be_zero = 1})
+
+// -----
+
+// expected-error@+1 {{'dtc.mean' on result #1, which is no metric, expected 'dtc.metric' as well [dtc-c24]}}
+func.func private @mean_of_no_metric() -> (tensor<f32> {dtc.metric = "x"}, tensor<f32> {dtc.mean})
+
+// -----
+
+// expected-error@+1 {{'dtc.must_be_zero' on result #0, which is no metric, expected 'dtc.metric' as well [dtc-c24]}}
+func.func private @zero_of_no_metric() -> (tensor<f32> {dtc.output = "loss", dtc.must_be_zero})
+
+// -----
+
+// expected-error@+1 {{result #1, a metric, has the type 'tensor<4xi32>', expected a tensor of floats [dtc-c25]}}
+func.func private @metric_of_integers() -> (tensor<f32>, tensor<4xi32> {dtc.metric = "x"})
+
+// -----
+
+// expected-error@+1 {{unknown attribute 'dtc.metric' of argument #0, expected 'dtc.param', 'dtc.input', 'dtc.axes' or 'dtc.init' [dtc-c16]}}
+func.func private @metric_on_argument(tensor<f32> {dtc.metric = "x"})
 
 // -----
 

@@ -53,3 +53,11 @@ func.func private @step(tensor<4xf32> {dtc.param = "x", dtc.file_shape = array<i
                         tensor<4xf32> {dtc.state = "m", dtc.state_of = "x"}, tensor<f32> {dtc.scalar = "learning_rate"},
                         tensor<4xi32> {dtc.input = "tokens", dtc.index_limit = 256})
     -> (tensor<f32> {dtc.output = "loss"}, tensor<4xf32> {dtc.updates = 0, dtc.global_shape = array<i64: 8>})
+
+// Metrics of a model, and of a step.
+// CHECK-LABEL: func.func private @metrics
+// CHECK-SAME: -> (tensor<f32>, tensor<4xf32> {dtc.metric = "tokens:h.0"}, tensor<f32> {dtc.mean, dtc.metric = "balance"}, tensor<2xf32> {dtc.metric = "lost", dtc.must_be_zero},
+// CHECK-SAME: tensor<4xf32> {dtc.global_shape = array<i64: 8>, dtc.metric = "steps", dtc.output = "steps"})
+func.func private @metrics(tensor<4xf32> {dtc.param = "x"})
+    -> (tensor<f32>, tensor<4xf32> {dtc.metric = "tokens:h.0"}, tensor<f32> {dtc.metric = "balance", dtc.mean}, tensor<2xf32> {dtc.metric = "lost", dtc.must_be_zero},
+        tensor<4xf32> {dtc.output = "steps", dtc.metric = "steps", dtc.global_shape = array<i64: 8>})

@@ -328,6 +328,26 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
+  // expected-error@+1 {{'exec.output' op must be zero and is no metric [output-c3]}}
+  exec.output "y" = %a shape [4, 8] sharding <@mesh, [{}, {}]> {must_be_zero} : memref<4x8xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4xi32>
+  // expected-error@+1 {{'exec.output' op must be zero and is no metric of floats [output-c3]}}
+  exec.output "y" = %a shape [4] sharding <@mesh, [{}]> {metric, must_be_zero} : memref<4xi32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
+
+exec.program @p on @mesh {
+  %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
     // expected-error@+1 {{'exec.kernel' op has an empty kernel name [kernel-c1]}}
     exec.kernel ""(%a) to (%a) {} : (memref<4x8xf32>) -> memref<4x8xf32>

@@ -45,6 +45,10 @@ exec.program @step on @mesh {
   %o = exec.buffer output : memref<64xf64>
   // CHECK: exec.output "loss" = %[[O]] shape [64] sharding <@mesh, [{}]> : memref<64xf64>
   exec.output "loss" = %o shape [64] sharding <@mesh, [{}]> : memref<64xf64>
+  // CHECK: exec.output "counts" = %[[O]] shape [64] sharding <@mesh, [{}]> {metric} : memref<64xf64>
+  exec.output "counts" = %o shape [64] sharding <@mesh, [{}]> {metric} : memref<64xf64>
+  // CHECK: exec.output "lost" = %[[O]] shape [128] sharding <@mesh, [{"tp"}]> {metric, must_be_zero} : memref<64xf64>
+  exec.output "lost" = %o shape [128] sharding <@mesh, [{"tp"}]> {must_be_zero, metric} : memref<64xf64>
 
   // CHECK: exec.task @microbatch {
   exec.task @microbatch {

@@ -76,6 +76,41 @@ TEST(MetricsServer, HasTheLastStep) {
                "cannot listen on " + address + ": the port is in use, or ");
 }
 
+TEST(MetricsServer, HasTheMetricsOfTheModel) {
+  auto server = MetricsServer::open("0", "m");
+  ASSERT_OK(server);
+  std::string address = (*server)->address();
+  StepMetrics metrics{.step = 1};
+  metrics.expertImbalance = 1.25;
+  metrics.droppedTokens = 3;
+  metrics.ofModel = {{.name = "expert_tokens", .of = "h.0", .elements = {5, 3}},
+                     {.name = "expert_tokens", .of = "h.\"1\"", .elements = {4, 4}},
+                     {.name = "balance", .of = "", .elements = {2.5}, .isScalar = true},
+                     {.name = "lost", .of = "h.0", .elements = {7}, .isScalar = true},
+                     {.name = "sums", .of = "", .elements = {0.5}}};
+  ASSERT_OK((*server)->write(metrics));
+  std::string answer = get(address);
+  EXPECT_TRUE(contains(answer, "\ndtc_expert_imbalance{model=\"m\"} 1.25\n")) << answer;
+  EXPECT_TRUE(contains(answer, "\ndtc_dropped_tokens{model=\"m\"} 3\n")) << answer;
+  EXPECT_TRUE(contains(answer, "# HELP dtc_model_expert_tokens The metric \"expert_tokens\" that "
+                               "the model returned in the last step\n"
+                               "# TYPE dtc_model_expert_tokens gauge\n"))
+      << answer;
+  for (const char *line : {"expert_tokens{model=\"m\",of=\"h.0\",element=\"0\"} 5\n",
+                           "expert_tokens{model=\"m\",of=\"h.0\",element=\"1\"} 3\n",
+                           "expert_tokens{model=\"m\",of=\"h.\\\"1\\\"\",element=\"1\"} 4\n",
+                           "balance{model=\"m\"} 2.5\n", "lost{model=\"m\",of=\"h.0\"} 7\n",
+                           "sums{model=\"m\",element=\"0\"} 0.5\n"})
+    EXPECT_TRUE(contains(answer, std::string("\ndtc_model_") + line)) << answer;
+
+  // Of a later step those of that step alone.
+  metrics.ofModel = {{.name = "expert_tokens", .of = "h.0", .elements = {6, 2}}};
+  ASSERT_OK((*server)->write(metrics));
+  answer = get(address);
+  EXPECT_TRUE(contains(answer, "of=\"h.0\",element=\"0\"} 6\n")) << answer;
+  EXPECT_FALSE(contains(answer, "element=\"0\"} 5\n")) << answer;
+}
+
 TEST(MetricsServer, AnswersWhileOthersIdle) {
   auto server = MetricsServer::open("0", "m");
   ASSERT_OK(server);

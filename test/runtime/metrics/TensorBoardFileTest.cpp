@@ -105,6 +105,30 @@ TEST(TensorBoardFile, HasTheScalarsOfEachStep) {
   EXPECT_TRUE(events[3].summary().value(6).has_simple_value()); // 0 as well
 }
 
+TEST(TensorBoardFile, HasTheScalarsOfTheModel) {
+  TempDir dir;
+  auto file = TensorBoardFile::open(dir.path("runs"));
+  ASSERT_OK(file);
+  ASSERT_OK((*file)->begin(0));
+  StepMetrics metrics{.step = 1};
+  metrics.expertImbalance = 1.25;
+  metrics.droppedTokens = 3;
+  metrics.ofModel = {{.name = "expert_tokens", .of = "h.0", .elements = {5, 3}},
+                     {.name = "balance", .of = "", .elements = {2.5}, .isScalar = true},
+                     {.name = "lost", .of = "h.0", .elements = {7}, .isScalar = true}};
+  ASSERT_OK((*file)->write(metrics));
+  auto events = eventsOf(dir.read("runs/" + namesIn(dir.path("runs")).front()));
+  std::map<std::string, float> values;
+  for (const auto &value : events.back().summary().value())
+    values[value.tag()] = value.simple_value();
+  EXPECT_EQ(values.at("experts/imbalance"), 1.25f);
+  EXPECT_EQ(values.at("experts/dropped_tokens"), 3.0f);
+  EXPECT_EQ(values.at("model/balance"), 2.5f);
+  EXPECT_EQ(values.at("model/lost/h.0"), 7.0f);
+  for (const auto &[tag, value] : values)
+    EXPECT_FALSE(contains(tag, "expert_tokens")) << "it is no scalar";
+}
+
 TEST(TensorBoardFile, ARunThatNeverBeginsLeavesNoFile) {
   TempDir dir;
   ASSERT_OK(TensorBoardFile::open(dir.path("runs")));

@@ -393,6 +393,25 @@ func.func @no_tasks(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array
 
 // -----
 
+// Metrics of the model.
+// CHECK-LABEL: exec.program @metrics
+// CHECK: exec.output "loss" = %{{.*}} shape [] sharding <@mesh, []> : memref<f32>
+// CHECK-NEXT: exec.output "tokens:h.0" = %{{.*}} shape [8] sharding <@mesh, [{"ep"}]> {metric} : memref<4xf32>
+// CHECK-NEXT: exec.output "lost:h.0" = %{{.*}} shape [8] sharding <@mesh, [{"ep"}]> {metric, must_be_zero} : memref<4xf32>
+dist.mesh @mesh <"ep"=2>
+func.func @metrics(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"ep"}]>},
+                   %y: tensor<f32> {dtc.input = "y", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>})
+    -> (tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+        tensor<4xf32> {dtc.output = "tokens:h.0", dtc.metric = "tokens:h.0", dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"ep"}]>},
+        tensor<4xf32> {dtc.output = "lost:h.0", dtc.metric = "lost:h.0", dtc.must_be_zero, dtc.global_shape = array<i64: 8>, dist.sharding = #dist.sharding<@mesh, [{"ep"}]>}) {
+  %loss = dtc.exp %y : tensor<f32>
+  %tokens = dtc.exp %x : tensor<4xf32>
+  %lost = dtc.neg %x : tensor<4xf32>
+  return %loss, %tokens, %lost : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
 // CHECK: func.func private @no_body(tensor<8xf32>)
 dist.mesh @mesh <>
 func.func private @no_body(tensor<8xf32>)

@@ -58,3 +58,38 @@ func.func @train_step(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = arr
   %new = dtc.add %w, %sum : tensor<2xf32>
   return %loss, %new : tensor<f32>, tensor<2xf32>
 }
+
+// -----
+
+// Metrics that must be zero stay beside the loss, in the order in which the step returns them; others do not.
+// CHECK-LABEL: func.func @evaluate
+// CHECK-SAME: -> (tensor<2xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.global_shape = array<i64: 2>, dtc.metric = "lost:h.0", dtc.must_be_zero, dtc.output = "lost:h.0"},
+// CHECK-SAME: tensor<f32> {dist.sharding = #dist.sharding<@mesh, []>, dtc.global_shape = array<i64>, dtc.output = "loss"},
+// CHECK-SAME: tensor<f32> {dist.sharding = #dist.sharding<@mesh, []>, dtc.global_shape = array<i64>, dtc.metric = "lost:h.1", dtc.must_be_zero, dtc.output = "lost:h.1"})
+// CHECK-NEXT: %[[SUMS:.*]]:3 = dist.microbatch_loop @mesh "micro" : tensor<f32>, tensor<2xf32>, tensor<f32> {
+// CHECK: %[[SUM:.*]] = dtc.reduce sum
+// CHECK-NEXT: %[[LOST:.*]] = dtc.relu
+// CHECK-NEXT: %[[MORE:.*]] = dtc.reduce max
+// CHECK-NEXT: dist.yield %[[SUM]], %[[LOST]], %[[MORE]] : tensor<f32>, tensor<2xf32>, tensor<f32>
+// CHECK-NEXT: }
+// CHECK-NEXT: return %[[SUMS]]#1, %[[SUMS]]#0, %[[SUMS]]#2 : tensor<2xf32>, tensor<f32>, tensor<f32>
+dist.mesh @mesh <"micro"=2 temporal>
+func.func @train_step(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
+                      %x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4>, dist.sharding = #dist.sharding<@mesh, [{}]>})
+    -> (tensor<2xf32> {dtc.output = "lost:h.0", dtc.metric = "lost:h.0", dtc.must_be_zero, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
+        tensor<f32> {dtc.output = "loss", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+        tensor<2xf32> {dtc.output = "tokens:h.0", dtc.metric = "tokens:h.0", dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>},
+        tensor<f32> {dtc.output = "lost:h.1", dtc.metric = "lost:h.1", dtc.must_be_zero, dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
+        tensor<2xf32> {dtc.updates = 0 : i64, dtc.global_shape = array<i64: 2>, dist.sharding = #dist.sharding<@mesh, [{}]>}) {
+  %0:5 = dist.microbatch_loop @mesh "micro" : tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32> {
+    %part = dist.shard_slice %x dim 0 over @mesh ["micro"] : (tensor<4xf32>) -> tensor<2xf32>
+    %l = dtc.reduce sum %part dims [0] : (tensor<2xf32>) -> tensor<f32>
+    %tokens = dtc.exp %part : tensor<2xf32>
+    %lost = dtc.relu %part : tensor<2xf32>
+    %g = dtc.neg %part : tensor<2xf32>
+    %more = dtc.reduce max %lost dims [0] : (tensor<2xf32>) -> tensor<f32>
+    dist.yield %l, %lost, %tokens, %g, %more : tensor<f32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<f32>
+  }
+  %new = dtc.add %w, %0#3 : tensor<2xf32>
+  return %0#1, %0#0, %0#2, %0#4, %new : tensor<2xf32>, tensor<f32>, tensor<2xf32>, tensor<f32>, tensor<2xf32>
+}

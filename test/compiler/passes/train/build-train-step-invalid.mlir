@@ -9,28 +9,122 @@
 // CLIP: error: the option clip is -1{{.*}}, expected a finite number that is not negative
 // BETA: error: the option beta2 is 1{{.*}}, expected at least 0 and less than 1
 
-// expected-error@+1 {{'func.func' op has results ('tensor<4xf32>'), expected one scalar, the loss}}
+// expected-error@+1 {{'func.func' op has results ('tensor<4xf32>'), expected a scalar, the loss, and then metrics alone}}
 func.func @no_scalar(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<4xf32> {
   return %w : tensor<4xf32>
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op has results ('tensor<f32>', 'tensor<f32>'), expected one scalar, the loss}}
+// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f32>', expected the loss alone, or metrics after it: mark them with 'dtc.metric'}}
 func.func @two_results(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32>) {
   return %w, %w : tensor<f32>, tensor<f32>
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op has results (), expected one scalar, the loss}}
+// expected-error@+1 {{'func.func' op has results ('tensor<f32>', 'tensor<f32>'), expected a scalar, the loss, and then metrics alone}}
+func.func @metric_first(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32> {dtc.metric = "count"}, tensor<f32>) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #2 of type 'tensor<4xf32>', expected the loss alone, or metrics after it: mark them with 'dtc.metric'}}
+func.func @third_result(%w: tensor<f32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"})
+    -> (tensor<f32>, tensor<4xf32> {dtc.metric = "count"}, tensor<4xf32>) {
+  return %w, %x, %x : tensor<f32>, tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f32>', a metric named "", expected a name of letters, digits and '_' that begins with a small letter, and after it ':' and what it is of, or nothing}}
+func.func @empty_name(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = ""}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named ":layers.0", expected a name of letters, digits and '_' that begins with a small letter}}
+func.func @nothing_of_a_layer(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = ":layers.0"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "Count", expected a name of letters, digits and '_' that begins with a small letter}}
+func.func @capital(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "Count"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "token-count:layers.0", expected a name of letters, digits and '_' that begins with a small letter}}
+func.func @hyphen(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "token-count:layers.0"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f32>', a metric named "loss", which is a name that steps have themselves; choose another one}}
+func.func @loss_name(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "loss"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "grad_norm:layers.0", which is a name that steps have themselves; choose another one}}
+func.func @norm_name(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "grad_norm:layers.0"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "grad:w", which is a name that steps have themselves; choose another one}}
+func.func @gradient_name(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "grad:w"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #3 of type 'tensor<f32>', a second metric named "count:a"; expected different names}}
+func.func @twice(%w: tensor<f32> {dtc.param = "w"})
+    -> (tensor<f32>, tensor<f32> {dtc.metric = "count:a"}, tensor<f32> {dtc.metric = "count:b"}, tensor<f32> {dtc.metric = "count:a"}) {
+  return %w, %w, %w, %w : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "count:a", and there are metrics named 'count' with and without ':'; choose another name for one of them}}
+func.func @part_and_whole(%w: tensor<f32> {dtc.param = "w"})
+    -> (tensor<f32>, tensor<f32> {dtc.metric = "count"}, tensor<f32> {dtc.metric = "count:a"}) {
+  return %w, %w, %w : tensor<f32>, tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{a metric named "count:", expected a name of letters, digits and '_' that begins with a small letter, and after it ':' and what it is of, or nothing}}
+func.func @part_of_nothing(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.metric = "count:"}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f64>', a metric, expected elements of type 'f32' as the loss has}}
+func.func @other_float(%w: tensor<f32> {dtc.param = "w"}, %x: tensor<f64> {dtc.input = "x"}) -> (tensor<f32>, tensor<f64> {dtc.metric = "count"}) {
+  return %w, %x : tensor<f32>, tensor<f64>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has results (), expected a scalar, the loss, and then metrics alone}}
 func.func @no_result(%w: tensor<f32> {dtc.param = "w"}) {
   return
 }
 
 // -----
 
-// expected-error@+1 {{'func.func' op has results ('tensor<i32>'), expected one scalar, the loss}}
+// expected-error@+1 {{'func.func' op has results ('tensor<i32>'), expected a scalar, the loss, and then metrics alone}}
 func.func @integer(%x: tensor<i32> {dtc.input = "x"}) -> tensor<i32> {
   return %x : tensor<i32>
 }
