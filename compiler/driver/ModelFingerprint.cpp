@@ -113,10 +113,18 @@ std::string ModelText::nameOf(BlockArgument argument) {
   return fmt::format("argument {}", index);
 }
 
+/// Whether the function returns the operand as a metric.
+static bool isMetric(OpOperand &operand) {
+  auto ret = dyn_cast<func::ReturnOp>(operand.getOwner());
+  return ret && ret->getParentOfType<func::FuncOp>().getResultAttr(operand.getOperandNumber(),
+                                                                   DtcDialect::kMetricAttrName);
+}
+
 void ModelText::add(Operation &op) {
   text += op.getName().getStringRef();
-  for (Value operand : op.getOperands())
-    text += fmt::format(" ({})", names.lookup(operand));
+  for (OpOperand &operand : op.getOpOperands())
+    if (!isMetric(operand))
+      text += fmt::format(" ({})", names.lookup(operand.get()));
   for (StringAttr name : op.getName().getAttributeNames()) {
     Attribute attribute = op.getInherentAttr(name).value_or(Attribute());
     if (std::string described = attribute ? describe(attribute) : ""; !described.empty())
@@ -137,14 +145,11 @@ void ModelText::add(Operation &op) {
 static llvm::DenseSet<Operation *> findTrained(func::FuncOp function) {
   llvm::DenseSet<Operation *> needed;
   for (Operation &op : llvm::reverse(function.front())) {
-    bool isReturn = op.hasTrait<OpTrait::IsTerminator>();
-    if (!isReturn && !needed.contains(&op))
+    if (!isa<func::ReturnOp>(op) && !needed.contains(&op))
       continue;
     needed.insert(&op);
     for (OpOperand &operand : op.getOpOperands())
-      if (Operation *definer = operand.get().getDefiningOp();
-          definer && !(isReturn && function.getResultAttr(operand.getOperandNumber(),
-                                                          DtcDialect::kMetricAttrName)))
+      if (Operation *definer = operand.get().getDefiningOp(); definer && !isMetric(operand))
         needed.insert(definer);
   }
   return needed;

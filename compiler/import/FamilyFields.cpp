@@ -346,6 +346,8 @@ void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, Decod
     for (DecoderLayer &layer : config.layers)
       layer.isSliding = true;
     setWindows(options, config, *window);
+  } else {
+    reader.getNonNegative("max_window_layers", 0); // without windows it says nothing
   }
   readAttentionDropout(reader, config);
   readQwenExperts(reader, options, config);

@@ -20,7 +20,7 @@ else
   trap 'rm -rf "$out"' EXIT
 fi
 
-# name, configuration, samples of a batch, tokens or positions of a sample, cluster, devices
+# name, configuration, samples of a batch, tokens or positions of a sample, cluster, devices, flags of dtc-import
 examples='
 gpt3-175b-1024  gpt3-175b  1536  2048  dgx-a100-80gb     1024
 gpt3-175b-8192  gpt3-175b  1536  2048  dgx-a100-80gb     8192
@@ -39,7 +39,13 @@ mistral-7b-64       mistral-7b      512   8192  dgx-h100  64
 gemma-2-9b-128      gemma-2-9b      512   8192  dgx-h100  128
 gemma-2-27b-256     gemma-2-27b     512   8192  dgx-h100  256
 phi-3-mini-512      phi-3-mini-4k   1024  4096  dgx-h100  512
-vit-l-16-64         vit-l-16        4096  197   dgx-h100  64'
+vit-l-16-64         vit-l-16        4096  197   dgx-h100  64
+llama-3.1-405b-128k llama-3.1-405b  128   131072  dgx-h100  16384
+mixtral-8x7b-64     mixtral-8x7b    1024  4096  dgx-h100  64    --expert-capacity 1
+qwen3-30b-a3b-16    qwen3-30b-a3b   512   4096  dgx-h100  16    --expert-capacity 1
+qwen3-235b-a22b-256 qwen3-235b-a22b 2048  4096  dgx-h100  256   --expert-capacity 1
+gpt-oss-120b-64     gpt-oss-120b    512   4096  dgx-h100  64    --expert-capacity 1
+deepseek-v3-1024    deepseek-v3     8192  4096  dgx-h100  1024  --expert-capacity 1'
 
 known=$(awk 'NF { print $1 }' <<<"$examples")
 for name in "$@"; do
@@ -57,11 +63,13 @@ seconds_of() {
 }
 
 table=$(printf '%-20s %10s %10s %8s %9s  %s' example chosen "by hand" ratio planning form)
-while read -r name config batch seq cluster devices; do
+while read -r name config batch seq cluster devices flags; do
   [[ -z $name ]] && continue
   [[ $# -gt 0 && " $* " != *" $name "* ]] && continue
   model=$out/$config-$batch-$seq.mlir
-  [[ -f $model ]] || dtc-import "$here/../$config/config.json" --batch "$batch" --seq "$seq" -o "$model"
+  # The flags are words.
+  # shellcheck disable=SC2086
+  [[ -f $model ]] || dtc-import "$here/../$config/config.json" --batch "$batch" --seq "$seq" $flags -o "$model"
   machines=(--cluster "$here/../clusters/$cluster.textproto" --devices "$devices")
   echo "== $name"
   begin=$(date +%s.%N)
