@@ -75,6 +75,40 @@ TEST(SavedBytesSearch, SaysWhenNothingFits) {
   EXPECT_EQ(keep.best(), nullptr);
 }
 
+TEST(SavedBytesSearch, EndsWhereNothingKeepsLess) {
+  Device device = makeDevice(100, [](int step) { return 50 + step; });
+  device.plans.erase(device.plans.begin(), device.plans.begin() + 10); // these are always kept
+  SavedBytesSearch keep(1024 * 55, 0.5);
+  EXPECT_LE(search(device, keep), 12);
+  EXPECT_EQ(keep.best(), nullptr);
+}
+
+// Saved bytes are there all at once, beside the 50 KiB of the rest.
+TEST(SavedBytesSearch, TriesNoBoundThatCannotFit) {
+  Device device = makeDevice(1000, [](int step) { return 50 + step; });
+  SavedBytesSearch keep(1024 * 300, 0.5);
+  std::vector<int64_t> bounds;
+  for (std::optional<int64_t> bound = keep.next(); bound; bound = keep.next()) {
+    bounds.push_back(*bound);
+    keep.add(device.at(*bound));
+  }
+  ASSERT_GT(bounds.size(), 2u);
+  for (size_t i = 1; i < bounds.size(); ++i)
+    EXPECT_LE(bounds[i], 1024 * (300 - 37));
+  EXPECT_EQ(keep.best()->kept, 1024 * 250);
+}
+
+// The first plan that fits fills all but a hundredth: another one is worth five times as much.
+TEST(SavedBytesSearch, IsContentNearTheLimit) {
+  Device device = makeDevice(1000, [](int step) { return 50 + step + (step % 4) * 2; });
+  SavedBytesSearch near(1024 * 1000, 8), far(1024 * 1000, 1.6);
+  int plans = search(device, near);
+  EXPECT_LE(plans, search(device, far));
+  ASSERT_TRUE(near.best());
+  EXPECT_GT(near.best()->arena, 1024 * 990);
+  EXPECT_LE(near.best()->seconds, device.least(1024 * 1000) + 40);
+}
+
 // Where the arena follows what is kept, few plans are enough: some find the step, the others that
 // none lies before the next one, which is halved down to the alignment of buffers.
 TEST(SavedBytesSearch, FindsALine) {

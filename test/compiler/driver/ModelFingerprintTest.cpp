@@ -65,6 +65,23 @@ TEST(ModelFingerprint, HasThirtyTwoDigits) {
   EXPECT_EQ(fingerprint({}).find_first_not_of("0123456789abcdef"), std::string::npos);
 }
 
+// They say nothing of what is trained; what is done with tokens that find no row does.
+TEST(ModelFingerprint, HasNoMetrics) {
+  Described model = {.config = R"({"model_type": "mixtral", "vocab_size": 17, "hidden_size": 16,
+    "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "num_local_experts": 4, "num_experts_per_tok": 2})",
+                     .import = {.balanceLoss = BalanceLoss::Sequence}};
+  std::string expected = fingerprint(model);
+  model.import.expertMetrics = true;
+  EXPECT_EQ(fingerprint(model), expected);
+  model.import.capacityFactor = 1.25;
+  std::string dropping = fingerprint(model);
+  EXPECT_NE(dropping, expected);
+  model.import.mustFit = true;
+  model.import.expertMetrics = false;
+  EXPECT_EQ(fingerprint(model), dropping);
+}
+
 TEST(ModelFingerprint, IsThatOfEveryStrategy) {
   std::string expected = fingerprint({});
   for (const char *text :
