@@ -54,11 +54,12 @@ struct TrainOptions {
   std::string metricsPath;                // a JSON object a step
   std::string tensorBoardPath;            // a folder for TensorBoard; see TensorBoardFile
   std::string metricsAddress;             // for Prometheus; see MetricsServer::open()
+  std::string checkpointPath;             // a folder of checkpoints; see CheckpointedRun.h
+  std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
+
   bool writesMetrics() const {
     return !metricsPath.empty() || !tensorBoardPath.empty() || !metricsAddress.empty();
   }
-  std::string checkpointPath;             // a folder of checkpoints; see CheckpointedRun.h
-  std::string tracePath; // what the devices did when, in the last steps; see ChromeTrace.h
 
   /// Of checkpoints: how often, how many of them are kept (0: all), whether to go on from the
   /// newest, and which changes of the run are allowed then; see allowedChanges().
