@@ -36,13 +36,13 @@ std::optional<int64_t> SavedBytesSearch::next() const {
   constexpr int64_t kGrain = 64; // buffers are so aligned
   constexpr double kSteepest = 1;
   constexpr double kLeastRest = 0.75; // of the least rest that was seen
-  // Of a limit that is used so far, little is left to gain.
+  // A trial that uses so much of the limit leaves little to gain.
   constexpr double kUsed = 0.99, kToleranceOfUsed = 5;
   if (plans.empty())
     return std::numeric_limits<int64_t>::max();
   const SavedBytesTrial *found = best();
-  // What an arena holds beside the saved bytes, all of which are there when the backward pass
-  // begins.
+  // An arena holds the saved bytes, all at once when the backward pass begins, and at least this
+  // rest beside them.
   int64_t rest = std::numeric_limits<int64_t>::max();
   for (const SavedBytesTrial &plan : plans)
     rest = std::min(rest, std::max<int64_t>(plan.arena - plan.kept, 0));

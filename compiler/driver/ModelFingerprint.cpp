@@ -166,6 +166,7 @@ ModelText::ModelText(func::FuncOp function) : function(function) {
       names[op.getResult(0)] = std::move(name);
       continue;
     }
+    // Models without metrics keep their fingerprints, which have operations that nothing needs.
     if (function.getNumResults() > 1 && !trained.contains(&op))
       continue;
     add(op);

@@ -402,7 +402,8 @@ Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
                                routing);
 }
 
-/// What the layers add to: zeros, so that the first layer is like the others.
+/// Begins the sums of the balance loss with zeros, so that the first layer adds to them as the
+/// others do.
 void DecoderBuilder::beginBalance() {
   if (!config.experts || config.experts->balanceLoss == BalanceLoss::None)
     return;

@@ -161,7 +161,7 @@ bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
   case Recompute::Full:
     return false;
   case Recompute::Auto:
-    // How little is enough is found but for a hundredth of the forward pass.
+    // SavedBytesSearch recomputes more than is needed by up to its tolerance.
     return candidate != Recompute::Selective || !isThorough;
   }
   llvm_unreachable("unknown recomputation");

@@ -219,8 +219,8 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   report.step(*metrics);
   if (options.onFirstStep && metrics->step == begin.step + 1)
     options.onFirstStep(metrics->step);
-  // Such a step was skipped: the norm is not finite. Where the loss is not either, all metrics may
-  // be wrong.
+  // A step in which a metric is not zero that must be has an infinite norm. Where the loss is not
+  // finite either, the metrics are computed from what made it so, and say nothing.
   MaybeError failed;
   if (!hasFailed && std::isfinite(metrics->loss.value_or(0)) &&
       !std::isfinite(metrics->gradNorm.value_or(INFINITY)))

@@ -78,7 +78,7 @@ LogicalResult SequenceDims::followPlaces(Operation *op) {
   return op->emitError() << "'dtc.nonzero' gives the places of " << type.getShape().back() << " of "
                          << nonzero.getOperand().getType().getShape().back()
                          << " positions, and generation drops no token; import the model without "
-                            "--expert-capacity";
+                            "--expert-capacity and --expert-bound";
 }
 
 LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {

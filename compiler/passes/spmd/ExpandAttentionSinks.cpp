@@ -55,7 +55,7 @@ static void expand(AttentionOp op) {
       ArrayRef<int64_t>{0, 1, 2}));
   Value scaled = place(MulOp::create(builder, loc, convert(op.getOut(), wide), factors));
   Value out = convert(scaled, outType.getElementType());
-  // What was made here reads what the keys alone give.
+  // The ops made here go on reading the results of attention without sinks.
   auto isLater = [&](Value by) {
     return [&, by](OpOperand &use) {
       Operation *user = use.getOwner();
