@@ -99,6 +99,9 @@ struct CompileOptions {
   bool sequenceParallel = false;
   /// Of context parallelism (the axis cp of the mesh).
   ContextExchange contextExchange = ContextExchange::Auto;
+  /// Nested: groups of this many neighbours along cp split heads, and exchange keys and values
+  /// between the groups. A divisor of cp; 1: not nested.
+  int64_t contextHeads = 1;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
   /// Every collective runs alone, where its op is, with nothing beside it.

@@ -88,6 +88,14 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "sequence), ring (keys and values go round while devices work), or "
                              "auto, what is estimated to take least",
                      .isStrategy = true});
+  options.push_back({.name = "context_heads",
+                     .member = &O::contextHeads,
+                     .help = "Split the heads of attention over groups of this many neighbours "
+                             "along cp, by all-to-all; what --context-exchange says, ring or "
+                             "all-gather, then goes on between the groups",
+                     .range = range(1, int64_t(1) << 20),
+                     .isStrategy = true,
+                     .needsMesh = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
                      .help = "The largest size of a bucket of collectives; 0: no buckets",
@@ -275,6 +283,20 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                              "over; add one",
                              given("context_exchange"), wordOf(options.contextExchange),
                              kContextAxis)};
+  if (options.contextHeads > 1) {
+    auto context =
+        llvm::find_if(options.mesh, [](const auto &axis) { return axis.first == kContextAxis; });
+    if (context == options.mesh.end())
+      return Error{fmt::format("{} is {}, but the mesh has no axis \"{}\" to split sequences over; "
+                               "add one",
+                               given("context_heads"), options.contextHeads, kContextAxis)};
+    if (context->second % options.contextHeads != 0 || context->second == options.contextHeads)
+      return Error{fmt::format("{} is {}, expected less than the {} devices along \"{}\", and a "
+                               "number that divides them; where all of them split heads, {} is "
+                               "\"all-to-all\"",
+                               given("context_heads"), options.contextHeads, context->second,
+                               kContextAxis, given("context_exchange"))};
+  }
   for (const auto &[axis, speed] : options.links)
     if (!options.hasAxis(axis))
       return Error{
@@ -327,11 +349,18 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
     return Error{
         fmt::format("{} is {}, but generation works on the whole batch at once; leave it out",
                     given("microbatches"), options.microbatches)};
-  if (options.mode == CompileMode::Generate && options.contextExchange == ContextExchange::AllToAll)
+  bool swapsAll = options.contextExchange == ContextExchange::AllToAll;
+  if (options.contextHeads > 1 && swapsAll)
+    return Error{fmt::format("{} is \"all-to-all\", which splits heads over all devices of a "
+                             "sequence, and {} is {}; leave one of them out",
+                             given("context_exchange"), given("context_heads"),
+                             options.contextHeads)};
+  if (options.mode == CompileMode::Generate && (swapsAll || options.contextHeads > 1))
     return Error{
-        fmt::format("{} is \"all-to-all\", but in generation each device has the same heads "
-                    "of a prompt and of what follows; leave it out",
-                    given("context_exchange"))};
+        fmt::format("{} is {}, but in generation each device has the same heads of a prompt and "
+                    "of what follows; leave it out",
+                    given(swapsAll ? "context_exchange" : "context_heads"),
+                    swapsAll ? "\"all-to-all\"" : std::to_string(options.contextHeads))};
   if (options.mode == CompileMode::Generate && options.zero > 0)
     return Error{
         fmt::format("{} is {}, but generation has no optimizer whose state could be split; "

@@ -117,22 +117,31 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
   auto loc = FileLineColLoc::get(module.getContext(), "<command line>", 1, 1);
   SmallVector<Attribute> axes;
   auto emitError = [&] { return mlir::emitError(loc); };
-  auto add = [&](StringRef name, int64_t size, bool temporal) {
+  auto add = [&](StringRef name, int64_t size, bool temporal, StringAttr whole = {}) {
     FloatAttr bandwidth, latency;
-    if (auto link = options.links.find(name.str()); link != options.links.end()) {
+    auto link = options.links.find(whole ? whole.str() : name.str());
+    if (link != options.links.end()) {
       bandwidth = builder.getF64FloatAttr(link->second.first);
       latency = builder.getF64FloatAttr(link->second.second);
     }
     auto axis = dist::AxisAttr::getChecked(
         emitError, module.getContext(), builder.getStringAttr(name), size, temporal,
-        /*pipeline=*/name == kPipelineAxis, StringAttr(), bandwidth, latency);
+        /*pipeline=*/name == kPipelineAxis, whole, bandwidth, latency);
     if (axis)
       axes.push_back(axis);
     return bool(axis);
   };
-  for (const auto &[name, size] : options.mesh)
-    if (!add(name, size, false))
+  for (const auto &[name, size] : options.mesh) {
+    if (name == kContextAxis && options.contextHeads > 1) {
+      // The groups of neighbours, and the devices of a group.
+      StringAttr whole = builder.getStringAttr(name);
+      if (!add(name + ".0", size / options.contextHeads, false, whole) ||
+          !add(name + ".1", options.contextHeads, false, whole))
+        return failure();
+    } else if (!add(name, size, false)) {
       return failure();
+    }
+  }
   if (hasMicrobatchAxis(options) && !add(kMicrobatchAxis, options.microbatches, true))
     return failure();
   auto speed = [&](std::optional<double> value) {
@@ -181,6 +190,7 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
   context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
                                 ? ContextExchange::AllGather
                                 : options.contextExchange);
+  context.headDevices = options.contextHeads;
   // What is not a loss has positions in their order.
   context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
   if (std::string micro = microbatchAxis(options); !micro.empty())
@@ -294,6 +304,8 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));
+  if (!options.noOverlap)
+    manager.addPass(createHideCollectivesPass());
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));

@@ -39,8 +39,10 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   add(kTensorAxis, tp);
   options.microbatches = microbatches;
   options.sequenceParallel = sequenceParallel;
-  if (cp == 1)
+  if (cp == 1) {
     options.contextExchange = ContextExchange::Auto;
+    options.contextHeads = 1;
+  }
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)

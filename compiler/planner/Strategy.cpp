@@ -397,6 +397,8 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add("sp");
   if (options.contextExchange != ContextExchange::Auto)
     add(wordOf(options.contextExchange));
+  if (options.contextHeads > 1)
+    add(fmt::format("heads={}", options.contextHeads));
   if (options.zero > 0)
     add(fmt::format("zero={}", options.zero));
   if (options.microbatches > 1)

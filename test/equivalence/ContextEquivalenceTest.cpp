@@ -150,6 +150,24 @@ INSTANTIATE_TEST_SUITE_P(ContextBf16, ContextBf16,
                          Combine(Values(kLlama, kMistral), ValuesIn(kFewStrategies),
                                  ValuesIn(kForms)),
                          nameOf);
+/// Groups of devices split heads, and exchange keys and values between the groups.
+static const char *kNestedStrategies[] = {
+    "cp=4 context_heads=2",
+    "cp=6 context_heads=3 m=2",
+    "cp=6 context_heads=2 recompute=full",
+    "dp=2,cp=4 context_heads=2 zero=3 m=2",
+    "cp=4,tp=3 context_heads=2 sp zero=1",
+    "pp=2,cp=4 context_heads=2 m=2 schedule=zb-h1",
+};
+INSTANTIATE_TEST_SUITE_P(ContextNested, ContextEquivalence,
+                         Combine(Values(kLlama, kGemma2), ValuesIn(kNestedStrategies),
+                                 ValuesIn(kByPosition)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(ContextNestedModels, ContextEquivalence,
+                         Combine(Values(kGpt2, kMistral, kBert, packed(kLlama, "PackedLlama"),
+                                        kMixtral, kGptOss),
+                                 Values("cp=4 context_heads=2"), Values("auto")),
+                         nameOf);
 INSTANTIATE_TEST_SUITE_P(ContextOdd, ContextEquivalence,
                          Combine(Values(kLlamaOdd, packed(kLlamaOdd, "PackedLlamaOdd")),
                                  ValuesIn(kFewStrategies), ValuesIn(kByPosition)),

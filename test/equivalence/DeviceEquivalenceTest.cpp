@@ -85,6 +85,7 @@ const Case kCases[] = {
     {"LlamaContextGather", kLlama, "cp=2 context_exchange=all-gather"},
     {"LlamaContextSwap", kLlama, "cp=2 context_exchange=all-to-all"},
     {"LlamaContextRing", kLlama, "cp=4 context_exchange=ring"},
+    {"LlamaContextNested", kLlama, "cp=4 context_heads=2 context_exchange=ring"},
     {"LlamaContextRingF64", kLlama, "dp=2,cp=2 m=2 context_exchange=ring", true},
     {"LlamaContextRingBf16", kLlama, "cp=2 dtype=bf16 optimizer=sgd context_exchange=ring"},
     {"MistralContextRing", kMistral, "cp=2,tp=2 sp context_exchange=ring"},

@@ -136,18 +136,24 @@ TEST_P(TensorParallel, SendsWhatTheFormulaSays) {
 
 INSTANTIATE_TEST_SUITE_P(All, TensorParallel, testing::ValuesIn(tensorParallelCases()), nameOf);
 
-class ContextParallel : public testing::TestWithParam<std::tuple<int64_t, const char *>> {};
+class ContextParallel : public testing::TestWithParam<std::tuple<int64_t, const char *, int64_t>> {
+};
 
 TEST_P(ContextParallel, SendsWhatTheFormulaSays) {
-  auto [n, exchange] = GetParam();
+  auto [n, exchange, g] = GetParam();
   ModelSizes model = llamaSizes();
-  expectTraffic(model, strategy("cp=" + std::to_string(n) + " context_exchange=" + exchange),
-                contextParallelTraffic(model, n, exchange));
+  std::string text = "cp=" + std::to_string(n) + " context_heads=" + std::to_string(g);
+  expectTraffic(model, strategy(text + " context_exchange=" + exchange),
+                contextParallelTraffic(model, n, exchange, g));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ContextParallel,
                          testing::Combine(testing::Values(2, 4),
-                                          testing::Values("all-gather", "all-to-all", "ring")));
+                                          testing::Values("all-gather", "all-to-all", "ring"),
+                                          testing::Values(1)));
+INSTANTIATE_TEST_SUITE_P(Nested, ContextParallel,
+                         testing::Combine(testing::Values(4), testing::Values("all-gather", "ring"),
+                                          testing::Values(2)));
 
 TEST(Combined, DataAndTensorParallelTrafficAdd) {
   for (const ModelSizes &model : {gpt2Sizes(), llamaSizes()})

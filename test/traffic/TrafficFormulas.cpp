@@ -163,20 +163,24 @@ Traffic dtc::test::tensorParallelTraffic(const ModelSizes &model, int64_t t, boo
 }
 
 Traffic dtc::test::contextParallelTraffic(const ModelSizes &model, int64_t n,
-                                          const std::string &exchange) {
+                                          const std::string &exchange, int64_t g) {
   Traffic traffic = dataParallelTraffic(model, n, /*stage=*/0, /*microbatches=*/1);
   int64_t queries = model.residual() * model.layers, keys = queries / model.heads * model.kvHeads;
-  if (exchange == "all-to-all") {
-    traffic.add("(2 q + 2 kv)/N (N-1)/N: queries, keys, values and results, and their gradients",
-                2 * (2 * queries + 2 * keys) / n, n);
+  if (exchange == "all-to-all")
+    g = n;
+  if (g > 1)
+    traffic.add("(2 q + 2 kv)/N (g-1)/g: queries, keys, values and results, and their gradients",
+                2 * (2 * queries + 2 * keys) / n, g);
+  if (exchange == "all-to-all")
     return traffic;
-  }
-  traffic.add("2 kv (N-1)/N: keys and values", 2 * keys, n);
-  traffic.add(exchange == "ring" ? "2 kv (N-1)/N: keys and values again, backward"
-                                 : "2 kv (N-1)/N: their gradients, scattered",
-              2 * keys, n);
+  // A group has all heads, and each of its ranks 1/g of them.
+  int64_t ofHeads = 2 * keys / g, groups = n / g;
+  traffic.add("2 kv/g (N/g-1)/(N/g): keys and values", ofHeads, groups);
+  traffic.add(exchange == "ring" ? "2 kv/g (N/g-1)/(N/g): keys and values again, backward"
+                                 : "2 kv/g (N/g-1)/(N/g): their gradients, scattered",
+              ofHeads, groups);
   if (exchange == "ring")
-    // N hops of a shard: N - 1 with work between, and one home.
-    traffic.addRounding(2 * keys * int64_t(sizeof(float)) * n, n);
+    // As many hops of a shard as there are groups: all but one with work between, and one home.
+    traffic.addRounding(ofHeads * int64_t(sizeof(float)) * groups, groups);
   return traffic;
 }

@@ -54,8 +54,10 @@ Traffic tensorParallelTraffic(const ModelSizes &model, int64_t t, bool sequenceP
 
 /// Context parallelism over `n` ranks by `exchange`, of a model without a table of positions: what
 /// attention exchanges (all-to-all: Jacobs et al. 2023, arXiv:2309.14509, section 3.2; ring: Liu et
-/// al. 2023, arXiv:2310.01889, section 3), and gradients as in data parallelism.
-Traffic contextParallelTraffic(const ModelSizes &model, int64_t n, const std::string &exchange);
+/// al. 2023, arXiv:2310.01889, section 3), and gradients as in data parallelism. Groups of `g`
+/// ranks split heads by all-to-all, and `exchange` is between the groups.
+Traffic contextParallelTraffic(const ModelSizes &model, int64_t n, const std::string &exchange,
+                               int64_t g = 1);
 
 } // namespace dtc::test
 

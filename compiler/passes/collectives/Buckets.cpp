@@ -69,3 +69,13 @@ void dtc::makeBuckets(ArrayRef<Operation *> collectives, int64_t bucketBytes) {
   for (const Open &bucket : open)
     makeBucket(bucket.members);
 }
+
+void dtc::forEachStraightBlock(func::FuncOp function, llvm::function_ref<void(Block &)> visit) {
+  for (auto loop : function.getOps<dist::MicrobatchLoopOp>()) {
+    for (auto fragment : loop.getBody().getOps<dist::FragmentOp>())
+      visit(fragment.getBody().front());
+    if (!loop.getSchedule())
+      visit(loop.getBody().front());
+  }
+  visit(function.front());
+}

@@ -9,6 +9,8 @@
 
 #include "dialects/dist/Dist.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace dtc {
 
 /// The bytes of the larger of a collective's operand and result on one device.
@@ -21,6 +23,11 @@ void makeBucket(llvm::ArrayRef<mlir::Operation *> collectives);
 /// Puts collectives, in the order of the block, into buckets of at most `bucketBytes` each. One
 /// that is larger stays alone.
 void makeBuckets(llvm::ArrayRef<mlir::Operation *> collectives, int64_t bucketBytes);
+
+/// Calls `visit` for each block whose ops a device runs in their order: those of fragments, the
+/// body of a loop over microbatches without a schedule, and the function's own.
+void forEachStraightBlock(mlir::func::FuncOp function,
+                          llvm::function_ref<void(mlir::Block &)> visit);
 
 } // namespace dtc
 

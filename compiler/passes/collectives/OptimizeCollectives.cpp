@@ -187,17 +187,10 @@ struct OptimizeCollectivesPass : dtc::impl::OptimizeCollectivesPassBase<Optimize
     if (failed(checkOption(getOperation(), "bucket-bytes", bucketBytes, 0)))
       return signalPassFailure();
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &) {
-          auto optimize = [&](Block &block) {
+          forEachStraightBlock(function, [&](Block &block) {
             startEarly(block);
             Bucketing(block, bucketBytes).run();
-          };
-          for (auto loop : function.getOps<dist::MicrobatchLoopOp>()) {
-            for (auto fragment : loop.getBody().getOps<dist::FragmentOp>())
-              optimize(fragment.getBody().front());
-            if (!loop.getSchedule())
-              optimize(loop.getBody().front());
-          }
-          optimize(function.front());
+          });
           return success();
         })))
       signalPassFailure();

@@ -90,4 +90,38 @@ def OptimizeCollectivesPass : Pass<"dtc-optimize-collectives", "::mlir::ModuleOp
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def HideCollectivesPass : Pass<"dtc-hide-collectives", "::mlir::ModuleOp"> {
+  let summary = "Delay products to where collectives are awaited";
+  let description = [{
+    Where a device would wait for a collective, products that nothing needs yet move from before the collective to just
+    before the first op that needs its result, with all ops that need them. The time of ops and collectives is estimated
+    from the mesh. As many products move as take the time of the wait, the nearest ones first. In a backward pass these
+    are the gradients of weights.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <"ep"=2>
+    func.func @backward(%dy: tensor<8x16xf32>, %x: tensor<8x32xf32>, %w: tensor<32x16xf32>)
+        -> (tensor<16x16xf32>, tensor<32x16xf32>) {
+      %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+      %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<8x32xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
+      %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<8x32xf32>) -> tensor<16x16xf32>
+      %0 = dtc.exp %rows : tensor<16x16xf32>
+      return %0, %dw : tensor<16x16xf32>, tensor<32x16xf32>
+    }
+    // After
+    dist.mesh @mesh <"ep"=2>
+    func.func @backward(%dy: tensor<8x16xf32>, %x: tensor<8x32xf32>, %w: tensor<32x16xf32>)
+        -> (tensor<16x16xf32>, tensor<32x16xf32>) {
+      %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<8x16xf32>, tensor<32x16xf32>) -> tensor<8x32xf32>
+      %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<8x32xf32>) -> tensor<16x16xf32>
+      %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<8x32xf32>, tensor<8x16xf32>) -> tensor<32x16xf32>
+      %0 = dtc.exp %rows : tensor<16x16xf32>
+      return %0, %dw : tensor<16x16xf32>, tensor<32x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
 #endif // DTC_COMPILER_PASSES_COLLECTIVES_PASSES_TD

@@ -24,8 +24,10 @@ namespace {
 /// end.
 class TaskOverlap {
 public:
-  TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses)
-      : task(task), accesses(accesses) {}
+  /// `kept` are the buffers that live throughout the program: those of states and inputs.
+  TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses,
+              const llvm::DenseSet<Operation *> &kept)
+      : task(task), accesses(accesses), kept(kept) {}
   void run();
 
 private:
@@ -42,6 +44,7 @@ private:
 
   exec::TaskOp task;
   const exec::AccessFinder &accesses;
+  const llvm::DenseSet<Operation *> &kept;
   llvm::MapVector<exec::CollectiveOp, Pending> collectives;
   /// The running collectives that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<exec::CollectiveOp, 1>> readers, writers;
@@ -96,9 +99,10 @@ void TaskOverlap::run() {
     if (!collective || collective.getToken())
       continue;
     bool holds = llvm::any_of(collective.getInputs(), [&](Value input) {
-      return llvm::none_of(collective.getOutputs(), [&](Value output) {
-        return exec::getRoot(output) == exec::getRoot(input);
-      });
+      return !kept.contains(exec::getRoot(input)) &&
+             llvm::none_of(collective.getOutputs(), [&](Value output) {
+               return exec::getRoot(output) == exec::getRoot(input);
+             });
     });
     if (holds) {
       limitHeld(op);
@@ -147,8 +151,13 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
   void runOnOperation() override {
     for (auto program : getOperation().getOps<exec::ProgramOp>()) {
       exec::AccessFinder accesses(program);
+      llvm::DenseSet<Operation *> kept;
+      for (auto state : program.getOps<exec::StateOp>())
+        kept.insert(exec::getRoot(state.getBuffer()));
+      for (auto input : program.getOps<exec::InputOp>())
+        kept.insert(exec::getRoot(input.getBuffer()));
       for (auto task : program.getOps<exec::TaskOp>())
-        TaskOverlap(task, accesses).run();
+        TaskOverlap(task, accesses, kept).run();
     }
   }
 };

@@ -7,9 +7,11 @@
 // Everything outside of attention works on a part of a sequence as on a whole one. In attention
 // either the keys and values are gathered, and each device has queries of its own, or they go round
 // (Liu et al., "Ring Attention", arXiv:2310.01889), or heads are split instead of the sequence
-// (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). The last
-// queries of a causal sequence see more keys than the first, so that devices with contiguous parts
-// of queries would wait for the last one; in zigzag order all have the same to do.
+// (Jacobs et al., "DeepSpeed Ulysses", arXiv:2309.14509). Nested, groups of neighbours split heads
+// and exchange keys and values between the groups (Fang and Zhao, "USP: A Unified Sequence
+// Parallelism Approach for Long Context Generative AI", arXiv:2405.07719). The last queries of a
+// causal sequence see more keys than the first, so that devices with contiguous parts of queries
+// would wait for the last one; in zigzag order all have the same to do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -234,22 +236,38 @@ public:
   }
 
 private:
+  /// The axes that attention is split over.
+  struct Split {
+    AxisList batch, heads;
+    AxisList groups;  ///< of devices that split heads, between which keys and values are exchanged
+    AxisList members; ///< of a group; none where attention is not nested
+  };
   LogicalResult run(func::FuncOp function, const LinkedMesh &mesh);
+  /// Takes the members of a group from the axes of the groups.
+  LogicalResult nest(func::FuncOp function, const LinkedMesh &mesh, Split &split);
   /// Fails where a form was asked for that cannot be.
-  FailureOr<Exchange> choose(AttentionOp op, const LinkedMesh &mesh, const AxisList &heads);
-  void splitHeads(AttentionOp op, const LinkedMesh &mesh, const AxisList &batch,
-                  const AxisList &heads);
+  FailureOr<Exchange> choose(AttentionOp op, const LinkedMesh &mesh, const Split &split);
+  /// Has `devices` split heads instead of the sequence. `rest` split the sequence all the same:
+  /// that of the queries, and in a ring that of keys and values.
+  void splitHeads(AttentionOp op, const LinkedMesh &mesh, const Split &split, const AxisList &rest,
+                  const AxisList &devices, bool isRing);
 };
 
 } // namespace
 
 FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedMesh &mesh,
-                                                   const AxisList &heads) {
-  AxisList context = mesh.findAll(axis);
-  int64_t parts = mesh.product(context), tensor = mesh.product(heads);
+                                                   const Split &split) {
+  bool isNested = !split.members.empty();
+  int64_t parts = mesh.product(split.groups);
+  int64_t tensor = mesh.product(split.heads) * mesh.product(split.members);
   RankedTensorType q = op.getQ().getType(), k = op.getK().getType();
   int64_t query = q.getDimSize(kHeadDim), key = k.getDimSize(kHeadDim);
   bool divides = query % (parts * tensor) == 0 && key % (parts * tensor) == 0;
+  if (isNested && (query % tensor != 0 || key % tensor != 0))
+    return op.emitError() << "groups of " << headDevices.getValue() << " devices along " << axis
+                          << " split heads, and " << tensor << " devices do not divide the "
+                          << query << " heads and " << key
+                          << " key-value heads; use smaller groups: --context-heads";
   // Masks of dropout are over all keys in order, and a ring is of one sequence.
   bool goesRound = op.getDropout() == 0 && q.getDimSize(kSequenceDim) == k.getDimSize(kSequenceDim);
   if (exchange == "all-gather")
@@ -279,7 +297,7 @@ FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedM
   double position = double(q.getDimSize(0)) * double(q.getDimSize(kSequenceDim)) / double(parts) *
                     double(q.getDimSize(3)) * double(elementBytes(q)) / double(tensor);
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  for (unsigned each : context) {
+  for (unsigned each : split.groups) {
     bandwidth = std::min(bandwidth, mesh.axes[each].bandwidth);
     latency = std::max(latency, mesh.axes[each].latency);
   }
@@ -291,13 +309,15 @@ FailureOr<Exchange> ParallelizeContextPass::choose(AttentionOp op, const LinkedM
   double ring = others * (std::max(shard + latency - tile, 0.0) +
                           std::max(2 * shard + latency - kGradientFlops * tile, 0.0)) +
                 shard + latency;
-  if (goesRound && ring < gather && (!divides || ring < swap))
+  bool canSwap = divides && !isNested;
+  if (goesRound && ring < gather && (!canSwap || ring < swap))
     return Exchange::Ring;
-  return divides && swap < gather ? Exchange::AllToAll : Exchange::AllGather;
+  return canSwap && swap < gather ? Exchange::AllToAll : Exchange::AllGather;
 }
 
-void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
-                                        const AxisList &batch, const AxisList &heads) {
+void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh, const Split &split,
+                                        const AxisList &rest, const AxisList &devices,
+                                        bool isRing) {
   OpBuilder builder(op);
   auto symbol = FlatSymbolRefAttr::get(builder.getContext(), mesh.name);
   auto names = [&](const AxisList &list) {
@@ -306,22 +326,27 @@ void ParallelizeContextPass::splitHeads(AttentionOp op, const LinkedMesh &mesh,
       all.push_back(mesh.axes[axis].name);
     return builder.getStrArrayAttr(all);
   };
-  AxisList context = mesh.findAll(axis), all = heads;
-  llvm::append_range(all, context);
+  AxisList context = rest, all = split.heads;
+  llvm::append_range(context, devices);
+  llvm::append_range(all, devices);
   ArrayAttr none = builder.getArrayAttr({});
   auto sharding = [&](ArrayAttr sequence, ArrayAttr heads) {
     return dist::ShardingAttr::get(
-        builder.getContext(), symbol, builder.getArrayAttr({names(batch), sequence, heads, none}),
-        ReductionKind::Sum, none, {true, false, false, false}, ArrayRef<int64_t>());
+        builder.getContext(), symbol,
+        builder.getArrayAttr({names(split.batch), sequence, heads, none}), ReductionKind::Sum, none,
+        {true, false, false, false}, ArrayRef<int64_t>());
   };
-  dist::ShardingAttr byHead = sharding(none, names(all));
-  dist::ShardingAttr byPosition = sharding(names(context), names(heads));
+  dist::ShardingAttr byHead = sharding(names(rest), names(all));
+  dist::ShardingAttr keysByHead = isRing ? byHead : sharding(none, names(all));
+  dist::ShardingAttr byPosition = sharding(names(context), names(split.heads));
   auto constrain = [&](Value value, dist::ShardingAttr to) -> Value {
     return dist::ConstrainOp::create(builder, op.getLoc(), value.getType(), value, to);
   };
   // Both sides of an exchange are fixed, so that nothing else is done in the other's layout.
-  for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
-    operand->set(constrain(constrain(operand->get(), byPosition), byHead));
+  for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()}) {
+    bool isQuery = operand == &op.getQMutable();
+    operand->set(constrain(constrain(operand->get(), byPosition), isQuery ? byHead : keysByHead));
+  }
   builder.setInsertionPointAfter(op);
   Value own = constrain(op.getOut(), byHead), back = constrain(own, byPosition);
   op.getOut().replaceAllUsesExcept(back, own.getDefiningOp());
@@ -349,6 +374,17 @@ findSplit(func::FuncOp function, const LogicalAxisMap &map, const AxisList &cont
   return found;
 }
 
+LogicalResult ParallelizeContextPass::nest(func::FuncOp function, const LinkedMesh &mesh,
+                                           Split &split) {
+  while (mesh.product(split.members) < headDevices && !split.groups.empty())
+    split.members.insert(split.members.begin(), split.groups.pop_back_val());
+  if (mesh.product(split.members) == headDevices && !split.groups.empty())
+    return success();
+  return function.emitError() << "head-devices is " << headDevices.getValue()
+                              << ", expected the devices along the last sub-axes of " << axis
+                              << ", but not along all of them";
+}
+
 LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMesh &mesh) {
   AxisList context = mesh.findAll(axis);
   int64_t parts = mesh.product(context);
@@ -362,25 +398,32 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
       failed(parseLogicalAxes(at, mesh, defaults, /*asked=*/false, map)) ||
       failed(completeBatch(getOperation(), at, mesh, batchAxes, map)))
     return failure();
-  AxisList heads = map.contains("heads") ? map["heads"].axes : AxisList(), batch;
+  Split split;
+  split.groups = context;
+  if (headDevices > 1 && failed(nest(function, mesh, split)))
+    return failure();
+  if (map.contains("heads"))
+    split.heads = map["heads"].axes;
   for (auto &entry : map)
     if (entry.second.isBatch)
-      batch = entry.second.axes;
-  SmallVector<std::pair<Value, unsigned>> split = findSplit(function, map, context);
+      split.batch = entry.second.axes;
+  SmallVector<std::pair<Value, unsigned>> sequences = findSplit(function, map, context);
   DimensionClasses classes(function);
   auto attentions = llvm::to_vector(function.getOps<AttentionOp>());
   llvm::erase_if(attentions, [&](AttentionOp op) {
-    return llvm::none_of(split, [&](const auto &found) {
+    return llvm::none_of(sequences, [&](const auto &found) {
       return classes.areTogether(op.getQ(), kSequenceDim, found.first, found.second);
     });
   });
   SmallVector<AttentionOp> byPosition; // causal ones whose queries are split
   for (AttentionOp op : attentions) {
-    FailureOr<Exchange> form = choose(op, mesh, heads);
+    FailureOr<Exchange> form = choose(op, mesh, split);
     if (failed(form))
       return failure();
     if (*form == Exchange::AllToAll)
-      splitHeads(op, mesh, batch, heads);
+      splitHeads(op, mesh, split, {}, context, /*isRing=*/false);
+    else if (!split.members.empty())
+      splitHeads(op, mesh, split, split.groups, split.members, *form == Exchange::Ring);
     if (*form == Exchange::Ring)
       op.setKeyShift(0);
     // With a window alone, all queries but the first see as many keys, and neighbours are enough.
@@ -389,6 +432,7 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
   }
   if (byPosition.empty() || !zigzag)
     return success();
+  parts = mesh.product(split.groups);
   std::optional<std::string> obstacle;
   int64_t size = byPosition.front().getQ().getType().getDimSize(kSequenceDim);
   ZigzagOrder order(function, byPosition.front(), parts);

@@ -91,6 +91,10 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
       see `dtc-expand-ring-attention`.
     - `auto`: for each op the one for which a device is estimated to wait least.
 
+    With `head-devices`, attention is nested: groups of that many neighbours split heads, by a `dist.constrain` before
+    and after, and do the same as `all-gather` or `ring` between the groups. The axis then has sub-axes, of which the
+    last ones are a group's.
+
     Attention whose queries no logical axis splits over the axis is left alone. It runs before `dtc-split-mesh-axes` and before gradients are made, which inherit all of it.
 
     ```mlir
@@ -119,6 +123,7 @@ def ParallelizeContextPass : Pass<"dtc-parallelize-context", "::mlir::ModuleOp">
   let options = [
     Option<"axis", "axis", "std::string", "\"cp\"", "the axis of the mesh that splits sequences">,
     Option<"exchange", "exchange", "std::string", "\"auto\"", "all-gather, all-to-all, ring or auto">,
+    Option<"headDevices", "head-devices", "int64_t", "1", "the devices of a group that split heads; 1: no groups">,
     Option<"zigzag", "zigzag", "bool", "true", "put causal sequences into zigzag order">,
     ListOption<"batchAxes", "batch-axes", "std::string", "as for dtc-propagate-shardings">,
     ListOption<"shard", "shard", "std::string", "as for dtc-propagate-shardings">,

@@ -164,3 +164,45 @@ exec.program @buckets on @mesh {
   }
   exec.run @t
 }
+
+// -----
+
+// Shards of states live anyway: three gathers of parameters run or wait at once. Of three that keep memory which could
+// be used again, the first ends before the third starts.
+// CHECK-LABEL: exec.program @kept
+// CHECK: exec.task @states {
+// CHECK-NEXT: %[[A:.*]] = exec.collective
+// CHECK-NEXT: %[[B:.*]] = exec.collective
+// CHECK-NEXT: %[[C:.*]] = exec.collective
+// CHECK-NEXT: exec.kernel "exp"
+// CHECK: exec.task @activations {
+// CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK-NEXT: exec.kernel "exp"
+// CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK-NEXT: exec.wait
+// CHECK-NEXT: %{{.*}} = exec.collective
+dist.mesh @mesh <"dp"=2>
+exec.program @kept on @mesh {
+  %w = exec.buffer parameter : memref<4xf32>
+  exec.state "w" = %w shape [8] file_shape [8] sharding <@mesh, [{"dp"}]> : memref<4xf32>
+  %a = exec.buffer activation : memref<4xf32>
+  %c = exec.buffer activation : memref<4xf32>
+  %g1 = exec.buffer activation : memref<8xf32>
+  %g2 = exec.buffer activation : memref<8xf32>
+  %g3 = exec.buffer activation : memref<8xf32>
+  exec.task @states {
+    exec.collective all_gather over ["dp"] (%w) to (%g1) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.collective all_gather over ["dp"] (%w) to (%g2) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.collective all_gather over ["dp"] (%w) to (%g3) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.task @activations {
+    exec.collective all_gather over ["dp"] (%a) to (%g1) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
+    exec.collective all_gather over ["dp"] (%a) to (%g2) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.collective all_gather over ["dp"] (%a) to (%g3) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
+    exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.run @states
+  exec.run @activations
+}

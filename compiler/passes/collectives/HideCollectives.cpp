@@ -1,0 +1,157 @@
+//===- HideCollectives.cpp - Products under collectives -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// The gradient of a weight is needed by nothing but the update, so that a backward pass can compute
+// it later than the gradient that goes on to the layer before (Qi et al., "Zero Bubble Pipeline
+// Parallelism", arXiv:2401.10241, section 2). Here such products move to where a device would wait
+// for a collective.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/LocalCost.h"
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/collectives/Buckets.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace dtc {
+#define GEN_PASS_DEF_HIDECOLLECTIVESPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// The number of ops before a collective among which products are searched: those of about two
+/// layers. More would hold operands for long, and each collective takes the time of its search.
+static constexpr unsigned kSearchedOps = 256;
+
+namespace {
+
+/// Walks a block with the seconds that a device has computed and those at which its collectives
+/// end, and delays products to where it would wait.
+class CollectiveHiding {
+public:
+  CollectiveHiding(Block &block, const LinkedMesh &mesh);
+  void run();
+
+private:
+  struct Running {
+    Operation *collective;
+    double end; ///< seconds from the start of the block
+  };
+  Operation *firstUser(Operation *collective) const;
+  /// Whether all users of `op` are at `place`, after it, or in `delayed`.
+  bool canComeBefore(Operation *place, Operation *op,
+                     const llvm::SetVector<Operation *> &delayed) const;
+  /// Moves products that stand before `collective` to just before `place`, the first op that needs
+  /// its result, until they take `seconds` or there are no more. Returns the seconds that they
+  /// take.
+  double delayProducts(Operation *collective, Operation *place, double seconds);
+
+  Block &block;
+  const LinkedMesh &mesh;
+  llvm::DenseMap<Operation *, int64_t> places; ///< of the ops in the block's order
+  llvm::DenseMap<Operation *, SmallVector<Running, 1>> awaitedBy;
+};
+
+} // namespace
+
+static bool isCollective(Operation *op) {
+  return isa<dist::CollectiveOpInterface, dist::BucketOp>(op);
+}
+
+static bool isMovable(Operation *op) {
+  return isCollective(op) || (op->getNumRegions() == 0 && isMemoryEffectFree(op));
+}
+
+CollectiveHiding::CollectiveHiding(Block &block, const LinkedMesh &mesh)
+    : block(block), mesh(mesh) {
+  int64_t place = 0;
+  for (Operation &op : block)
+    places[&op] = place += 2;
+}
+
+Operation *CollectiveHiding::firstUser(Operation *collective) const {
+  Operation *first = nullptr;
+  for (Operation *user : collective->getUsers()) {
+    Operation *inBlock = block.findAncestorOpInBlock(*user);
+    if (!first || places.at(inBlock) < places.at(first))
+      first = inBlock;
+  }
+  return first;
+}
+
+bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
+                                     const llvm::SetVector<Operation *> &delayed) const {
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    Operation *inBlock = block.findAncestorOpInBlock(*user);
+    return delayed.contains(inBlock) || places.at(inBlock) >= places.at(place);
+  });
+}
+
+double CollectiveHiding::delayProducts(Operation *collective, Operation *place, double seconds) {
+  llvm::SetVector<Operation *> movable; // the last in the block's order first
+  llvm::SmallPtrSet<Operation *, 8> moving;
+  double found = 0;
+  Operation *op = collective->getPrevNode();
+  for (unsigned i = 0; op && i < kSearchedOps && found < seconds; ++i, op = op->getPrevNode()) {
+    if (!isMovable(op) || !canComeBefore(place, op, movable))
+      continue;
+    movable.insert(op);
+    if (!op->hasTrait<dtc::OpTrait::MatrixProducts>())
+      continue;
+    moving.insert(op);
+    found += localSeconds(mesh, op);
+  }
+  for (Operation *movableOp : llvm::reverse(movable)) {
+    if (!moving.contains(movableOp))
+      continue;
+    // What needs its results and stands before `place` goes with it.
+    for (Operation *user : movableOp->getUsers())
+      if (Operation *inBlock = block.findAncestorOpInBlock(*user); movable.contains(inBlock))
+        moving.insert(inBlock);
+    movableOp->moveBefore(place);
+    places[movableOp] = places.at(place) - 1;
+  }
+  return found;
+}
+
+void CollectiveHiding::run() {
+  double computed = 0, lastEnd = 0;
+  for (Operation *op = &block.front(); op; op = op->getNextNode()) {
+    for (const Running &running : awaitedBy.lookup(op)) {
+      double exposed = running.end - computed;
+      if (exposed > 0)
+        computed += std::max(exposed - delayProducts(running.collective, op, exposed), 0.0);
+    }
+    double seconds = localSeconds(mesh, op);
+    if (!isCollective(op)) {
+      computed += seconds;
+      continue;
+    }
+    lastEnd = std::max(computed, lastEnd) + seconds;
+    if (Operation *user = firstUser(op))
+      awaitedBy[user].push_back({op, lastEnd});
+  }
+}
+
+namespace {
+struct HideCollectivesPass : dtc::impl::HideCollectivesPassBase<HideCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
+          forEachStraightBlock(function,
+                               [&](Block &block) { CollectiveHiding(block, mesh).run(); });
+          return success();
+        })))
+      signalPassFailure();
+  }
+};
+} // namespace

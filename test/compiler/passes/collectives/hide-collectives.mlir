@@ -1,0 +1,105 @@
+// RUN: dtc-opt %s --split-input-file --dtc-hide-collectives | FileCheck %s
+
+// The gradient of a weight waits until rows of a later all-to-all are on their way.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @weight_gradient
+func.func @weight_gradient(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>) {
+  // CHECK-NEXT: %[[DX:.*]] = dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: %[[ROWS:.*]] = dist.all_to_all %[[DX]]
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dtc.exp %[[ROWS]]
+  %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+  %0 = dtc.exp %rows : tensor<128x128xf32>
+  return %0, %dw : tensor<128x128xf32>, tensor<256x128xf32>
+}
+
+// -----
+
+// What needs the product goes with it, in its order: here a conversion, and the bucket of a
+// reduction over other devices.
+dist.mesh @mesh <"dp"=2, "ep"=2>
+// CHECK-LABEL: func @users
+func.func @users(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>, %other: tensor<8xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>) {
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: %[[DW:.*]] = dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: %[[SCALED:.*]] = dtc.neg %[[DW]]
+  // CHECK-NEXT: dist.bucket
+  // CHECK-NEXT: dist.all_reduce sum %[[SCALED]]
+  // CHECK: dtc.exp
+  // CHECK: return
+  %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %scaled = dtc.neg %dw : tensor<256x128xf32>
+  %sums:2 = dist.bucket -> tensor<256x128xf32>, tensor<8xf32> {
+    %1 = dist.all_reduce sum %scaled over @mesh ["dp"] : tensor<256x128xf32>
+    %2 = dist.all_reduce sum %other over @mesh ["dp"] : tensor<8xf32>
+    dist.yield %1, %2 : tensor<256x128xf32>, tensor<8xf32>
+  }
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+  %0 = dtc.exp %rows : tensor<128x128xf32>
+  return %0, %sums#0, %sums#1 : tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>
+}
+
+// -----
+
+// A product stays where the collective, or what comes before its result is needed, depends on it.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @needed
+func.func @needed(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>) {
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.neg
+  // CHECK-NEXT: dtc.exp
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+  %negated = dtc.neg %dw : tensor<256x128xf32>
+  %0 = dtc.exp %rows : tensor<128x128xf32>
+  return %0, %negated : tensor<128x128xf32>, tensor<256x128xf32>
+}
+
+// -----
+
+// Only as many products move as the wait takes, and the nearest ones: of two gradients the first
+// stays.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @enough
+func.func @enough(%dy: tensor<4096x4096xf32>, %x: tensor<4096x4096xf32>, %dz: tensor<256x4096xf32>)
+    -> (tensor<512x2048xf32>, tensor<4096x4096xf32>, tensor<4096x4096xf32>) {
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.einsum "bk,bn->nk"
+  // CHECK-NEXT: dtc.exp
+  %first = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %second = dtc.einsum "bk,bn->nk" %x, %dy : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %dx = dtc.einsum "bn,kn->bk" %dz, %x : (tensor<256x4096xf32>, tensor<4096x4096xf32>) -> tensor<256x4096xf32>
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<256x4096xf32>) -> tensor<512x2048xf32>
+  %0 = dtc.exp %rows : tensor<512x2048xf32>
+  return %0, %first, %second : tensor<512x2048xf32>, tensor<4096x4096xf32>, tensor<4096x4096xf32>
+}
+
+// -----
+
+// A collective that other work hides already delays nothing.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @hidden
+func.func @hidden(%dy: tensor<4096x4096xf32>, %x: tensor<4096x4096xf32>, %small: tensor<4x4xf32>)
+    -> (tensor<8x2xf32>, tensor<4096x4096xf32>, tensor<4096x4096xf32>) {
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.einsum "bk,bn->nk"
+  // CHECK-NEXT: dtc.exp
+  %first = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %rows = dist.all_to_all %small split_dim 1 dim 0 over @mesh ["ep"] : (tensor<4x4xf32>) -> tensor<8x2xf32>
+  %second = dtc.einsum "bk,bn->nk" %x, %dy : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  %0 = dtc.exp %rows : tensor<8x2xf32>
+  return %0, %first, %second : tensor<8x2xf32>, tensor<4096x4096xf32>, tensor<4096x4096xf32>
+}
