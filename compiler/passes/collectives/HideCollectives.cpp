@@ -45,8 +45,14 @@ private:
     Operation *collective;
     double end; ///< seconds from the start of the block
   };
-  Operation *firstUser(Operation *collective) const;
-  /// Whether all users of `op` are at `place`, after it, or in `delayed`.
+  struct Place {
+    int64_t number = 0;  ///< in the block's order
+    double seconds = 0;  ///< of the op
+    double computed = 0; ///< of the ops before it that are no collectives
+  };
+  Operation *firstUser(Operation *op) const;
+  /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective, which then
+  /// starts later, must have as much computation before its first user as it takes.
   bool canComeBefore(Operation *place, Operation *op,
                      const llvm::SetVector<Operation *> &delayed) const;
   /// Moves products that stand before `collective` to just before `place`, the first op that needs
@@ -55,8 +61,7 @@ private:
   double delayProducts(Operation *collective, Operation *place, double seconds);
 
   Block &block;
-  const LinkedMesh &mesh;
-  llvm::DenseMap<Operation *, int64_t> places; ///< of the ops in the block's order
+  llvm::DenseMap<Operation *, Place> places;
   llvm::DenseMap<Operation *, SmallVector<Running, 1>> awaitedBy;
 };
 
@@ -70,18 +75,21 @@ static bool isMovable(Operation *op) {
   return isCollective(op) || (op->getNumRegions() == 0 && isMemoryEffectFree(op));
 }
 
-CollectiveHiding::CollectiveHiding(Block &block, const LinkedMesh &mesh)
-    : block(block), mesh(mesh) {
-  int64_t place = 0;
-  for (Operation &op : block)
-    places[&op] = place += 2;
+CollectiveHiding::CollectiveHiding(Block &block, const LinkedMesh &mesh) : block(block) {
+  int64_t number = 0;
+  double computed = 0;
+  for (Operation &op : block) {
+    double seconds = localSeconds(mesh, &op);
+    places[&op] = {number += 2, seconds, computed};
+    computed += isCollective(&op) ? 0 : seconds;
+  }
 }
 
-Operation *CollectiveHiding::firstUser(Operation *collective) const {
+Operation *CollectiveHiding::firstUser(Operation *op) const {
   Operation *first = nullptr;
-  for (Operation *user : collective->getUsers()) {
+  for (Operation *user : op->getUsers()) {
     Operation *inBlock = block.findAncestorOpInBlock(*user);
-    if (!first || places.at(inBlock) < places.at(first))
+    if (!first || places.at(inBlock).number < places.at(first).number)
       first = inBlock;
   }
   return first;
@@ -89,9 +97,14 @@ Operation *CollectiveHiding::firstUser(Operation *collective) const {
 
 bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
                                      const llvm::SetVector<Operation *> &delayed) const {
+  const Place &at = places.at(place);
+  if (isCollective(op)) {
+    Operation *user = firstUser(op);
+    return !user || places.at(user).computed - at.computed >= places.at(op).seconds;
+  }
   return llvm::all_of(op->getUsers(), [&](Operation *user) {
     Operation *inBlock = block.findAncestorOpInBlock(*user);
-    return delayed.contains(inBlock) || places.at(inBlock) >= places.at(place);
+    return delayed.contains(inBlock) || places.at(inBlock).number >= at.number;
   });
 }
 
@@ -107,7 +120,7 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
     if (!op->hasTrait<dtc::OpTrait::MatrixProducts>())
       continue;
     moving.insert(op);
-    found += localSeconds(mesh, op);
+    found += places.at(op).seconds;
   }
   for (Operation *movableOp : llvm::reverse(movable)) {
     if (!moving.contains(movableOp))
@@ -117,7 +130,8 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
       if (Operation *inBlock = block.findAncestorOpInBlock(*user); movable.contains(inBlock))
         moving.insert(inBlock);
     movableOp->moveBefore(place);
-    places[movableOp] = places.at(place) - 1;
+    places[movableOp].number = places.at(place).number - 1;
+    places[movableOp].computed = places.at(place).computed;
   }
   return found;
 }
@@ -130,7 +144,7 @@ void CollectiveHiding::run() {
       if (exposed > 0)
         computed += std::max(exposed - delayProducts(running.collective, op, exposed), 0.0);
     }
-    double seconds = localSeconds(mesh, op);
+    double seconds = places.at(op).seconds;
     if (!isCollective(op)) {
       computed += seconds;
       continue;

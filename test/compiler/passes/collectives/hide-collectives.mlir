@@ -18,31 +18,53 @@ func.func @weight_gradient(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: 
 
 // -----
 
-// What needs the product goes with it, in its order: here a conversion, and the bucket of a
-// reduction over other devices.
+// What needs the product goes with it, in its order: here a negation, and the bucket of a reduction over other devices,
+// which later work still hides.
 dist.mesh @mesh <"dp"=2, "ep"=2>
 // CHECK-LABEL: func @users
-func.func @users(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>, %other: tensor<8xf32>)
-    -> (tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>) {
+func.func @users(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>, %other: tensor<8xf32>, %large: tensor<4096x4096xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>, tensor<4096x4096xf32>) {
   // CHECK-NEXT: dtc.einsum "bn,kn->bk"
   // CHECK-NEXT: dist.all_to_all
   // CHECK-NEXT: %[[DW:.*]] = dtc.einsum "bk,bn->kn"
-  // CHECK-NEXT: %[[SCALED:.*]] = dtc.neg %[[DW]]
+  // CHECK-NEXT: %[[NEGATED:.*]] = dtc.neg %[[DW]]
   // CHECK-NEXT: dist.bucket
-  // CHECK-NEXT: dist.all_reduce sum %[[SCALED]]
+  // CHECK-NEXT: dist.all_reduce sum %[[NEGATED]]
   // CHECK: dtc.exp
-  // CHECK: return
+  // CHECK: dtc.einsum "ij,jk->ik"
   %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
   %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
-  %scaled = dtc.neg %dw : tensor<256x128xf32>
+  %negated = dtc.neg %dw : tensor<256x128xf32>
   %sums:2 = dist.bucket -> tensor<256x128xf32>, tensor<8xf32> {
-    %1 = dist.all_reduce sum %scaled over @mesh ["dp"] : tensor<256x128xf32>
+    %1 = dist.all_reduce sum %negated over @mesh ["dp"] : tensor<256x128xf32>
     %2 = dist.all_reduce sum %other over @mesh ["dp"] : tensor<8xf32>
     dist.yield %1, %2 : tensor<256x128xf32>, tensor<8xf32>
   }
   %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
   %0 = dtc.exp %rows : tensor<128x128xf32>
-  return %0, %sums#0, %sums#1 : tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>
+  %late = dtc.einsum "ij,jk->ik" %large, %large : (tensor<4096x4096xf32>, tensor<4096x4096xf32>) -> tensor<4096x4096xf32>
+  return %0, %sums#0, %sums#1, %late : tensor<128x128xf32>, tensor<256x128xf32>, tensor<8xf32>, tensor<4096x4096xf32>
+}
+
+// -----
+
+// A product stays where its reduction, if it started later, would be waited for instead.
+dist.mesh @mesh <"dp"=2, "ep"=2>
+// CHECK-LABEL: func @reduction_is_awaited
+func.func @reduction_is_awaited(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>) {
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.exp
+  %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %sum = dist.all_reduce sum %dw over @mesh ["dp"] : tensor<256x128xf32>
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+  %0 = dtc.exp %rows : tensor<128x128xf32>
+  %1 = dtc.neg %sum : tensor<256x128xf32>
+  return %0, %1 : tensor<128x128xf32>, tensor<256x128xf32>
 }
 
 // -----
