@@ -301,6 +301,22 @@ std::optional<ReshardSteps> dtc::findReshardSteps(const LinkedMesh &mesh, int64_
   return best;
 }
 
+/// What a search sees of a mesh. The speed of devices is not a part of it.
+static std::vector<double> searchedProperties(const LinkedMesh &mesh) {
+  std::vector<double> key;
+  for (const LinkedAxis &axis : mesh.axes)
+    key.insert(key.end(), {double(axis.size), double(axis.temporal), double(axis.pipeline),
+                           axis.bandwidth, axis.latency});
+  return key;
+}
+
+ReshardCache::ReshardCache(const LinkedMesh &mesh)
+    : mesh(mesh), known([&]() -> Known & {
+        // A search looks at some hundreds of meshes, each with some hundreds of reshards.
+        thread_local std::map<std::vector<double>, Known> ofMeshes;
+        return ofMeshes[searchedProperties(mesh)];
+      }()) {}
+
 const std::optional<ReshardSteps> &ReshardCache::plan(int64_t elementBytes, ArrayRef<int64_t> shape,
                                                       const Layout &from, const Layout &to) {
   std::vector<int64_t> key{elementBytes, int64_t(shape.size())};

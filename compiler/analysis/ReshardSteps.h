@@ -68,18 +68,21 @@ std::optional<ReshardSteps> findReshardSteps(const LinkedMesh &mesh, int64_t ele
                                              const Layout &to);
 
 /// findReshardSteps on one mesh, with a memory: a model of many equal layers asks for the same few
-/// plans again and again. Not for use by several threads at a time.
+/// steps again and again, and so do the passes of a compilation and the candidates of a search,
+/// which share what a thread has found. Not for use by several threads at a time.
 class ReshardCache {
 public:
-  explicit ReshardCache(const LinkedMesh &mesh) : mesh(mesh) {}
+  explicit ReshardCache(const LinkedMesh &mesh);
 
-  /// The result of findReshardSteps; the reference lives as long as the planner.
+  /// The result of findReshardSteps; the reference lives as long as the thread.
   const std::optional<ReshardSteps> &plan(int64_t elementBytes, llvm::ArrayRef<int64_t> shape,
                                           const Layout &from, const Layout &to);
 
 private:
+  using Known = std::map<std::vector<int64_t>, std::optional<ReshardSteps>>;
+
   LinkedMesh mesh;
-  std::map<std::vector<int64_t>, std::optional<ReshardSteps>> known;
+  Known &known; ///< of all meshes that are like this one but for names
 };
 
 } // namespace dtc

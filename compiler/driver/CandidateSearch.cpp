@@ -20,6 +20,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 
@@ -274,19 +275,14 @@ void CandidateSearch::emitFailure() {
   emitAll(model.getContext(), failure);
 }
 
-bool CandidateSearch::measure(Candidate &candidate) {
-  Collector collector(model.getContext(), candidate.diagnostics);
-  if (failed(exportPlan(*candidate.module, name, candidate.plan))) {
-    recordFailure(candidate);
-    return false;
-  }
-  describeModel(model, candidate.options, candidate.plan);
-  // No schedule is chosen that no runtime would take.
-  if (auto problem = findPlanError(candidate.plan)) {
-    emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
-    recordFailure(candidate);
-    return false;
-  }
+bool CandidateSearch::addPlan(Candidate &candidate) {
+  if (succeeded(exportPlan(*candidate.module, name, candidate.plan)))
+    return true;
+  recordFailure(candidate);
+  return false;
+}
+
+void CandidateSearch::addSeconds(Candidate &candidate) {
   if (cluster) {
     // A plan has more devices than the cluster where all candidates have: then none is better.
     if (auto simulation = simulateOnCluster(candidate.plan, *cluster)) {
@@ -296,6 +292,33 @@ bool CandidateSearch::measure(Candidate &candidate) {
   } else if (auto timeline = simulatePlan(candidate.plan)) {
     candidate.seconds = timeline->step().seconds();
   }
+}
+
+bool CandidateSearch::isTooSlow(Candidate &candidate) {
+  if (std::isinf(slowest))
+    return false;
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (!addPlan(candidate))
+    return false;
+  addSeconds(candidate);
+  if (candidate.seconds < slowest)
+    return false;
+  leastSeconds = candidate.seconds;
+  return true;
+}
+
+bool CandidateSearch::measure(Candidate &candidate) {
+  Collector collector(model.getContext(), candidate.diagnostics);
+  if (!addPlan(candidate))
+    return false;
+  describeModel(model, candidate.options, candidate.plan);
+  // No schedule is chosen that no runtime would take.
+  if (auto problem = findPlanError(candidate.plan)) {
+    emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
+    recordFailure(candidate);
+    return false;
+  }
+  addSeconds(candidate);
   return true;
 }
 
@@ -328,6 +351,8 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
   std::optional<Candidate> best = lower(options);
   if (!best || options.memoryLimit == 0 || best->peak() <= options.memoryLimit)
     return best;
+  if (isTooSlow(*best))
+    return std::nullopt;
   auto secondsOf = [](const Candidate &candidate) {
     double sum = 0;
     for (const DeviceSavedBytes &device : candidate.keeps)

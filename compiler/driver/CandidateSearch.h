@@ -17,6 +17,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -87,6 +88,11 @@ public:
   /// Emits why nothing compiled.
   void emitFailure();
 
+  /// Where a candidate that recomputes is of use only if its step takes fewer seconds: the search
+  /// ends with none, and with `leastSeconds`, where the step takes as long without recomputation.
+  double slowest = std::numeric_limits<double>::infinity();
+  std::optional<double> leastSeconds;
+
   std::optional<Candidate> closest;      ///< of those that do not fit, the one that needs least
   std::vector<mlir::Diagnostic> failure; ///< of the first that did not compile
 
@@ -108,9 +114,15 @@ private:
                                  llvm::ArrayRef<int64_t> keepBytes = {});
   /// Adds an entry point that the plan can do without, unless it returns why not.
   mlir::FailureOr<MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
+  /// Adds the plan; false, with `failure` set, where there is none.
+  bool addPlan(Candidate &candidate);
+  /// Adds how long the plan takes.
+  void addSeconds(Candidate &candidate);
   /// Adds the plan and how long it takes. False, with `failure` set, where no runtime would take
   /// it.
   bool measure(Candidate &candidate);
+  /// Whether the step of the candidate, which recomputes least, takes too long.
+  bool isTooSlow(Candidate &candidate);
   std::optional<Candidate> fit(const ResolvedOptions &options);
   std::optional<Candidate> recomputeLeast(const ResolvedOptions &options);
   std::optional<Candidate> keepIfFits(std::optional<Candidate> candidate);

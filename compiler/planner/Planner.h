@@ -18,6 +18,7 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,9 +39,12 @@ struct EstimatedStrategy {
 
   /// How many times its estimate a strategy of its kind takes, as far as is known.
   double correction = 1;
+  /// Simulated without recomputation, which it cannot do without: it takes longer. 0: not known.
+  double leastSeconds = 0;
 
   double seconds() const {
-    return simulation ? simulation->stepSeconds : correction * estimate.seconds();
+    return simulation ? simulation->stepSeconds
+                      : std::max(leastSeconds, correction * estimate.seconds());
   }
   /// That a device needs, of the one that needs most of its memory, and what it has: simulated or
   /// else estimated.

@@ -86,9 +86,12 @@ bool SimulatedSearch::simulate(EstimatedStrategy &entry, Compiled &compiled) {
   // What is wrong with a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
+  search->slowest = best;
   std::optional<Candidate> candidate = search->run(asked);
   if (!candidate) {
-    if (!search->failure.empty())
+    if (search->leastSeconds)
+      entry.leastSeconds = *search->leastSeconds;
+    else if (!search->failure.empty())
       recordFailure(entry.strategy, firstErrorOf(search->failure));
     else if (search->closest) { // it only does not fit, though it recomputes as much as it can
       entry.arenaBytes = search->closest->peak();
@@ -117,6 +120,24 @@ bool SimulatedSearch::simulate(EstimatedStrategy &entry, Compiled &compiled) {
   return true;
 }
 
+void SimulatedSearch::noteTime(size_t index, double seconds) {
+  ++choice.progress.simulated;
+  double error = seconds / choice.best[index].estimate.seconds();
+  auto [known, fresh] = errors.try_emplace(kinds[index], error);
+  known->second = std::min(known->second, error);
+}
+
+void SimulatedSearch::noteSlower(size_t index) {
+  const EstimatedStrategy &entry = choice.best[index];
+  simulatedEstimates.push_back(entry.estimate.seconds());
+  noteTime(index, entry.leastSeconds);
+  // What recomputes more is slower as well, and what recomputes nothing does not fit.
+  for (auto [other, candidate] : llvm::enumerate(choice.best))
+    if (areAlikeButForRecompute(candidate.strategy, entry.strategy))
+      isDone[other] = true;
+  report(choice.progress);
+}
+
 void SimulatedSearch::simulateOne(size_t index) {
   isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
@@ -124,6 +145,8 @@ void SimulatedSearch::simulateOne(size_t index) {
   // As long as nothing fits, all that may be tried is.
   left -= std::isinf(best) ? 1 : workOf(entry.strategy);
   bool isSimulated = simulate(entry, compiled);
+  if (entry.leastSeconds > 0)
+    return noteSlower(index);
   if (!isSimulated && entry.arenaBytes == 0)
     return;
   simulatedEstimates.push_back(entry.estimate.seconds());
@@ -135,10 +158,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   }
   if (!isSimulated)
     return;
-  ++choice.progress.simulated;
-  double error = entry.simulation->stepSeconds / entry.estimate.seconds();
-  auto [known, fresh] = errors.try_emplace(kinds[index], error);
-  known->second = std::min(known->second, error);
+  noteTime(index, entry.simulation->stepSeconds);
   if (entry.fits && entry.simulation->stepSeconds < best) {
     best = entry.simulation->stepSeconds;
     chosen = index;
@@ -252,7 +272,7 @@ void SimulatedSearch::sortResults() {
   std::vector<EstimatedStrategy> simulated, others;
   for (auto [index, entry] : llvm::enumerate(choice.best)) {
     entry.correction = correctionOf(index);
-    if (!entry.simulation && isDone[index])
+    if (!entry.simulation && isDone[index] && entry.leastSeconds == 0)
       continue; // it does not compile, or another one is faster
     if (!entry.simulation && isNear(index)) {
       ++choice.unknown;

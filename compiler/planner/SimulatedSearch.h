@@ -49,6 +49,10 @@ private:
   /// Keeps the first strategy that failed.
   void recordFailure(const ParallelStrategy &strategy, std::string reason);
   bool simulate(EstimatedStrategy &entry, Compiled &compiled);
+  /// Notes by how much the estimate of a strategy errs that takes `seconds`, or more.
+  void noteTime(size_t index, double seconds);
+  /// Ends the search among strategies like one that is slower than the best without recomputation.
+  void noteSlower(size_t index);
   /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
   void simulateOne(size_t index);
   /// Whether a strategy with one recomputation is hardly faster, if at all, than one with the other

@@ -31,6 +31,11 @@ using namespace dtc;
 /// layers. More would hold operands for long, and each collective takes the time of its search.
 static constexpr unsigned kSearchedOps = 256;
 
+/// How many times the bytes of a collective's larger side the operands of delayed products may take
+/// that would be free before. Those of a weight's gradient are about two to three times what is
+/// exchanged, and each wait that is hidden by more of them makes the arena larger.
+static constexpr int64_t kHeldTimes = 4;
+
 namespace {
 
 /// Walks a block with the seconds that a device has computed and those at which its collectives
@@ -55,9 +60,11 @@ private:
   /// starts later, must have as much computation before its first user as it takes.
   bool canComeBefore(Operation *place, Operation *op,
                      const llvm::SetVector<Operation *> &delayed) const;
+  /// The operands of `product` that nothing needs from `place` on but what is delayed.
+  SmallVector<Value> heldBy(Operation *product, Operation *place) const;
   /// Moves products that stand before `collective` to just before `place`, the first op that needs
-  /// its result, until they take `seconds` or there are no more. Returns the seconds that they
-  /// take.
+  /// its result, until they take `seconds`, would hold too much, or there are no more. Returns the
+  /// seconds that they take.
   double delayProducts(Operation *collective, Operation *place, double seconds);
 
   Block &block;
@@ -108,9 +115,34 @@ bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
   });
 }
 
+SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place) const {
+  SmallVector<Value> held;
+  for (Value operand : product->getOperands()) {
+    bool isNeededLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
+      Operation *inBlock = block.findAncestorOpInBlock(*user);
+      return places.at(inBlock).number >= places.at(place).number;
+    });
+    if (operand.getParentBlock() == &block && operand.getDefiningOp() && !isNeededLater)
+      held.push_back(operand);
+  }
+  return held;
+}
+
+/// The bytes of the larger of what a collective, or all of a bucket, takes and gives.
+static int64_t exchangedBytes(Operation *collective) {
+  if (!isa<dist::BucketOp>(collective))
+    return collectiveBytes(collective);
+  int64_t sum = 0;
+  for (Operation &member : collective->getRegion(0).front().without_terminator())
+    sum += collectiveBytes(&member);
+  return sum;
+}
+
 double CollectiveHiding::delayProducts(Operation *collective, Operation *place, double seconds) {
   llvm::SetVector<Operation *> movable; // the last in the block's order first
   llvm::SmallPtrSet<Operation *, 8> moving;
+  llvm::DenseSet<Value> held;
+  int64_t bytesLeft = kHeldTimes * exchangedBytes(collective);
   double found = 0;
   Operation *op = collective->getPrevNode();
   for (unsigned i = 0; op && i < kSearchedOps && found < seconds; ++i, op = op->getPrevNode()) {
@@ -119,6 +151,11 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
     movable.insert(op);
     if (!op->hasTrait<dtc::OpTrait::MatrixProducts>())
       continue;
+    for (Value operand : heldBy(op, place))
+      if (held.insert(operand).second)
+        bytesLeft -= tensorBytes(operand.getType());
+    if (bytesLeft < 0)
+      break;
     moving.insert(op);
     found += places.at(op).seconds;
   }
