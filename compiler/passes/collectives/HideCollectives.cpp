@@ -34,7 +34,7 @@ static constexpr unsigned kSearchedOps = 256;
 /// How many times the bytes of a collective's larger side the operands of delayed products may take
 /// that would be free before. Those of a weight's gradient are about two to three times what is
 /// exchanged, and each wait that is hidden by more of them makes the arena larger.
-static constexpr int64_t kHeldTimes = 4;
+static constexpr int64_t kHeldTimes = 2;
 
 namespace {
 
