@@ -8,10 +8,12 @@ import torch.export
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 
-from dtc.torch import text, weights
+from dtc.torch import gradients, text, weights
 from dtc.torch.operators import is_converted
 
 VERSION = 1
+# Arguments that say nothing of the values that an operator gives.
+IGNORED = ("pin_memory", "non_blocking", "copy", "implicit", "sparse", "sparse_grad", "cudnn_enable")
 PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 ITSELF = os.path.dirname(os.path.abspath(__file__))
@@ -104,12 +106,12 @@ class Printer:
         self.warnings, self.lines, self.arguments = [], [], []
         self.results = {}  # the text of each node's value, or of each of its values
 
-    def fail(self, node, problem):
-        raise CaptureError(f"{where(node)}: {problem}")
-
     def print(self):
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         groups = {"parameter": [], "buffer": [], "input": []}
+        # A tied parameter has a placeholder for each of its places, of which one has uses.
+        self.used = {self.name_of(specs[node.name]) for node in self.program.graph.nodes
+                     if node.op == "placeholder" and node.users and specs[node.name].target}
         for node in self.program.graph.nodes:
             if node.op == "placeholder":
                 self.add_placeholder(node, specs[node.name], groups)
@@ -118,7 +120,7 @@ class Printer:
             elif node.op == "output":
                 self.add_return(node)
             else:
-                self.fail(node, f"the graph has a node '{node.op}', which cannot be captured")
+                refuse(node, f"the graph has a node '{node.op}', which cannot be captured")
         self.arguments = [each for group in groups.values() for each in group]
         head = (f"module attributes {{torch.capture = {{version = {VERSION} : i64, "
                 f"torch = {text.quoted(torch.__version__.partition('+')[0])}}}}} {{\n")
@@ -132,20 +134,34 @@ class Printer:
             name = self.inputs[len(groups["input"])]
             self.add_argument(groups["input"], node, "input", name)
         elif not node.users:
-            if spec.kind == InputKind.PARAMETER:
+            if spec.kind == InputKind.PARAMETER and self.name_of(spec) not in self.used:
                 self.warnings.append(f"the loss does not depend on the parameter '{self.name_of(spec)}'; it is left out")
         elif spec.kind == InputKind.PARAMETER:
             self.add_argument(groups["parameter"], node, "parameter", self.name_of(spec))
-        elif spec.kind == InputKind.BUFFER and spec.persistent and tensor.is_floating_point():
+        elif self.initial_of(spec, tensor):
             self.add_argument(groups["buffer"], node, "buffer", self.name_of(spec))
         else:
             self.add_constant(node, spec)
+
+    def initial_of(self, spec, tensor):
+        """Of a buffer that weights files have and dtc can initialize, "zeros" or "ones". Others are constants: a mask that was
+        zeros until the weights are read would be a wrong one."""
+        if spec.kind != InputKind.BUFFER or not spec.persistent or not tensor.is_floating_point():
+            return None
+        value = self.values.get(spec.target.removeprefix("model."))
+        if value is None or value.is_meta or value.numel() == 0:
+            return None
+        first = value.flatten()[0].item()
+        return {0.0: "zeros", 1.0: "ones"}.get(first) if bool((value == first).all()) else None
 
     def name_of(self, spec):
         return self.names.get(spec.target, spec.target.removeprefix("model."))
 
     def add_argument(self, group, node, kind, name):
         attributes = {f"torch.{kind}": text.quoted(name)}
+        if kind == "buffer":
+            value = self.values[name].flatten()[0].item()
+            attributes["torch.init"] = text.quoted("zeros" if value == 0 else "ones")
         if kind == "parameter" and not node.meta["val"].requires_grad:
             attributes["torch.frozen"] = "unit"
         group.append(f"%{node.name}: {self.type_of(node, node.meta['val'])}{text.attributes(attributes)} "
@@ -164,19 +180,22 @@ class Printer:
             elements = text.elements(value)
         except ValueError as error:
             raise CaptureError(f"the buffer '{name}' cannot be written: {error}") from None
+        if spec.kind == InputKind.BUFFER and spec.persistent:
+            self.warnings.append(f"the buffer '{name}' is a constant of the captured model: its elements in weights files are "
+                                 "not read")
         kind = self.type_of(node, value)
         self.lines.append(f'  %{node.name} = "torch.constant"() {{value = {elements} : {kind}}} : () -> {kind} '
                           f"loc({text.quoted(name)})")
 
     def type_of(self, node, value):
         if not isinstance(value, torch.Tensor):
-            self.fail(node, f"'{node.target}' gives a {type(value).__name__}, expected a tensor; a number that depends on the "
+            refuse(node, f"'{node.target}' gives a {type(value).__name__}, expected a tensor; a number that depends on the "
                             "data cannot be captured")
         if value.dtype not in text.ELEMENT_TYPES:
-            self.fail(node, f"'{node.target}' gives elements of {value.dtype}, expected one of "
+            refuse(node, f"'{node.target}' gives elements of {value.dtype}, expected one of "
                             f"{', '.join(map(str, text.ELEMENT_TYPES))}")
         if any(not isinstance(size, int) for size in value.shape):
-            self.fail(node, f"'{node.target}' gives a tensor of the shape {tuple(value.shape)}, expected sizes that are known")
+            refuse(node, f"'{node.target}' gives a tensor of the shape {tuple(value.shape)}, expected sizes that are known")
         return text.tensor_type(value)
 
     def add_call(self, node):
@@ -184,14 +203,16 @@ class Printer:
             self.results[node] = self.results[node.args[0]][node.args[1]]
             return
         if not isinstance(node.target, torch._ops.OpOverload):
-            self.fail(node, f"'{node.target}' cannot be captured: it is no operator of PyTorch, but takes functions; write the "
+            refuse(node, f"'{node.target}' cannot be captured: it is no operator of PyTorch, but takes functions; write the "
                             "part of the model without it")
         namespace, name = node.target._schema.name.split("::")
         if name in ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"):
             return
         if namespace != "aten":
-            self.fail(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
+            refuse(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
                             "of PyTorch's operators")
+        # Of what no gradient flows through, by the checks of decompose().
+        name = "alias" if name == "detach" else name
         operands, attributes = self.split_arguments(node)
         if operands:
             attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
@@ -224,7 +245,7 @@ class Printer:
                 operands += [(f"{argument.name}.{j}", each) for j, each in enumerate(value) if each is not None]
             elif "ScalarType" in str(argument.type) and value is not None:
                 attributes[argument.name] = text.attribute(value)
-            elif value is not None and (written := text.attribute(value)) is not None:
+            elif argument.name not in IGNORED and value is not None and (written := text.attribute(value)) is not None:
                 attributes[argument.name] = written
         return operands, attributes
 
@@ -247,11 +268,16 @@ class Printer:
         self.lines.append(f'  return {self.results[results[0]]} : {self.result_type} loc("loss")')
 
 
+def refuse(node, problem):
+    raise CaptureError(f"{where(node)}: {problem}")
+
+
 def decompose(program):
     """The program with functional operators, of which those without a rule in dtc-import are decomposed by torch."""
+    regions = gradients.check_regions(program, refuse)
     operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
     ignored = ("_assert_tensor_metadata", "_assert_scalar")
-    if all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
+    if not regions and all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
         return program
     table = torch.export.default_decompositions()
     table = {each: rule for each, rule in dict(table.items()).items()
