@@ -48,6 +48,27 @@ static std::optional<Split> findSplit(ArrayRef<int64_t> merged, ArrayRef<int64_t
   return Split{int64_t(dim), int64_t(count)};
 }
 
+/// How many dimensions of a shape each dimension of another one merges, if the reshape does nothing
+/// but merge.
+static std::optional<SmallVector<int64_t>> findMerges(ArrayRef<int64_t> merged,
+                                                      ArrayRef<int64_t> split) {
+  SmallVector<int64_t> counts;
+  size_t next = 0;
+  for (int64_t size : merged) {
+    int64_t product = 1, count = 0;
+    while (next < split.size() && (count == 0 || product < size)) {
+      product *= split[next++];
+      ++count;
+    }
+    if (product != size || count == 0)
+      return std::nullopt;
+    counts.push_back(count);
+  }
+  if (next != split.size() || split.size() == merged.size())
+    return std::nullopt;
+  return counts;
+}
+
 /// The sizes with dimension `dim` replaced by others.
 static SmallVector<int64_t> replaced(ArrayRef<int64_t> shape, int64_t dim,
                                      ArrayRef<int64_t> sizes) {
@@ -166,7 +187,8 @@ struct SplitSum : OpRewritePattern<ReshapeOp> {
   }
 };
 
-/// einsum(reshape(x), w) that merges dimensions over which it sums: einsum(x, reshape(w)).
+/// einsum(reshape(x), w) that merges dimensions: those over which it sums are split in w, too; rows
+/// are merged in the result instead.
 struct MergeIntoProduct : OpRewritePattern<EinsumOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const override {
@@ -174,27 +196,33 @@ struct MergeIntoProduct : OpRewritePattern<EinsumOp> {
     if (!reshape || !isWeight(op.getRhs()))
       return failure();
     ArrayRef<int64_t> shape = shapeOf(reshape.getOperand());
-    std::optional<Split> split = findSplit(shapeOf(op.getLhs()), shape);
-    if (!split)
+    std::optional<SmallVector<int64_t>> counts = findMerges(shapeOf(op.getLhs()), shape);
+    if (!counts)
       return failure();
     Terms terms(op);
-    char letter = terms.lhs[size_t(split->dim)];
-    std::string fresh = freshLetters(op.getEquation(), split->count);
-    if (fresh.empty())
-      return failure();
-    std::string equation = withLetters(op.getEquation(), letter, fresh);
-    size_t place = terms.rhs.find(letter);
-    if (!terms.result.contains(letter) && place != StringRef::npos) {
-      Value weight = reshapeTo(rewriter, op.getLoc(), op.getRhs(),
-                               replaced(shapeOf(op.getRhs()), int64_t(place),
-                                        shape.slice(split->dim, split->count)));
-      rewriter.replaceOpWithNewOp<EinsumOp>(op, reshape.getOperand(), weight, equation);
-      return success();
+    std::string equation = op.getEquation().str();
+    SmallVector<int64_t> weight(shapeOf(op.getRhs()));
+    std::string rhs = terms.rhs.str(); // as far as it has been split
+    int64_t begin = 0;
+    for (auto [letter, count] : llvm::zip(terms.lhs, *counts)) {
+      ArrayRef<int64_t> sizes = shape.slice(begin, count);
+      begin += count;
+      if (count == 1)
+        continue;
+      std::string fresh = freshLetters(equation, count);
+      size_t place = rhs.find(letter);
+      bool isSum = !terms.result.contains(letter), isRow = place == std::string::npos;
+      if (fresh.empty() || isSum == isRow)
+        return failure();
+      if (isSum) {
+        weight = replaced(weight, int64_t(place), sizes);
+        rhs = withLetters(rhs, letter, fresh);
+      }
+      equation = withLetters(equation, letter, fresh);
     }
-    // Rows: the result is reshaped.
-    if (place != StringRef::npos)
-      return failure();
-    Value wide = EinsumOp::create(rewriter, op.getLoc(), reshape.getOperand(), op.getRhs(), equation);
+    Value split = reshapeTo(rewriter, op.getLoc(), op.getRhs(), weight);
+    Value wide =
+        EinsumOp::create(rewriter, op.getLoc(), reshape.getOperand(), split, equation);
     rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), wide, op.getType().getShape()));
     return success();
   }
@@ -306,5 +334,6 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
                SplitParts>(context);
   // What does not come to an end is left as it is: all states are the same model.
-  (void)applyPatternsGreedily(function, std::move(patterns));
+  (void)applyPatternsGreedily(function, std::move(patterns),
+                              GreedyRewriteConfig().setUseTopDownTraversal());
 }

@@ -9,6 +9,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 using namespace mlir;
@@ -305,8 +307,9 @@ Value AtenOp::dropout(Value x, double rate) const {
   if (!x || rate == 0)
     return x;
   if (!torch::isFloat(x) || !(rate > 0 && rate < 1))
-    return fail("drops elements with the probability " + Twine(rate) +
-                ", expected one of at least 0 and less than 1");
+    return fail(fmt::format(
+        "drops elements with the probability {}, expected one of at least 0 and less than 1",
+        rate));
   return DropoutOp::create(rewriter, loc, x.getType(), x, conversion.randomKey, rate,
                            conversion.numRandomOps++, DenseI64ArrayAttr(), ArrayAttr());
 }

@@ -9,6 +9,7 @@
 #include "mlir/Transforms/WalkPatternRewriteDriver.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -26,7 +27,7 @@ public:
     // An operand that is an ATen op's has no rule, or its rule reported an error.
     for (Value operand : op->getOperands())
       if (Operation *producer = operand.getDefiningOp();
-          producer && !isa<DtcDialect>(producer->getDialect()))
+          producer && !isa_and_nonnull<DtcDialect>(producer->getDialect()))
         return failure();
     AtenOp aten(op, rewriter, conversion);
     Results results = rule.convert(aten);
@@ -86,7 +87,7 @@ void dtc::torch::convertOps(func::FuncOp function, Conversion &conversion) {
   if (conversion.log.errors.size() != errors)
     return;
   for (Operation &op : function.getBody().front().without_terminator())
-    if (!isa<DtcDialect>(op.getDialect()))
+    if (!isa_and_nonnull<DtcDialect>(op.getDialect()))
       return conversion.error(op.getLoc(), "'" + op.getName().getStringRef() +
                                                "' was not converted; this is a bug of dtc-import");
 }

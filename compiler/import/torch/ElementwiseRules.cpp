@@ -11,6 +11,8 @@
 
 #include "compiler/import/torch/AtenOp.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 using namespace mlir;
@@ -99,8 +101,9 @@ static Results convertPow(AtenOp &op) {
   double whole = std::floor(std::abs(*exponent));
   double half = std::abs(*exponent) - whole;
   if ((half != 0 && half != 0.5) || whole > 8)
-    return {op.fail("has the exponent " + Twine(*exponent) +
-                    ", expected a multiple of 0.5 from -8 to 8; write it as exp(exponent * log(x))")};
+    return {op.fail(fmt::format("has the exponent {}, expected a multiple of 0.5 from -8 to 8; write "
+                                "it as exp(exponent * log(x))",
+                                *exponent))};
   Value product = half != 0 ? op.elementwise<SqrtOp>(x) : Value();
   for (int i = 0; i < int(whole); ++i)
     product = product ? op.elementwise<MulOp>({product, x}) : x;

@@ -19,9 +19,12 @@ static constexpr int64_t kMaxWrittenElements = int64_t{1} << 22;
 
 /// Removes ops without uses. All of them are pure.
 static void eraseUnused(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-    if (op.use_empty())
-      op.erase();
+  SmallVector<Operation *> ops;
+  for (Operation &op : block.without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty())
+      op->erase();
 }
 
 /// The constant as an op before all others; integers are i32 from here on.

@@ -23,7 +23,7 @@ static Results convertNorm(AtenOp &op, function_ref<Value(Value, Value, Value)> 
     return {x ? op.fail("has no floats, or no normalized shape") : x};
   SmallVector<int64_t> shape(shapeOf(x));
   if (normalized->empty() || normalized->size() > shape.size() ||
-      ArrayRef(shape).take_back(normalized->size()) != *normalized)
+      ArrayRef<int64_t>(shape).take_back(normalized->size()) != *normalized)
     return {op.fail("has a normalized shape that is not that of the input's last dimensions")};
   int64_t size = 1;
   for (int64_t each : *normalized)
@@ -37,7 +37,7 @@ static Results convertNorm(AtenOp &op, function_ref<Value(Value, Value, Value)> 
   Value scale = row("weight", 1), bias = row("bias", 0);
   if (!scale || !bias)
     return {};
-  SmallVector<int64_t> rows(ArrayRef(shape).drop_back(normalized->size()));
+  SmallVector<int64_t> rows(ArrayRef<int64_t>(shape).drop_back(normalized->size()));
   rows.push_back(size);
   return {op.reshape(normalize(op.reshape(x, rows), scale, bias), shape)};
 }

@@ -222,5 +222,6 @@ void dtc::torch::raiseParts(func::FuncOp function, Conversion &conversion) {
       context, conversion);
   patterns.add<AbsorbScale>(context);
   // What does not come to an end is left as it is: all states are the same model.
-  (void)applyPatternsGreedily(function, std::move(patterns));
+  (void)applyPatternsGreedily(function, std::move(patterns),
+                              GreedyRewriteConfig().setUseTopDownTraversal());
 }
