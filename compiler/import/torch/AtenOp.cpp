@@ -234,6 +234,16 @@ Value AtenOp::slice(Value x, int64_t dim, int64_t begin, int64_t size) const {
                          offsets, sizes);
 }
 
+Value AtenOp::pad(Value x, int64_t dim, int64_t count) const {
+  if (!x || count == 0)
+    return x;
+  SmallVector<int64_t> shape(shapeOf(x)), low(shape.size(), 0), high(shape.size(), 0);
+  high[dim] = count;
+  shape[dim] += count;
+  return PadOp::create(rewriter, loc, RankedTensorType::get(shape, typeOf(x).getElementType()), x,
+                       low, high, 0.0);
+}
+
 Value AtenOp::concat(ValueRange values, int64_t dim) const {
   if (llvm::is_contained(values, Value()) || values.empty())
     return {};

@@ -57,16 +57,9 @@ static Value attendByParts(AtenOp &op, const Attention &attention) {
 static Value attend(AtenOp &op, const Attention &attention) {
   int64_t size = shapeOf(attention.q).back(), valueSize = shapeOf(attention.v).back();
   // dtc.attention has one size for queries, keys and values. Zeros add nothing to its products.
-  auto prepare = [&](Value x) -> Value {
+  auto prepare = [&](Value x) {
     x = op.swapDims(x, 1, 2);
-    int64_t missing = std::max(size, valueSize) - shapeOf(x).back();
-    if (missing == 0)
-      return x;
-    SmallVector<int64_t> shape(shapeOf(x));
-    shape.back() += missing;
-    return PadOp::create(op.rewriter, op.loc,
-                         RankedTensorType::get(shape, typeOf(x).getElementType()), x,
-                         ArrayRef<int64_t>{0, 0, 0, 0}, ArrayRef<int64_t>{0, 0, 0, missing}, 0.0);
+    return op.pad(x, 3, std::max(size, valueSize) - shapeOf(x).back());
   };
   bool drops = attention.dropout != 0;
   IntegerAttr window =

@@ -27,18 +27,23 @@ static Results convertSlice(AtenOp &op) {
     begin = begin < -size ? 0 : begin + size;
   if (step == 1)
     return {op.slice(x, *dim, begin, count)};
-  // Every step-th element is the first one of as many rows of `step` elements.
-  if (step < 1 || begin > size || count > (size - begin) / step)
-    return {op.fail("takes every " + Twine(step) +
-                    "th element of a dimension that is no multiple of that, for which there is no "
-                    "rule")};
-  x = op.slice(x, *dim, begin, count * step);
+  // In rows of `step` elements each, those at one place of the rows; the last row may be padded.
+  if (step < 1 || begin >= size)
+    return {op.fail("takes every " + Twine(step) + "th element from " + Twine(begin) + " on, of " +
+                    Twine(size))};
+  int64_t place = begin % step, first = begin - place;
+  if (count > (size - begin + step - 1) / step)
+    return {op.fail("takes more elements than there are")};
+  int64_t length = count * step, missing = std::max<int64_t>(0, first + length - size);
+  x = op.slice(x, *dim, first, length - missing);
+  if (missing > 0)
+    x = op.pad(x, *dim, missing);
   if (!x)
     return {};
   SmallVector<int64_t> rows(shapeOf(x));
   rows[*dim] = step;
   rows.insert(rows.begin() + *dim, count);
-  return {op.reshape(op.slice(op.reshape(x, rows), *dim + 1, 0, 1), op.resultType().getShape())};
+  return {op.reshape(op.slice(op.reshape(x, rows), *dim + 1, place, 1), op.resultType().getShape())};
 }
 
 static Results convertSelect(AtenOp &op) {

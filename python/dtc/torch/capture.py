@@ -199,6 +199,8 @@ class Printer:
         return text.tensor_type(value)
 
     def add_call(self, node):
+        if is_empty(node) and all(has_empty_place(user) for user in node.users):
+            return
         if getattr(node.target, "__name__", "") == "getitem":
             self.results[node] = self.results[node.args[0]][node.args[1]]
             return
@@ -242,7 +244,8 @@ class Printer:
             if isinstance(value, torch.fx.Node):
                 operands.append((argument.name, value))
             elif isinstance(value, (list, tuple)) and any(isinstance(each, torch.fx.Node) for each in value):
-                operands += [(f"{argument.name}.{j}", each) for j, each in enumerate(value) if each is not None]
+                kept = [each for each in value if not is_empty(each)] if has_empty_place(node) else value
+                operands += [(f"{argument.name}.{j}", each) for j, each in enumerate(kept) if each is not None]
             elif "ScalarType" in str(argument.type) and value is not None:
                 attributes[argument.name] = text.attribute(value)
             elif argument.name not in IGNORED and value is not None and (written := text.attribute(value)) is not None:
@@ -266,6 +269,17 @@ class Printer:
                                "scalar float, such as the mean of it")
         self.result_type = self.type_of(results[0], value)
         self.lines.append(f'  return {self.results[results[0]]} : {self.result_type} loc("loss")')
+
+
+def is_empty(node):
+    """Whether a node is a tensor without elements, such as the part of a head that is not rotated where all of it is."""
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.numel() == 0
+
+
+def has_empty_place(node):
+    """Whether an op is the same without its empty operands."""
+    return node.target is torch.ops.aten.cat.default or (is_empty(node) and node.op == "call_function")
 
 
 def refuse(node, problem):
