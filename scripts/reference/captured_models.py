@@ -94,13 +94,58 @@ def decoder():
     return Decoder(), loss, {"tokens": torch.zeros(shape, dtype=torch.long), "labels": torch.zeros(shape, dtype=torch.long)}
 
 
+class Operators(nn.Module):
+    """One use or more of the operators that other models do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.table = nn.Parameter(torch.ones(6, 7)), nn.Parameter(torch.ones(9, 7))
+        self.scale, self.frozen = nn.Parameter(torch.ones(7)), nn.Parameter(torch.ones(7), requires_grad=False)
+        self.register_buffer("shift", torch.ones(7))
+
+    def shapes(self, x):
+        """[B, 7] -> [B, 7]"""
+        x = torch.stack([x, 2 - x, -x], dim=1)          # [B, 3, 7]
+        first, rest = x.split([1, 2], dim=1)
+        x = torch.cat([rest, first.expand(-1, 2, -1)], dim=1)                   # [B, 4, 7]
+        x = x.permute(2, 0, 1).flatten(1).unflatten(1, (-1, 4)).transpose(0, 1)  # [B, 7, 4]
+        x = F.pad(x, (1, 2, -1, 0))                                             # [B, 6, 7]
+        return torch.einsum("bij,ij->bj", x, self.weight) + x[:, 1::2, 3].sum(-1, keepdim=True) + x[:, -1].squeeze(0)
+
+    def choices(self, x, labels):
+        known = torch.arange(7) < 4
+        x = torch.where(known & (x > 0), x, 0.5 * x).masked_fill(~known, 0.25)
+        x = x.clamp(min=-1.5).clamp(max=torch.tensor(1.25)) + torch.maximum(x, self.scale) - torch.minimum(x, self.frozen)
+        weights = torch.where((labels == 2) | (labels >= 5), labels, 1).unsqueeze(-1)
+        return x * weights + (labels.unsqueeze(-1) != 1).sum(-1, keepdim=True)
+
+    def forward(self, features, labels):
+        x = features.matmul(self.weight)
+        x = self.shapes(x) * self.shift
+        x = self.choices(x, labels) + self.table[labels] + F.embedding(labels, self.table)
+        x = F.silu(x) + torch.sigmoid(x) * F.softplus(x) + F.hardswish(x) - F.leaky_relu(x, 0.1) + F.elu(x)
+        x = x + (x.pow(2) + 1).pow(-1.5) + torch.exp(-x.abs()) + (x.square() + 1).log() + 1 / (1 + x ** 2)
+        x = F.rms_norm(x, (7,), self.scale) + x.softmax(0) + F.normalize(x, dim=-1) + x.std(dim=1, keepdim=True)
+        x = x + x.amax(dim=-1, keepdim=True) + x.mean() + torch.logsumexp(x, dim=1, keepdim=True)
+        x = x + torch.baddbmm(x.unsqueeze(1), x.unsqueeze(1), self.table[:7].unsqueeze(0).expand(x.shape[0], -1, -1)).squeeze(1)
+        return x + x.log_softmax(-1).gather(1, labels.unsqueeze(1))
+
+
+def operators():
+    def loss(model, batch):
+        y = model(batch["features"], batch["labels"])
+        entropy = F.cross_entropy(y, batch["labels"], label_smoothing=0.1, reduction="sum", ignore_index=6)
+        return entropy + F.mse_loss(y, batch["features"][:, :1].expand(-1, 7)) + F.nll_loss(y.log_softmax(1), batch["labels"])
+    return Operators(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
 def of_transformers(name, **settings):
     """A model of transformers with its own loss, which shifts the labels of decoders by one."""
     import transformers
 
     def make():
         config = getattr(transformers, name + "Config")(
-            **settings, attn_implementation="sdpa", use_cache=False, bos_token_id=0, eos_token_id=0, pad_token_id=None)
+            **settings, attn_implementation="sdpa", bos_token_id=0, eos_token_id=0, pad_token_id=None)
         kind = transformers.AutoModelForMaskedLM if name == "Bert" else transformers.AutoModelForCausalLM
         shape = BATCH, SEQ
 
@@ -116,6 +161,7 @@ SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_lay
 MODELS = {
     "mlp": mlp,
     "decoder": decoder,
+    "operators": operators,
     "gpt2": of_transformers("GPT2", vocab_size=29, n_positions=20, n_embd=16, n_layer=2, n_head=4, n_inner=20,
                             resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
     "llama": of_transformers("Llama", **SIZES, num_key_value_heads=2),

@@ -117,6 +117,8 @@ static Results convertAttention(AtenOp &op) {
   if (isCausalWithoutMask(op) && !op.flag("recognized") && q[2] != k[2])
     return {op.fail("is causal with another number of keys than of queries, for which there is no "
                     "rule")};
+  if (attention.causal && attention.mask)
+    return {op.fail("is causal and has a mask; give one of both")};
   if (attention.causal && q[2] > k[2])
     return {op.fail("is causal with more queries than keys, for which there is no rule")};
   if (!std::isfinite(attention.scale) || !(attention.dropout >= 0 && attention.dropout < 1) ||

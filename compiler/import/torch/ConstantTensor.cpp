@@ -45,14 +45,24 @@ double dtc::torch::rounded(double value, Type element) {
   return number.convertToDouble();
 }
 
-void dtc::torch::forEachIndex(ArrayRef<int64_t> shape,
-                              llvm::function_ref<void(ArrayRef<int64_t>)> call) {
+bool dtc::torch::allIndices(ArrayRef<int64_t> shape,
+                            llvm::function_ref<bool(ArrayRef<int64_t>)> predicate) {
   SmallVector<int64_t> index(shape.size(), 0);
   for (int64_t left = product(shape); left > 0; --left) {
-    call(index);
+    if (!predicate(index))
+      return false;
     for (int64_t dim = int64_t(shape.size()) - 1; dim >= 0 && ++index[dim] == shape[dim]; --dim)
       index[dim] = 0;
   }
+  return true;
+}
+
+void dtc::torch::forEachIndex(ArrayRef<int64_t> shape,
+                              llvm::function_ref<void(ArrayRef<int64_t>)> call) {
+  allIndices(shape, [&](ArrayRef<int64_t> index) {
+    call(index);
+    return true;
+  });
 }
 
 ConstantTensor::ConstantTensor(Type element, ArrayRef<int64_t> shape, std::vector<double> values)
@@ -96,11 +106,15 @@ std::optional<ConstantTensor> ConstantTensor::get(DenseElementsAttr elements) {
   return ConstantTensor(element, type.getShape(), std::move(values)).compressed();
 }
 
-double ConstantTensor::at(ArrayRef<int64_t> index) const {
+int64_t ConstantTensor::placeOf(ArrayRef<int64_t> index) const {
   int64_t place = offset;
   for (auto [i, stride] : llvm::zip(index, strides))
     place += i * stride;
-  return (*values)[size_t(place)];
+  return place;
+}
+
+double ConstantTensor::at(ArrayRef<int64_t> index) const {
+  return (*values)[size_t(placeOf(index))];
 }
 
 int64_t ConstantTensor::size() const { return product(shape); }
@@ -197,12 +211,11 @@ ConstantTensor ConstantTensor::compressed() const {
     for (size_t i = 0; i < rest.size(); ++i)
       if (result.strides[i] == 0)
         rest[i] = 1;
-    bool isRepeated = true;
-    forEachIndex(rest, [&](ArrayRef<int64_t> index) {
-      SmallVector<int64_t> first(index);
-      first[dim] = 0;
-      double one = result.at(index), other = result.at(first);
-      isRepeated &= one == other || (std::isnan(one) && std::isnan(other));
+    bool isRepeated = allIndices(rest, [&](ArrayRef<int64_t> index) {
+      int64_t place = result.placeOf(index);
+      double one = (*values)[size_t(place)];
+      double other = (*values)[size_t(place - index[dim] * result.strides[dim])];
+      return one == other || (std::isnan(one) && std::isnan(other));
     });
     if (isRepeated)
       result.strides[dim] = 0;
@@ -252,10 +265,20 @@ dtc::torch::mapElements(ArrayRef<ConstantTensor> operands, Type element, ArrayRe
   std::vector<double> values;
   values.reserve(size_t(product(small)));
   SmallVector<double> arguments(wide.size());
-  forEachIndex(small, [&](ArrayRef<int64_t> index) {
-    for (auto [argument, operand] : llvm::zip(arguments, wide))
-      argument = operand.at(index);
-    values.push_back(rounded(apply(arguments), element));
+  // Row by row: within one, places are a stride apart.
+  int64_t length = small.empty() ? 1 : small.back();
+  ArrayRef<int64_t> rows = ArrayRef<int64_t>(small).drop_back(small.empty() ? 0 : 1);
+  SmallVector<int64_t> places(wide.size());
+  forEachIndex(rows, [&](ArrayRef<int64_t> row) {
+    for (auto [place, operand] : llvm::zip(places, wide))
+      place = operand.placeOf(row);
+    for (int64_t i = 0; i < length; ++i) {
+      for (size_t each = 0; each < wide.size(); ++each) {
+        arguments[each] = (*wide[each].values)[size_t(places[each])];
+        places[each] += small.empty() ? 0 : wide[each].strides.back();
+      }
+      values.push_back(rounded(apply(arguments), element));
+    }
   });
   return ConstantTensor(element, small, std::move(values)).broadcast(shape);
 }

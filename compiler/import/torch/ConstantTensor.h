@@ -60,6 +60,12 @@ public:
   llvm::SmallVector<int64_t> shape;
 
 private:
+  friend std::optional<ConstantTensor>
+  mapElements(llvm::ArrayRef<ConstantTensor> operands, mlir::Type element,
+              llvm::ArrayRef<int64_t> shape,
+              llvm::function_ref<double(llvm::ArrayRef<double>)> apply);
+  int64_t placeOf(llvm::ArrayRef<int64_t> index) const;
+
   llvm::SmallVector<int64_t> strides;
   int64_t offset = 0;
   std::shared_ptr<const std::vector<double>> values;
@@ -67,6 +73,11 @@ private:
 
 /// `value` as an element of the type has it: f32 rounds, integers truncate, i1 is 0 or 1.
 double rounded(double value, mlir::Type element);
+
+/// Whether the predicate holds for all indices of the shape. Asks in row-major order, until it does
+/// not.
+bool allIndices(llvm::ArrayRef<int64_t> shape,
+                llvm::function_ref<bool(llvm::ArrayRef<int64_t>)> predicate);
 
 /// Calls the function with each index of the shape, in row-major order.
 void forEachIndex(llvm::ArrayRef<int64_t> shape,

@@ -64,7 +64,8 @@ static Results convertDiv(AtenOp &op) {
 }
 
 static Results convertMul(AtenOp &op) {
-  if (std::optional<double> factor = op.number("other"))
+  std::optional<double> factor = op.number("other");
+  if (factor && isNumericTensor(op.resultType()))
     return {op.scale(op.operandOrScalar("self", op.resultType()), *factor)};
   return convertBinary<MulOp>(op);
 }
@@ -136,6 +137,29 @@ static Results convertGelu(AtenOp &op) {
   return {GeluOp::create(op.rewriter, op.loc, x, kind)};
 }
 
+/// relu(x) - slope relu(-x).
+static Results convertLeakyRelu(AtenOp &op) {
+  Value x = floatOperand(op);
+  if (!x)
+    return {};
+  Value below = op.elementwise<ReluOp>(op.elementwise<NegOp>(x));
+  below = op.scale(below, op.number("negative_slope").value_or(0.01));
+  return {op.elementwise<SubOp>({op.elementwise<ReluOp>(x), below})};
+}
+
+/// scale relu(x) + scale alpha (e^(input_scale min(x, 0)) - 1).
+static Results convertElu(AtenOp &op) {
+  Value x = floatOperand(op);
+  if (!x)
+    return {};
+  double scale = op.number("scale").value_or(1);
+  Value below = op.elementwise<NegOp>(op.elementwise<ReluOp>(op.elementwise<NegOp>(x)));
+  below = op.elementwise<ExpOp>(op.scale(below, op.number("input_scale").value_or(1)));
+  below = op.elementwise<SubOp>({below, op.constant(shapeOf(x), op.resultElement(), 1)});
+  below = op.scale(below, scale * op.number("alpha").value_or(1));
+  return {op.elementwise<AddOp>({op.scale(op.elementwise<ReluOp>(x), scale), below})};
+}
+
 static Results convertSoftplus(AtenOp &op) {
   // Beyond PyTorch's threshold of 20 the two differ by less than 3e-9.
   if (op.number("beta").value_or(1) != 1 || op.number("threshold").value_or(20) < 20)
@@ -166,8 +190,10 @@ ArrayRef<Rule> dtc::torch::elementwiseRules() {
       {"aten.contiguous", convertTo},
       {"aten.div", convertDiv},
       {"aten.dropout", convertDropout},
+      {"aten.elu", convertElu},
       {"aten.exp", convertUnary<ExpOp>},
       {"aten.gelu", convertGelu},
+      {"aten.leaky_relu", convertLeakyRelu},
       {"aten.log", convertUnary<LogOp>},
       {"aten.maximum", convertBinary<MaximumOp>},
       {"aten.minimum", convertBinary<MinimumOp>},

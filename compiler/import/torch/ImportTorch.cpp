@@ -142,6 +142,7 @@ bool CaptureReader::readArguments() {
     if (!name || name.empty() || !names[name == input].insert(name.getValue()).second)
       return fail(loc, "argument " + Twine(index) +
                            " has no name of its own as torch.parameter, torch.buffer or torch.input");
+    argument.setLoc(NameLoc::get(name));
     ArrayRef<int64_t> shape = cast<RankedTensorType>(argument.getType()).getShape();
     NamedAttrList list;
     if (name == input) {

@@ -11,8 +11,7 @@
 
 namespace dtc {
 
-/// Whether a text is a captured model: MLIR, whose module has the attribute `torch.capture`. A
-/// configuration is JSON, which begins with a brace.
+/// Whether a text is to be read as a captured model: MLIR, where a configuration is JSON.
 bool isTorchCapture(llvm::StringRef text);
 
 /// Builds the module of the model that python/dtc captured as `text`: one function @loss, with the

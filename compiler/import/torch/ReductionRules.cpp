@@ -44,6 +44,25 @@ static Results convertMean(AtenOp &op) {
   return {op.scale(sum, 1 / double(count))};
 }
 
+/// The sum of squared distances from the mean, divided by the count less the correction.
+static Results convertVar(AtenOp &op) {
+  Value x = op.convert(op.required("self"), op.resultElement());
+  auto dims = x ? op.dims("dim", shapeOf(x).size()) : std::nullopt;
+  if (!dims)
+    return {x ? op.fail("names a dimension twice, or one that there is not") : x};
+  double count = 1;
+  for (int64_t dim : *dims)
+    count *= double(shapeOf(x)[dim]);
+  double divisor = count - op.number("correction").value_or(1);
+  if (divisor <= 0)
+    return {op.fail("is of too few elements for its correction")};
+  Value mean = op.scale(op.reduce(x, ReductionKind::Sum, *dims, /*keep=*/true), 1 / count);
+  Value distance = op.elementwise<SubOp>({x, op.broadcastTo(mean, shapeOf(x))});
+  Value squares = op.elementwise<MulOp>({distance, distance});
+  squares = op.reduce(squares, ReductionKind::Sum, *dims, op.flag("keepdim"));
+  return {op.scale(squares, 1 / divisor)};
+}
+
 /// Applies a function of the last dimension to the dimension "dim".
 static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
   Value x = op.convert(op.required("self"), op.resultElement());
@@ -84,6 +103,7 @@ ArrayRef<Rule> dtc::torch::reductionRules() {
       {"aten.mean", convertMean},
       {"aten.softmax", convertSoftmax},
       {"aten.sum", convertReduction<ReductionKind::Sum>},
+      {"aten.var", convertVar},
   };
   return rules;
 }

@@ -130,6 +130,8 @@ class Printer:
     def add_placeholder(self, node, spec, groups):
         tensor = node.meta["val"]
         self.results[node] = f"%{node.name}"
+        if spec.kind != InputKind.USER_INPUT and is_empty(node):
+            return
         if spec.kind == InputKind.USER_INPUT:
             name = self.inputs[len(groups["input"])]
             self.add_argument(groups["input"], node, "input", name)
@@ -213,6 +215,9 @@ class Printer:
         if namespace != "aten":
             refuse(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
                             "of PyTorch's operators")
+        if name == "native_dropout":
+            self.add_dropout(node)
+            return
         # Of what no gradient flows through, by the checks of decompose().
         name = "alias" if name == "detach" else name
         operands, attributes = self.split_arguments(node)
@@ -228,6 +233,18 @@ class Printer:
         to = f"({', '.join(types)})" if several else types[0]
         self.lines.append(f'  {result} = "aten.{name}"({arguments}){text.attributes(attributes)} : ({sources}) -> {to} '
                           f"{text.location(module_of(node), place_of(node))}")
+
+    def add_dropout(self, node):
+        """What decompositions make of dropout, which gives its mask as well, without the mask."""
+        if any(user.args[1] != 0 for user in node.users):
+            refuse(node, "the mask of dropout is used, which cannot be captured")
+        operands, attributes = self.split_arguments(node)
+        source = operands[0][1]
+        attributes["operands"] = '["input"]'
+        kind = self.operand_type(source)
+        self.results[node] = [f"%{node.name}"]
+        self.lines.append(f'  %{node.name} = "aten.dropout"({self.results[source]}){text.attributes(attributes)} : ({kind}) -> '
+                          f"{kind} {text.location(module_of(node), place_of(node))}")
 
     def operand_type(self, node):
         return self.type_of(node, node.meta["val"])
@@ -310,10 +327,9 @@ def capture(model, loss, example_batch):
     """Captures loss(model, batch), a scalar. The example batch, a dictionary or a tuple of tensors, gives the names, types and
     shapes of the inputs; neither its elements nor the model's parameters are read. Raises CaptureError."""
     check_weights(model)
+    if isinstance(loss, torch.nn.Module) and any(True for _ in loss.parameters()):
+        raise CaptureError("the loss has parameters of its own; make it a part of the model")
     inputs = named_inputs(example_batch)
-    if getattr(getattr(model, "config", None), "use_cache", False):
-        raise CaptureError("the model keeps a cache of keys and values, which training does not read; set "
-                           "model.config.use_cache = False")
     values = {name: buffer for name, buffer in model.named_buffers() if not buffer.is_meta}
     values |= weights.values_without_memory(model)
     state = weights.state_names(model)
