@@ -119,7 +119,7 @@ ImportCommand::ImportCommand(CLI::App &app) : app(app) {
 
 MaybeError ImportCommand::checkFlags(bool isCapture) const {
   if (!isCapture && app.count("--batch") == 0)
-    return Error{"--batch is required"};
+    return Error{"--batch is required; see dtc-import --help"};
   if (isCapture)
     for (const CLI::Option *option : app.get_options())
       if (option->count() > 0 && option->nonpositional() && !option->check_lname("output"))

@@ -27,10 +27,8 @@ static constexpr int64_t kCaptureVersion = 1;
 
 bool dtc::isTorchCapture(StringRef text) {
   text = text.ltrim();
-  // A comment may come first.
-  while (text.starts_with("//"))
-    text = text.drop_until([](char c) { return c == '\n'; }).ltrim();
-  return text.starts_with("module") || text.starts_with("#") || text.starts_with("\"builtin.module\"");
+  return llvm::any_of(ArrayRef<StringRef>{"//", "#", "module", "func", "\"builtin.", "\"func."},
+                      [&](StringRef begin) { return text.starts_with(begin); });
 }
 
 namespace {
@@ -139,13 +137,14 @@ bool CaptureReader::readArguments() {
     if (!checkValue(argument, loc))
       return false;
     StringAttr name = parameter ? parameter : buffer ? buffer : input;
-    if (!name || name.empty() || !names[name == input].insert(name.getValue()).second)
+    bool isInput = bool(input), isOne = bool(parameter) + bool(buffer) + isInput == 1;
+    if (!isOne || name.empty() || !names[isInput].insert(name.getValue()).second)
       return fail(loc, "argument " + Twine(index) +
                            " has no name of its own as torch.parameter, torch.buffer or torch.input");
     argument.setLoc(NameLoc::get(name));
     ArrayRef<int64_t> shape = cast<RankedTensorType>(argument.getType()).getShape();
     NamedAttrList list;
-    if (name == input) {
+    if (isInput) {
       if (shape.empty() || batch.value_or(shape[0]) != shape[0])
         return fail(loc, "the input '" + name.getValue() +
                              "' has another number of samples than the inputs before it, or none; the "
