@@ -37,6 +37,8 @@ SGD = ["--optimizer", "sgd", "--momentum", "0", "--weight-decay", "0", "--clip",
 CONSTANT = ["--lr-schedule", "constant", "--warmup", "0", "--sampling", "epochs", "--threads", "1"]
 TOLERANCES = {"f64": 1e-9, "f32": 1e-4}
 LEARNING_RATE = 0.1
+# Models that take a maximum over the samples of a batch, which microbatches do not see.
+WHOLE_BATCH = ("operators",)
 CLASSES = {"mlp": 5, "operators": 6}
 
 
@@ -155,6 +157,8 @@ def check(name, programs, layouts, seed):
             (dtc.folder / "captured.mlir").write_text(source)
             dtc.run("dtc-import", "captured.mlir", "-o", "m.mlir")
             for layout in layouts:
+                if name in WHOLE_BATCH and "micro" in layout:
+                    continue
                 good &= compare(name, dtype, layout, (weights, results), dtc)
     return good
 

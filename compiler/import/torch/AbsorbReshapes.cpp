@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// PyTorch splits what a linear layer gives into heads, or into queries, keys and values. The weights
-// are split here instead: a reshape of a parameter costs nothing, heads are a dimension that can be
-// sharded, and the parts come out of their products dense. A product of rows [B * S, D] becomes one
-// of [B, S, D], so that samples stay a dimension.
+// PyTorch splits what a linear layer gives into heads, or into queries, keys and values. The
+// weights are split here instead: a reshape of a parameter costs nothing, heads are a dimension
+// that can be sharded, and the parts come out of their products dense. A product of rows [B * S, D]
+// becomes one of [B, S, D], so that samples stay a dimension.
 //
 //===----------------------------------------------------------------------===//
 
@@ -146,9 +146,9 @@ struct SplitProduct : OpRewritePattern<ReshapeOp> {
     std::string fresh = freshLetters(einsum.getEquation(), split->count);
     if (terms.lhs.contains(letter) || place == StringRef::npos || fresh.empty())
       return failure();
-    Value weight = reshapeTo(rewriter, einsum.getLoc(), einsum.getRhs(),
-                             replaced(shapeOf(einsum.getRhs()), int64_t(place),
-                                      shape.slice(split->dim, split->count)));
+    Value weight = reshapeTo(
+        rewriter, einsum.getLoc(), einsum.getRhs(),
+        replaced(shapeOf(einsum.getRhs()), int64_t(place), shape.slice(split->dim, split->count)));
     rewriter.replaceOpWithNewOp<EinsumOp>(op, einsum.getLhs(), weight,
                                           withLetters(einsum.getEquation(), letter, fresh));
     return success();
@@ -176,9 +176,8 @@ struct SplitSum : OpRewritePattern<ReshapeOp> {
     }
     Value narrow = bias->first.getOperand();
     int64_t place = llvm::find(dims, split->dim) - dims.begin();
-    narrow = reshapeTo(
-        rewriter, add.getLoc(), narrow,
-        replaced(shapeOf(narrow), place, shape.slice(split->dim, split->count)));
+    narrow = reshapeTo(rewriter, add.getLoc(), narrow,
+                       replaced(shapeOf(narrow), place, shape.slice(split->dim, split->count)));
     Value wide = BroadcastOp::create(rewriter, add.getLoc(), op.getType(), narrow, newDims);
     Value x = reshapeTo(rewriter, add.getLoc(), bias->second, shape);
     Value sum = AddOp::create(rewriter, add.getLoc(), x, wide);
@@ -221,8 +220,7 @@ struct MergeIntoProduct : OpRewritePattern<EinsumOp> {
       equation = withLetters(equation, letter, fresh);
     }
     Value split = reshapeTo(rewriter, op.getLoc(), op.getRhs(), weight);
-    Value wide =
-        EinsumOp::create(rewriter, op.getLoc(), reshape.getOperand(), split, equation);
+    Value wide = EinsumOp::create(rewriter, op.getLoc(), reshape.getOperand(), split, equation);
     rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), wide, op.getType().getShape()));
     return success();
   }
@@ -238,8 +236,8 @@ struct MergeAfterSum : OpRewritePattern<AddOp> {
       return failure();
     ArrayRef<int64_t> shape = shapeOf(reshape.getOperand());
     std::optional<Split> split = findSplit(op.getType().getShape(), shape);
-    if (!split || llvm::any_of(bias->first.getDims(),
-                               [&](int64_t dim) { return dim <= split->dim; }))
+    if (!split ||
+        llvm::any_of(bias->first.getDims(), [&](int64_t dim) { return dim <= split->dim; }))
       return failure();
     SmallVector<int64_t> dims;
     for (int64_t dim : bias->first.getDims())
@@ -301,7 +299,8 @@ struct SliceProduct : OpRewritePattern<SliceOp> {
 };
 
 /// reshape(slice(parameter)) of one of equal parts, that splits the part's dimension: the parameter
-/// is split into parts and these dimensions, in the shape that all of its uses have, and then sliced.
+/// is split into parts and these dimensions, in the shape that all of its uses have, and then
+/// sliced.
 struct SplitParts : OpRewritePattern<ReshapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {

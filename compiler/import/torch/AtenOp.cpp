@@ -179,9 +179,8 @@ Value AtenOp::transpose(Value x, ArrayRef<int64_t> permutation) const {
     return fail("has an order of dimensions that is no permutation");
   for (int64_t dim : permutation)
     shape.push_back(shapeOf(x)[dim]);
-  return TransposeOp::create(rewriter, loc,
-                             RankedTensorType::get(shape, typeOf(x).getElementType()), x,
-                             permutation);
+  return TransposeOp::create(
+      rewriter, loc, RankedTensorType::get(shape, typeOf(x).getElementType()), x, permutation);
 }
 
 Value AtenOp::swapDims(Value x, int64_t first, int64_t second) const {

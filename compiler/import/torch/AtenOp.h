@@ -52,9 +52,9 @@ public:
   mlir::Operation *op;
 };
 
-/// An ATen op that is being replaced, and a builder of dtc ops in its place. Where a value cannot be
-/// made the reason is an error of the log and the value null; a function that is given a null value
-/// returns one.
+/// An ATen op that is being replaced, and a builder of dtc ops in its place. Where a value cannot
+/// be made the reason is an error of the log and the value null; a function that is given a null
+/// value returns one.
 class AtenOp : public AtenArguments {
 public:
   AtenOp(mlir::Operation *op, mlir::PatternRewriter &rewriter, Conversion &conversion)

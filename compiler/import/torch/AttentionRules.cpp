@@ -34,8 +34,9 @@ struct Attention {
 static Value attendByParts(AtenOp &op, const Attention &attention) {
   auto [q, k, v, mask] = std::tuple(attention.q, attention.k, attention.v, attention.mask);
   if (shapeOf(q)[1] != shapeOf(k)[1])
-    return op.fail("has fewer heads of keys than of queries with a mask of its own, for which there "
-                   "is no rule; repeat the keys and values");
+    return op.fail(
+        "has fewer heads of keys than of queries with a mask of its own, for which there "
+        "is no rule; repeat the keys and values");
   Value scores = op.scale(op.einsum("bhse,bhte->bhst", q, k), attention.scale);
   if (!scores)
     return {};
@@ -46,7 +47,8 @@ static Value attendByParts(AtenOp &op, const Attention &attention) {
   if (!mask)
     return {};
   if (isMask)
-    scores = SelectOp::create(op.rewriter, op.loc, mask, scores, op.constant(shape, element, kHidden));
+    scores =
+        SelectOp::create(op.rewriter, op.loc, mask, scores, op.constant(shape, element, kHidden));
   else
     scores = op.elementwise<AddOp>(
         {scores, op.elementwise<MaximumOp>({mask, op.constant(shape, element, kHidden)})});
@@ -94,7 +96,9 @@ static Value asRank4(AtenOp &op, Value x) {
   return op.reshape(x, wanted);
 }
 
-static bool isCausalWithoutMask(AtenOp &op) { return op.flag("is_causal") && !op.operand("attn_mask"); }
+static bool isCausalWithoutMask(AtenOp &op) {
+  return op.flag("is_causal") && !op.operand("attn_mask");
+}
 
 static Results convertAttention(AtenOp &op) {
   Attention attention{.q = asRank4(op, op.required("query")),
@@ -128,24 +132,25 @@ static Results convertAttention(AtenOp &op) {
   return {op.reshape(out, op.resultType().getShape())};
 }
 
-/// x [B, H, S, E], or [B, S, H, E] where positions are dimension 1, with frequencies of pairs: the form that foldConstants() recognizes.
+/// x [B, H, S, E], or [B, S, H, E] where positions are dimension 1, with frequencies of pairs: the
+/// form that foldConstants() recognizes.
 static Results convertRotary(AtenOp &op) {
   Value x = op.required("x");
   auto frequencies = op.op->getAttrOfType<DenseF64ArrayAttr>("frequencies");
   double factor = op.number("factor").value_or(1);
-  if (!x || shapeOf(x).size() != 4 || !torch::isFloat(x) || shapeOf(x)[3] % 2 != 0 || !frequencies ||
-      frequencies.empty() || frequencies.size() > shapeOf(x)[3] / 2 || !(factor > 0) ||
-      !std::isfinite(factor) ||
+  if (!x || shapeOf(x).size() != 4 || !torch::isFloat(x) || shapeOf(x)[3] % 2 != 0 ||
+      !frequencies || frequencies.empty() || frequencies.size() > shapeOf(x)[3] / 2 ||
+      !(factor > 0) || !std::isfinite(factor) ||
       !llvm::all_of(frequencies.asArrayRef(),
                     [](double each) { return std::isfinite(each) && each >= 0; }))
     return {op.fail("has frequencies that do not fit the heads")};
   bool swaps = op.integer("position_dim").value_or(2) == 2;
   Value heads = swaps ? op.swapDims(x, 1, 2) : x;
-  heads = RotaryOp::create(op.rewriter, op.loc, heads, /*positions=*/Value(), /*theta=*/FloatAttr(),
-                           frequencies,
-                           factor == 1 ? FloatAttr() : op.rewriter.getF64FloatAttr(factor),
-                           op.rewriter.getBoolAttr(false), /*zigzag=*/IntegerAttr(),
-                           /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr());
+  heads =
+      RotaryOp::create(op.rewriter, op.loc, heads, /*positions=*/Value(), /*theta=*/FloatAttr(),
+                       frequencies, factor == 1 ? FloatAttr() : op.rewriter.getF64FloatAttr(factor),
+                       op.rewriter.getBoolAttr(false), /*zigzag=*/IntegerAttr(),
+                       /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr());
   return {swaps ? op.swapDims(heads, 1, 2) : heads};
 }
 

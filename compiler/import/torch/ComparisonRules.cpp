@@ -68,8 +68,8 @@ static Results convertNot(AtenOp &op) {
   return {CompareOp::create(op.rewriter, op.loc, x, zero, ComparePredicate::Equal)};
 }
 
-/// The choice between two tensors of the result's type. There is an op for floats; of integers it is
-/// c x + (1 - c) y.
+/// The choice between two tensors of the result's type. There is an op for floats; of integers it
+/// is c x + (1 - c) y.
 static Value choose(AtenOp &op, Value condition, Value onTrue, Value onFalse) {
   if (!condition || !onTrue || !onFalse)
     return {};

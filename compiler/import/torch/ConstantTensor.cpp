@@ -10,6 +10,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -35,8 +36,9 @@ double dtc::torch::rounded(double value, Type element) {
     return value;
   if (element.isInteger(1))
     return value != 0 ? 1 : 0;
+  // Beyond 2^62 lie no numbers of models, and what no integer has.
   if (isa<IntegerType>(element))
-    return std::trunc(value);
+    return std::isnan(value) ? 0 : std::clamp(std::trunc(value), -0x1p62, 0x1p62);
   bool loses = false;
   llvm::APFloat number(value);
   number.convert(cast<FloatType>(element).getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven,

@@ -102,9 +102,10 @@ static Results convertPow(AtenOp &op) {
   double whole = std::floor(std::abs(*exponent));
   double half = std::abs(*exponent) - whole;
   if ((half != 0 && half != 0.5) || whole > 8)
-    return {op.fail(fmt::format("has the exponent {}, expected a multiple of 0.5 from -8 to 8; write "
-                                "it as exp(exponent * log(x))",
-                                *exponent))};
+    return {
+        op.fail(fmt::format("has the exponent {}, expected a multiple of 0.5 from -8 to 8; write "
+                            "it as exp(exponent * log(x))",
+                            *exponent))};
   Value product = half != 0 ? op.elementwise<SqrtOp>(x) : Value();
   for (int i = 0; i < int(whole); ++i)
     product = product ? op.elementwise<MulOp>({product, x}) : x;
@@ -168,7 +169,9 @@ static Results convertSoftplus(AtenOp &op) {
 }
 
 /// A change of the element type, or of what has no meaning for a compiler: device and strides.
-static Results convertTo(AtenOp &op) { return {op.convert(op.required("self"), op.resultElement())}; }
+static Results convertTo(AtenOp &op) {
+  return {op.convert(op.required("self"), op.resultElement())};
+}
 
 static Results convertDropout(AtenOp &op) {
   Value x = op.required("input");

@@ -19,7 +19,6 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-
 static MaybeConstant evaluateFill(const KnownOp &op) {
   StringRef name = op.name();
   double value = name.contains("ones") ? 1 : 0;
@@ -44,8 +43,7 @@ static MaybeConstant evaluateArange(const KnownOp &op) {
 
 static MaybeConstant evaluateConstant(const KnownOp &op) {
   auto elements = op.op->getAttrOfType<DenseElementsAttr>("value");
-  return elements && elements.getType() == op.type ? ConstantTensor::get(elements)
-                                                   : std::nullopt;
+  return elements && elements.getType() == op.type ? ConstantTensor::get(elements) : std::nullopt;
 }
 
 template <double (*function)(double)> static MaybeConstant evaluateUnary(const KnownOp &op) {
@@ -66,7 +64,8 @@ static MaybeConstant evaluateNot(const KnownOp &op) {
   return op.element().isInteger(1) ? evaluateUnary<isZero>(op) : std::nullopt;
 }
 
-template <double (*function)(double, double)> static MaybeConstant evaluateBinary(const KnownOp &op) {
+template <double (*function)(double, double)>
+static MaybeConstant evaluateBinary(const KnownOp &op) {
   MaybeConstant lhs = op.knownOrNumber("self");
   MaybeConstant rhs = op.knownOrNumber(op.name() == "pow" ? "exponent" : "other");
   if (!lhs || !rhs || !op.string("rounding_mode").empty())

@@ -124,8 +124,10 @@ static MaybeConstant evaluateGather(const KnownOp &op) {
   std::vector<double> values;
   forEachIndex(op.shape(), [&](ArrayRef<int64_t> place) {
     SmallVector<int64_t> from(place);
+    double row = index->at(place);
+    inside &= row >= 0 && row < double(kMaxConstantElements);
     if (inside)
-      from[*dim] = int64_t(index->at(place));
+      from[*dim] = int64_t(row);
     for (auto [each, size] : llvm::zip(from, x->shape))
       inside &= each >= 0 && each < size;
     values.push_back(inside ? x->at(from) : 0);
@@ -248,30 +250,18 @@ static MaybeConstant evaluateMatmul(const KnownOp &op) {
 
 Evaluator dtc::torch::findShapeEvaluator(StringRef name) {
   static const llvm::StringMap<Evaluator> table = {
-      {"aten._unsafe_view", evaluateView},
-      {"aten.bmm", evaluateMatmul},
-      {"aten.broadcast_to", evaluateExpand},
-      {"aten.cat", evaluateCat},
-      {"aten.cumsum", evaluateAlong},
-      {"aten.diff", evaluateAlong},
-      {"aten.expand", evaluateExpand},
-      {"aten.flatten", evaluateView},
-      {"aten.gather", evaluateGather},
-      {"aten.index", evaluateIndex},
-      {"aten.matmul", evaluateMatmul},
-      {"aten.mm", evaluateMatmul},
-      {"aten.permute", evaluateTranspose},
-      {"aten.reshape", evaluateView},
-      {"aten.select", evaluateSlice},
-      {"aten.slice", evaluateSlice},
-      {"aten.squeeze", evaluateView},
-      {"aten.t", evaluateTranspose},
-      {"aten.transpose", evaluateTranspose},
-      {"aten.tril", evaluateTriangle},
-      {"aten.triu", evaluateTriangle},
-      {"aten.unflatten", evaluateView},
-      {"aten.unsqueeze", evaluateView},
-      {"aten.view", evaluateView},
+      {"aten._unsafe_view", evaluateView},   {"aten.bmm", evaluateMatmul},
+      {"aten.broadcast_to", evaluateExpand}, {"aten.cat", evaluateCat},
+      {"aten.cumsum", evaluateAlong},        {"aten.diff", evaluateAlong},
+      {"aten.expand", evaluateExpand},       {"aten.flatten", evaluateView},
+      {"aten.gather", evaluateGather},       {"aten.index", evaluateIndex},
+      {"aten.matmul", evaluateMatmul},       {"aten.mm", evaluateMatmul},
+      {"aten.permute", evaluateTranspose},   {"aten.reshape", evaluateView},
+      {"aten.select", evaluateSlice},        {"aten.slice", evaluateSlice},
+      {"aten.squeeze", evaluateView},        {"aten.t", evaluateTranspose},
+      {"aten.transpose", evaluateTranspose}, {"aten.tril", evaluateTriangle},
+      {"aten.triu", evaluateTriangle},       {"aten.unflatten", evaluateView},
+      {"aten.unsqueeze", evaluateView},      {"aten.view", evaluateView},
   };
   return table.lookup(name);
 }

@@ -32,10 +32,12 @@ static Value materialize(OpBuilder &builder, Value value, const ConstantTensor &
                          Conversion &conversion) {
   Location loc = value.getLoc();
   if (constant.distinct() > kMaxWrittenElements) {
-    conversion.error(loc, "a tensor of " + Twine(constant.distinct()) +
-                              " elements that are known would become a part of the model, which are "
-                              "at most " + Twine(kMaxWrittenElements) +
-                              "; give it to the loss as an input, or make it a parameter");
+    conversion.error(loc,
+                     "a tensor of " + Twine(constant.distinct()) +
+                         " elements that are known would become a part of the model, which are "
+                         "at most " +
+                         Twine(kMaxWrittenElements) +
+                         "; give it to the loss as an input, or make it a parameter");
     return {};
   }
   Type element = constant.element;

@@ -62,8 +62,9 @@ private:
 bool CaptureReader::readVersion() {
   auto capture = module->getAttrOfType<DictionaryAttr>(kCaptureAttrName);
   if (!capture)
-    return fail(module.getLoc(), "the module has no attribute 'torch.capture'; dtc-import reads what "
-                                 "python -m dtc.torch writes (docs/python.md)");
+    return fail(module.getLoc(),
+                "the module has no attribute 'torch.capture'; dtc-import reads what "
+                "python -m dtc.torch writes (docs/python.md)");
   auto version = capture.getAs<IntegerAttr>("version");
   if (!version || !version.getType().isSignlessInteger(64) || version.getInt() != kCaptureVersion)
     return fail(module.getLoc(), "the capture has another version than " + Twine(kCaptureVersion) +
@@ -77,10 +78,10 @@ bool CaptureReader::checkValue(Value value, Location loc) {
   // Integers of any size become i32, so their shape is checked as one of i32.
   if (isa_and_nonnull<IntegerType>(element) && element.isSignlessInteger() &&
       element.getIntOrFloatBitWidth() <= 64 && !element.isInteger(1))
-    type = type.hasStaticShape() ? RankedTensorType::get(type.getShape(),
-                                                         IntegerType::get(value.getContext(), 32),
-                                                         type.getEncoding())
-                                 : type;
+    type = type.hasStaticShape()
+               ? RankedTensorType::get(type.getShape(), IntegerType::get(value.getContext(), 32),
+                                       type.getEncoding())
+               : type;
   if (type && type.getRank() <= 16 && type.hasStaticShape() && isAnyTensor(type))
     return true;
   std::string text;
@@ -130,7 +131,9 @@ bool CaptureReader::readArguments() {
   SmallVector<DictionaryAttr> attributes;
   for (BlockArgument argument : function.getArguments()) {
     unsigned index = argument.getArgNumber();
-    auto nameOf = [&](StringRef kind) { return function.getArgAttrOfType<StringAttr>(index, kind); };
+    auto nameOf = [&](StringRef kind) {
+      return function.getArgAttrOfType<StringAttr>(index, kind);
+    };
     StringAttr parameter = nameOf("torch.parameter"), buffer = nameOf("torch.buffer"),
                input = nameOf("torch.input");
     Location loc = argument.getLoc();
@@ -139,16 +142,18 @@ bool CaptureReader::readArguments() {
     StringAttr name = parameter ? parameter : buffer ? buffer : input;
     bool isInput = bool(input), isOne = bool(parameter) + bool(buffer) + isInput == 1;
     if (!isOne || name.empty() || !names[isInput].insert(name.getValue()).second)
-      return fail(loc, "argument " + Twine(index) +
-                           " has no name of its own as torch.parameter, torch.buffer or torch.input");
+      return fail(loc,
+                  "argument " + Twine(index) +
+                      " has no name of its own as torch.parameter, torch.buffer or torch.input");
     argument.setLoc(NameLoc::get(name));
     ArrayRef<int64_t> shape = cast<RankedTensorType>(argument.getType()).getShape();
     NamedAttrList list;
     if (isInput) {
       if (shape.empty() || batch.value_or(shape[0]) != shape[0])
-        return fail(loc, "the input '" + name.getValue() +
-                             "' has another number of samples than the inputs before it, or none; the "
-                             "first dimension of every input is the batch");
+        return fail(loc,
+                    "the input '" + name.getValue() +
+                        "' has another number of samples than the inputs before it, or none; the "
+                        "first dimension of every input is the batch");
       batch = shape[0];
       list.set(DtcDialect::kInputAttrName, name);
       SmallVector<StringRef> axes(shape.size(), "");

@@ -30,7 +30,8 @@ struct KnownOp : AtenArguments {
     if (MaybeConstant value = known(name))
       return value->broadcast(type.getShape());
     if (std::optional<double> value = number(name))
-      return ConstantTensor::splat(mlir::Float64Type::get(op->getContext()), type.getShape(), *value);
+      return ConstantTensor::splat(mlir::Float64Type::get(op->getContext()), type.getShape(),
+                                   *value);
     return std::nullopt;
   }
   mlir::Type element() const { return type.getElementType(); }

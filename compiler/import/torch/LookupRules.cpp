@@ -155,8 +155,7 @@ static Results convertCrossEntropy(AtenOp &op) {
   markIgnoredIndex(op, labels, ignored);
   Value losses = CrossEntropyOp::create(op.rewriter, op.loc, logits, labels, smoothing).getLoss();
   Value none = op.constant(shapeOf(labels), typeOf(labels).getElementType(), double(ignored));
-  Value counts =
-      CompareOp::create(op.rewriter, op.loc, labels, none, ComparePredicate::NotEqual);
+  Value counts = CompareOp::create(op.rewriter, op.loc, labels, none, ComparePredicate::NotEqual);
   Value zero = op.constant(shapeOf(losses), typeOf(losses).getElementType(), 0);
   losses = SelectOp::create(op.rewriter, op.loc, counts, losses, zero);
   return {reduction == 0 ? losses : combineLosses(op, losses, counts, reduction == 1)};

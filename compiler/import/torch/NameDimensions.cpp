@@ -55,7 +55,8 @@ static bool keepsDims(Operation *op) {
 /// Whether the op works on rows of the last dimension and keeps the others.
 static bool isNorm(Operation *op) { return isa<RmsNormOp, LayerNormOp, SoftmaxOp>(op); }
 
-/// Adds a name to the list of names, unless the dimension has one or another dimension has this one.
+/// Adds a name to the list of names, unless the dimension has one or another dimension has this
+/// one.
 static ArrayAttr withName(ArrayAttr names, size_t rank, int64_t dim, StringRef name,
                           MLIRContext *context) {
   Builder builder(context);
@@ -192,7 +193,8 @@ void Namer::nameAttention(AttentionOp op) {
 static StringRef nameOf(func::FuncOp function, Value weight, int64_t dim) {
   ArrayAttr names;
   if (auto argument = dyn_cast<BlockArgument>(weight))
-    names = function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), DtcDialect::kAxesAttrName);
+    names =
+        function.getArgAttrOfType<ArrayAttr>(argument.getArgNumber(), DtcDialect::kAxesAttrName);
   else
     names = weight.getDefiningOp()->getAttrOfType<ArrayAttr>(DtcDialect::kAxesAttrName);
   return names && size_t(dim) < names.size() ? cast<StringAttr>(names[dim]).getValue()

@@ -35,7 +35,8 @@ static Results convertLinear(AtenOp &op) {
     return {op.fail("has operands of ranks that do not fit")};
   std::string first = letters(rank - 1);
   bool isVector = shapeOf(weight).size() == 1;
-  Value y = op.einsum(isVector ? first + "x,x->" + first : first + "x,yx->" + first + "y", x, weight);
+  Value y =
+      op.einsum(isVector ? first + "x,x->" + first : first + "x,yx->" + first + "y", x, weight);
   return {addBias(op, y, op.operand("bias"))};
 }
 

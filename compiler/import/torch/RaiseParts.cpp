@@ -34,7 +34,8 @@ template <typename Op> static std::optional<std::pair<Value, double>> withNumber
   auto op = value.getDefiningOp<Op>();
   if (!op)
     return std::nullopt;
-  for (auto [x, number] : {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())})
+  for (auto [x, number] :
+       {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())})
     if (std::optional<double> found = splatOf(number))
       return std::pair(Value(x), *found);
   return std::nullopt;
@@ -173,7 +174,8 @@ struct RaiseGelu : OpRewritePattern<MulOp> {
   Conversion &conversion;
 };
 
-/// Attention whose keys and values are repeated for groups of query heads takes the heads there are.
+/// Attention whose keys and values are repeated for groups of query heads takes the heads there
+/// are.
 struct ShareHeads : OpRewritePattern<AttentionOp> {
   ShareHeads(MLIRContext *context, Conversion &conversion)
       : OpRewritePattern(context), conversion(conversion) {}
@@ -197,8 +199,7 @@ struct ShareHeads : OpRewritePattern<AttentionOp> {
   /// [B, G, T, E] of a value [B, T, G * R, E] that has each head R times.
   static Value beforeRepeat(Value value) {
     auto transpose = value.getDefiningOp<TransposeOp>();
-    auto reshape =
-        transpose ? transpose.getOperand().getDefiningOp<ReshapeOp>() : ReshapeOp();
+    auto reshape = transpose ? transpose.getOperand().getDefiningOp<ReshapeOp>() : ReshapeOp();
     auto broadcast = reshape ? reshape.getOperand().getDefiningOp<BroadcastOp>() : BroadcastOp();
     if (!broadcast || transpose.getPermutation() != ArrayRef<int64_t>{0, 2, 1, 3} ||
         broadcast.getDims() != ArrayRef<int64_t>{0, 1, 3, 4})

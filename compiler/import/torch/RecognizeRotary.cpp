@@ -68,7 +68,8 @@ static std::optional<RotaryParts> partsOf(Operation *op, const ConstantMap &cons
     return std::nullopt;
   auto split = [&](Value product) -> std::optional<std::pair<Value, Value>> {
     AtenArguments mul = producerOf(product, "aten.mul");
-    Value lhs = mul.op ? mul.operand("self") : Value(), rhs = mul.op ? mul.operand("other") : Value();
+    Value lhs = mul.op ? mul.operand("self") : Value(),
+          rhs = mul.op ? mul.operand("other") : Value();
     if (!lhs || !rhs || constants.contains(lhs) == constants.contains(rhs))
       return std::nullopt;
     return constants.contains(rhs) ? std::pair(lhs, rhs) : std::pair(rhs, lhs);
@@ -83,8 +84,8 @@ static std::optional<RotaryParts> partsOf(Operation *op, const ConstantMap &cons
   return RotaryParts{first->first, first->second, second->second};
 }
 
-/// The table [S, E] of a constant that is repeated over samples and heads of x, and the dimension of
-/// positions.
+/// The table [S, E] of a constant that is repeated over samples and heads of x, and the dimension
+/// of positions.
 static std::optional<std::pair<ConstantTensor, int64_t>> tableOf(const ConstantTensor &constant,
                                                                  ArrayRef<int64_t> shape) {
   auto wide = constant.broadcast(shape);
@@ -134,8 +135,7 @@ static std::optional<RotaryForm> formOf(const RotaryParts &parts, const Constant
   for (int64_t s = 0; s < table.shape[0]; ++s)
     for (int64_t i = 0; i < 2 * half; ++i) {
       double angle = double(s) * form.frequencies[size_t(i % half)];
-      double tolerance =
-          angles->element.isF64() ? 1e-13 * (1 + angle) : 1e-6 + 2.5e-7 * angle;
+      double tolerance = angles->element.isF64() ? 1e-13 * (1 + angle) : 1e-6 + 2.5e-7 * angle;
       tolerance *= form.factor;
       if (!(std::abs(table.at({s, i}) - form.factor * std::cos(angle)) <= tolerance) ||
           !(std::abs(sine->first.at({s, i}) - form.factor * std::sin(angle)) <= tolerance))

@@ -77,9 +77,8 @@ static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
 }
 
 static Results convertSoftmax(AtenOp &op) {
-  return convertAlongLast(op, [&](Value x) -> Value {
-    return SoftmaxOp::create(op.rewriter, op.loc, x.getType(), x);
-  });
+  return convertAlongLast(
+      op, [&](Value x) -> Value { return SoftmaxOp::create(op.rewriter, op.loc, x.getType(), x); });
 }
 
 /// x - max(x) - log(sum(exp(x - max(x)))).
@@ -87,8 +86,8 @@ static Results convertLogSoftmax(AtenOp &op) {
   return convertAlongLast(op, [&](Value x) -> Value {
     int64_t last = int64_t(shapeOf(x).size()) - 1;
     auto spread = [&](Value rows) { return op.broadcastTo(rows, shapeOf(x)); };
-    Value shifted = op.elementwise<SubOp>(
-        {x, spread(op.reduce(x, ReductionKind::Max, {last}, /*keep=*/true))});
+    Value shifted =
+        op.elementwise<SubOp>({x, spread(op.reduce(x, ReductionKind::Max, {last}, /*keep=*/true))});
     Value sum =
         op.reduce(op.elementwise<ExpOp>(shifted), ReductionKind::Sum, {last}, /*keep=*/true);
     return op.elementwise<SubOp>({shifted, spread(op.elementwise<LogOp>(sum))});

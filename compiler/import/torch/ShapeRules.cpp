@@ -53,12 +53,12 @@ static Results convertT(AtenOp &op) {
 
 ArrayRef<Rule> dtc::torch::shapeRules() {
   static const Rule rules[] = {
-      {"aten._unsafe_view", convertView},  {"aten.broadcast_to", convertExpand},
-      {"aten.expand", convertExpand},      {"aten.flatten", convertView},
-      {"aten.permute", convertPermute},    {"aten.reshape", convertView},
-      {"aten.squeeze", convertView},       {"aten.t", convertT},
+      {"aten._unsafe_view", convertView},   {"aten.broadcast_to", convertExpand},
+      {"aten.expand", convertExpand},       {"aten.flatten", convertView},
+      {"aten.permute", convertPermute},     {"aten.reshape", convertView},
+      {"aten.squeeze", convertView},        {"aten.t", convertT},
       {"aten.transpose", convertTranspose}, {"aten.unflatten", convertView},
-      {"aten.unsqueeze", convertView},     {"aten.view", convertView},
+      {"aten.unsqueeze", convertView},      {"aten.view", convertView},
   };
   return rules;
 }

@@ -25,10 +25,10 @@ static Results convertSlice(AtenOp &op) {
   int64_t step = op.integer("step").value_or(1), begin = op.integer("start").value_or(0);
   if (begin < 0)
     begin = begin < -size ? 0 : begin + size;
-  if (step == 1)
+  if (step == 1 || count == 1)
     return {op.slice(x, *dim, begin, count)};
   // In rows of `step` elements each, those at one place of the rows; the last row may be padded.
-  if (step < 1 || begin >= size)
+  if (step < 1 || step > size || begin >= size)
     return {op.fail("takes every " + Twine(step) + "th element from " + Twine(begin) + " on, of " +
                     Twine(size))};
   int64_t place = begin % step, first = begin - place;
@@ -43,7 +43,8 @@ static Results convertSlice(AtenOp &op) {
   SmallVector<int64_t> rows(shapeOf(x));
   rows[*dim] = step;
   rows.insert(rows.begin() + *dim, count);
-  return {op.reshape(op.slice(op.reshape(x, rows), *dim + 1, place, 1), op.resultType().getShape())};
+  return {
+      op.reshape(op.slice(op.reshape(x, rows), *dim + 1, place, 1), op.resultType().getShape())};
 }
 
 static Results convertSelect(AtenOp &op) {
@@ -125,6 +126,9 @@ static Results convertPad(AtenOp &op) {
   if (amounts->size() % 2 != 0 || amounts->size() / 2 > rank)
     return {op.fail("has " + Twine(amounts->size()) + " amounts, expected two of each dimension")};
   SmallVector<int64_t> low(rank, 0), high(rank, 0);
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (llvm::any_of(*amounts, [](int64_t n) { return n < -kMost || n > kMost; }))
+    return {op.fail("has an amount that is out of range")};
   for (size_t i = 0; i < amounts->size() / 2; ++i) {
     low[rank - 1 - i] = (*amounts)[2 * i];
     high[rank - 1 - i] = (*amounts)[2 * i + 1];
@@ -136,19 +140,30 @@ static Results convertPad(AtenOp &op) {
     low[dim] = std::max<int64_t>(0, low[dim]);
     high[dim] = std::max<int64_t>(0, high[dim]);
   }
-  if (!x || (llvm::all_of(low, [](int64_t n) { return n == 0; }) &&
-             llvm::all_of(high, [](int64_t n) { return n == 0; })))
+  if (!x)
+    return {};
+  SmallVector<int64_t> shape(shapeOf(x));
+  for (auto [size, before, after] : llvm::zip(shape, low, high)) {
+    if (size > kMost)
+      return {op.fail("adds to a dimension that is out of range")};
+    size += before + after;
+  }
+  if (shapeOf(x) == ArrayRef<int64_t>(shape))
     return {x};
-  return {PadOp::create(op.rewriter, op.loc, op.resultType(), x, low, high,
-                        op.number("value").value_or(0))};
+  auto type = RankedTensorType::get(shape, typeOf(x).getElementType());
+  return {PadOp::create(op.rewriter, op.loc, type, x, low, high, op.number("value").value_or(0))};
 }
 
 ArrayRef<Rule> dtc::torch::sliceRules() {
   static const Rule rules[] = {
-      {"aten.cat", convertCat},       {"aten.chunk", convertSplit},
-      {"aten.pad", convertPad},       {"aten.select", convertSelect},
-      {"aten.slice", convertSlice},   {"aten.split", convertSplit},
-      {"aten.split_with_sizes", convertSplit}, {"aten.stack", convertStack},
+      {"aten.cat", convertCat},
+      {"aten.chunk", convertSplit},
+      {"aten.pad", convertPad},
+      {"aten.select", convertSelect},
+      {"aten.slice", convertSlice},
+      {"aten.split", convertSplit},
+      {"aten.split_with_sizes", convertSplit},
+      {"aten.stack", convertStack},
       {"aten.unbind", convertSplit},
   };
   return rules;

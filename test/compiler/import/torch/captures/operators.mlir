@@ -161,6 +161,7 @@ func.func @loss(
   %sum_6 = "aten.sum"(%where_3) {operands = ["self"]} : (tensor<4xf32>) -> tensor<f32> loc("loss")
   %div_2 = "aten.div"(%sum_6, %_to_copy) {operands = ["self", "other"]} : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
   %add_27 = "aten.add"(%add_26, %div_2) {alpha = 1 : i64, operands = ["self", "other"]} : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
-  return %add_27 : tensor<f32> loc("loss")
+  %mul_6 = "aten.mul"(%add_27) {other = 0.01 : f64, operands = ["self"]} : (tensor<f32>) -> tensor<f32> loc("loss")
+  return %mul_6 : tensor<f32> loc("loss")
 }
 }
