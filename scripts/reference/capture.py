@@ -9,6 +9,7 @@ parameters after the last must be those of PyTorch in f64: relative to 1e-9 in f
     venv/bin/python scripts/reference/capture.py --bin build/release/bin [model...]
     venv/bin/python scripts/reference/capture.py --record test/compiler/import/torch/captures
 
+Models that cannot be captured have to be refused with the error that says why.
 With --record it writes the captures in f32, which the tests convert and compile without PyTorch, and compares nothing.
 """
 
@@ -27,8 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import models  # noqa: E402
-from captured_models import MODELS  # noqa: E402
-from dtc.torch import capture  # noqa: E402
+from captured_models import MODELS, REFUSED  # noqa: E402
+from dtc.torch import CaptureError, capture  # noqa: E402
 from families import everything_in_f64  # noqa: E402
 
 STEPS = 3
@@ -163,6 +164,17 @@ def check(name, programs, layouts, seed):
     return good
 
 
+def is_refused(name):
+    make, expected = REFUSED[name]
+    try:
+        capture(make(), lambda model, batch: model(batch["x"]).mean(), {"x": torch.zeros(3, 4)})
+    except CaptureError as error:
+        print(f"{name:8} is refused: {str(error).splitlines()[0]}")
+        return expected in str(error)
+    print(f"{name:8} is captured")
+    return False
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"), help="the folder of dtc's programs")
@@ -182,8 +194,9 @@ def main():
             capture_in(name, "f32")[0].write(os.path.join(arguments.record, f"{name}.mlir"))
         return
     results = [check(name, arguments.bin, arguments.layout or LAYOUTS, arguments.seed) for name in names]
+    results += [is_refused(name) for name in ([] if arguments.models else REFUSED)]
     if not all(results):
-        raise SystemExit("dtc and PyTorch differ")
+        raise SystemExit("dtc and PyTorch differ, or a model is not refused")
 
 
 if __name__ == "__main__":

@@ -169,3 +169,31 @@ MODELS = {
     "mistral": of_transformers("Mistral", **SIZES, num_key_value_heads=2, sliding_window=5),
     "bert": of_transformers("Bert", **SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
 }
+
+
+class Small(nn.Module):
+    """A linear layer, a norm of batches, and a step that a refused model takes."""
+
+    def __init__(self, step, dtype=torch.float32):
+        super().__init__()
+        self.step, self.linear, self.norm = step, nn.Linear(4, 4, dtype=dtype), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.step(self, x)
+
+
+def without_gradient(model, x):
+    with torch.no_grad():
+        scale = model.linear(x)
+    return scale * x
+
+
+# What cannot be captured, and a part of the error.
+REFUSED = {
+    "no_grad": (lambda: Small(without_gradient), "torch.no_grad() is around values that depend on trained parameters"),
+    "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),
+    "statistics": (lambda: Small(lambda model, x: model.norm(model.linear(x))), "changes 'norm.running_mean'"),
+    "number": (lambda: Small(lambda model, x: model.linear(x) * model.linear(x).sum().item()), "depends on the data"),
+    "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "torch.export cannot capture the model"),
+    "bf16": (lambda: Small(lambda model, x: model.linear(x.bfloat16()).float(), torch.bfloat16), "capture model.float()"),
+}
