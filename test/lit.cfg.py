@@ -10,7 +10,7 @@ import lit.formats
 config.name = "dtc"
 config.test_format = lit.formats.ShTest(execute_external=True)
 config.suffixes = [".mlir", ".test"]
-config.excludes = ["CMakeLists.txt", "Inputs", "data", "lib"]
+config.excludes = ["CMakeLists.txt", "Inputs", "captures", "data", "lib"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.dtc_build_root, "test")
 

@@ -81,6 +81,8 @@ struct ImportOptions {
 struct ImportLog {
   std::vector<std::string> errors;
   std::vector<std::string> warnings;
+  /// What the import made of the model where the model says it in another way.
+  std::vector<std::string> remarks;
 };
 
 /// Builds the module of the model that `config`, the text of a Hugging Face config.json, describes:

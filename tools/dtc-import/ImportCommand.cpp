@@ -6,6 +6,7 @@
 
 #include "tools/dtc-import/ImportCommand.h"
 
+#include "compiler/import/torch/ImportTorch.h"
 #include "support/AtomicFile.h"
 #include "support/CommandFiles.h"
 #include "support/ReadText.h"
@@ -49,11 +50,13 @@ static CLI::Validator loraInto(std::optional<LoraOptions> &lora) {
       "");
 }
 
-ImportCommand::ImportCommand(CLI::App &app) {
-  app.add_option("config", input, "The configuration; - is the standard input")->required();
+ImportCommand::ImportCommand(CLI::App &app) : app(app) {
+  app.add_option("config", input,
+                 "The configuration, or a captured PyTorch model; - is the standard input")
+      ->required();
   app.add_option("--batch", options.batch,
-                 "Sequences or images in a batch, over all devices and microbatches")
-      ->required()
+                 "Sequences or images in a batch, over all devices and microbatches; required, but "
+                 "of a captured model, which has its own")
       ->check(CLI::Range(int64_t{1}, kMaxTokens));
   app.add_option("--seq", options.seq,
                  "Tokens in a sequence; of images the configuration says how many patches they are")
@@ -114,6 +117,17 @@ ImportCommand::ImportCommand(CLI::App &app) {
       ->capture_default_str();
 }
 
+MaybeError ImportCommand::checkFlags(bool isCapture) const {
+  if (!isCapture && app.count("--batch") == 0)
+    return Error{"--batch is required; see dtc-import --help"};
+  if (isCapture)
+    for (const CLI::Option *option : app.get_options())
+      if (option->count() > 0 && option->nonpositional() && !option->check_lname("output"))
+        return Error{option->get_name() + " is for configurations; '" + input +
+                     "' is a captured model, which has its batch, types and loss already"};
+  return std::nullopt;
+}
+
 int ImportCommand::run() {
   options.doublePrecision = elementType == "f64";
   options.attention = attention == "decomposed" ? AttentionKind::Decomposed : AttentionKind::Fused;
@@ -136,11 +150,17 @@ int ImportCommand::run() {
   auto config = readText(input);
   if (!config)
     return fail(config.error().message);
+  bool isCapture = isTorchCapture(*config);
+  if (auto problem = checkFlags(isCapture))
+    return fail(problem->message);
 
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   ImportLog log;
   llvm::StringRef fileName = input == "-" ? llvm::StringRef("<stdin>") : llvm::StringRef(input);
-  auto module = importModel(context, *config, fileName, options, log);
+  auto module = isCapture ? importTorch(context, *config, fileName, log)
+                          : importModel(context, *config, fileName, options, log);
+  for (const std::string &remark : log.remarks)
+    llvm::errs() << "remark: " << printableMessage(remark) << "\n";
   for (const std::string &warning : log.warnings)
     llvm::errs() << "warning: " << printableMessage(warning) << "\n";
   for (const std::string &error : log.errors)

@@ -8,13 +8,14 @@
 #define DTC_TOOLS_DTC_IMPORT_IMPORTCOMMAND_H
 
 #include "compiler/import/ImportModel.h"
+#include "support/Error.h"
 #include "tools/CommandLine.h"
 
 #include <string>
 
 namespace dtc {
 
-/// Reads a configuration and writes model IR.
+/// Reads a configuration, or a captured model, and writes model IR.
 class ImportCommand {
 public:
   /// Adds the flags; the command outlives the parsing of the command line.
@@ -24,6 +25,10 @@ public:
   int run();
 
 private:
+  /// A flag that is missing, or has no meaning for a captured model.
+  MaybeError checkFlags(bool isCapture) const;
+
+  CLI::App &app;
   std::string input, output = "-", elementType = "f32", attention = "fused", lora, balanceLoss;
   ImportOptions options;
   bool noDropout = false;

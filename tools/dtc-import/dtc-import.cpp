@@ -11,10 +11,12 @@
 using namespace dtc;
 
 static int runMain(int argc, char **argv) {
-  CLI::App app("Turns a Hugging Face config.json into model IR: one function, @loss, as one device "
-               "would compute it. Model types: " +
-                   llvm::join(getKnownModelTypes(), ", ") + ".",
-               "dtc-import");
+  CLI::App app(
+      "Turns a Hugging Face config.json, or a PyTorch model that python -m dtc.torch "
+      "captured, into model IR: one function, @loss, as one device would compute it. Model "
+      "types: " +
+          llvm::join(getKnownModelTypes(), ", ") + ".",
+      "dtc-import");
   app.set_version_flag("--version", std::string("dtc-import ") + DTC_VERSION);
   ImportCommand command(app);
   if (auto status = parseCommandLine(app, argc, argv))

@@ -1,0 +1,338 @@
+//===- AbsorbReshapes.cpp - Reshapes of weights in place of values --------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// PyTorch splits what a linear layer gives into heads, or into queries, keys and values. The
+// weights are split here instead: a reshape of a parameter costs nothing, heads are a dimension
+// that can be sharded, and the parts come out of their products dense. A product of rows [B * S, D]
+// becomes one of [B, S, D], so that samples stay a dimension.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/torch/AtenOp.h"
+#include "compiler/import/torch/Weights.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace dtc;
+using namespace dtc::torch;
+
+namespace {
+/// Dimension `dim` of one shape is the dimensions [dim, dim + count) of another.
+struct Split {
+  int64_t dim, count;
+};
+} // namespace
+
+static std::optional<Split> findSplit(ArrayRef<int64_t> merged, ArrayRef<int64_t> split) {
+  if (split.size() <= merged.size() || merged.empty())
+    return std::nullopt;
+  size_t dim = 0;
+  while (dim < merged.size() && merged[dim] == split[dim])
+    ++dim;
+  size_t after = merged.size() - dim;
+  if (after == 0)
+    return std::nullopt;
+  --after; // the dimensions after the one that is split
+  size_t count = split.size() - after - dim;
+  int64_t product = 1;
+  for (int64_t size : split.slice(dim, count))
+    product *= size;
+  if (product != merged[dim] || merged.take_back(after) != split.take_back(after))
+    return std::nullopt;
+  return Split{int64_t(dim), int64_t(count)};
+}
+
+/// How many dimensions of a shape each dimension of another one merges, if the reshape does nothing
+/// but merge.
+static std::optional<SmallVector<int64_t>> findMerges(ArrayRef<int64_t> merged,
+                                                      ArrayRef<int64_t> split) {
+  SmallVector<int64_t> counts;
+  size_t next = 0;
+  for (int64_t size : merged) {
+    int64_t product = 1, count = 0;
+    while (next < split.size() && (count == 0 || product < size)) {
+      product *= split[next++];
+      ++count;
+    }
+    if (product != size || count == 0)
+      return std::nullopt;
+    counts.push_back(count);
+  }
+  if (next != split.size() || split.size() == merged.size())
+    return std::nullopt;
+  return counts;
+}
+
+/// The sizes with dimension `dim` replaced by others.
+static SmallVector<int64_t> replaced(ArrayRef<int64_t> shape, int64_t dim,
+                                     ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> result(shape.take_front(dim));
+  llvm::append_range(result, sizes);
+  llvm::append_range(result, shape.drop_front(dim + 1));
+  return result;
+}
+
+/// Letters that an equation does not have; empty if there are too few.
+static std::string freshLetters(StringRef equation, int64_t count) {
+  std::string fresh;
+  for (char letter = 'a'; letter <= 'z' && int64_t(fresh.size()) < count; ++letter)
+    if (!equation.contains(letter))
+      fresh += letter;
+  return int64_t(fresh.size()) == count ? fresh : std::string();
+}
+
+/// The equation with a letter replaced by several.
+static std::string withLetters(StringRef equation, char letter, StringRef fresh) {
+  std::string result;
+  for (char each : equation)
+    result += each == letter ? fresh.str() : std::string(1, each);
+  return result;
+}
+
+static Value reshapeTo(OpBuilder &builder, Location loc, Value x, ArrayRef<int64_t> shape) {
+  if (shapeOf(x) == shape)
+    return x;
+  return ReshapeOp::create(builder, loc, x, shape);
+}
+
+/// The one dimension that a slice does not keep whole.
+static std::optional<int64_t> slicedDim(SliceOp slice) {
+  std::optional<int64_t> found;
+  for (auto [dim, size] : llvm::enumerate(shapeOf(slice.getOperand())))
+    if (slice.getSizes()[dim] != size) {
+      if (found)
+        return std::nullopt;
+      found = int64_t(dim);
+    }
+  return found;
+}
+
+static bool onlySlices(Value value) {
+  return llvm::all_of(value.getUsers(), llvm::IsaPred<SliceOp>);
+}
+
+/// The broadcast weight among the operands of a sum, and the other operand.
+static std::optional<std::pair<BroadcastOp, Value>> biasOf(AddOp add) {
+  for (auto [x, bias] :
+       {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
+    if (auto broadcast = bias.getDefiningOp<BroadcastOp>();
+        broadcast && isWeight(broadcast.getOperand()))
+      return std::pair(broadcast, Value(x));
+  return std::nullopt;
+}
+
+namespace {
+
+/// reshape(einsum(x, w)) that splits a dimension of w: einsum(x, reshape(w)).
+struct SplitProduct : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto einsum = op.getOperand().getDefiningOp<EinsumOp>();
+    if (!einsum || !einsum->hasOneUse() || !isWeight(einsum.getRhs()))
+      return failure();
+    ArrayRef<int64_t> shape = op.getType().getShape();
+    std::optional<Split> split = findSplit(shapeOf(einsum.getResult()), shape);
+    if (!split)
+      return failure();
+    Terms terms(einsum);
+    char letter = terms.result[size_t(split->dim)];
+    size_t place = terms.rhs.find(letter);
+    std::string fresh = freshLetters(einsum.getEquation(), split->count);
+    if (terms.lhs.contains(letter) || place == StringRef::npos || fresh.empty())
+      return failure();
+    Value weight = reshapeTo(
+        rewriter, einsum.getLoc(), einsum.getRhs(),
+        replaced(shapeOf(einsum.getRhs()), int64_t(place), shape.slice(split->dim, split->count)));
+    rewriter.replaceOpWithNewOp<EinsumOp>(op, einsum.getLhs(), weight,
+                                          withLetters(einsum.getEquation(), letter, fresh));
+    return success();
+  }
+};
+
+/// reshape(x + bias) that splits a dimension of the bias: reshape(x) + reshape(bias).
+struct SplitSum : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto add = op.getOperand().getDefiningOp<AddOp>();
+    auto bias = add && add->hasOneUse() ? biasOf(add) : std::nullopt;
+    if (!bias || !bias->second.getDefiningOp<EinsumOp>())
+      return failure();
+    ArrayRef<int64_t> shape = op.getType().getShape();
+    std::optional<Split> split = findSplit(shapeOf(add.getResult()), shape);
+    ArrayRef<int64_t> dims = bias->first.getDims();
+    if (!split || !llvm::is_contained(dims, split->dim))
+      return failure();
+    SmallVector<int64_t> newDims;
+    for (int64_t dim : dims) {
+      int64_t count = dim == split->dim ? split->count : 1;
+      for (int64_t i = 0; i < count; ++i)
+        newDims.push_back(dim + i + (dim > split->dim ? split->count - 1 : 0));
+    }
+    Value narrow = bias->first.getOperand();
+    int64_t place = llvm::find(dims, split->dim) - dims.begin();
+    narrow = reshapeTo(rewriter, add.getLoc(), narrow,
+                       replaced(shapeOf(narrow), place, shape.slice(split->dim, split->count)));
+    Value wide = BroadcastOp::create(rewriter, add.getLoc(), op.getType(), narrow, newDims);
+    Value x = reshapeTo(rewriter, add.getLoc(), bias->second, shape);
+    Value sum = AddOp::create(rewriter, add.getLoc(), x, wide);
+    rewriter.replaceOp(op, sum);
+    return success();
+  }
+};
+
+/// einsum(reshape(x), w) that merges dimensions: those over which it sums are split in w, too; rows
+/// are merged in the result instead.
+struct MergeIntoProduct : OpRewritePattern<EinsumOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(EinsumOp op, PatternRewriter &rewriter) const override {
+    auto reshape = op.getLhs().getDefiningOp<ReshapeOp>();
+    if (!reshape || !isWeight(op.getRhs()))
+      return failure();
+    ArrayRef<int64_t> shape = shapeOf(reshape.getOperand());
+    std::optional<SmallVector<int64_t>> counts = findMerges(shapeOf(op.getLhs()), shape);
+    if (!counts)
+      return failure();
+    Terms terms(op);
+    std::string equation = op.getEquation().str();
+    SmallVector<int64_t> weight(shapeOf(op.getRhs()));
+    std::string rhs = terms.rhs.str(); // as far as it has been split
+    int64_t begin = 0;
+    for (auto [letter, count] : llvm::zip(terms.lhs, *counts)) {
+      ArrayRef<int64_t> sizes = shape.slice(begin, count);
+      begin += count;
+      if (count == 1)
+        continue;
+      std::string fresh = freshLetters(equation, count);
+      size_t place = rhs.find(letter);
+      bool isSum = !terms.result.contains(letter), isRow = place == std::string::npos;
+      if (fresh.empty() || isSum == isRow)
+        return failure();
+      if (isSum) {
+        weight = replaced(weight, int64_t(place), sizes);
+        rhs = withLetters(rhs, letter, fresh);
+      }
+      equation = withLetters(equation, letter, fresh);
+    }
+    Value split = reshapeTo(rewriter, op.getLoc(), op.getRhs(), weight);
+    Value wide = EinsumOp::create(rewriter, op.getLoc(), reshape.getOperand(), split, equation);
+    rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), wide, op.getType().getShape()));
+    return success();
+  }
+};
+
+/// reshape(x) + bias, where the reshape merges rows: reshape(x + bias).
+struct MergeAfterSum : OpRewritePattern<AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
+    auto bias = biasOf(op);
+    auto reshape = bias ? bias->second.getDefiningOp<ReshapeOp>() : ReshapeOp();
+    if (!reshape || !reshape.getOperand().getDefiningOp<EinsumOp>())
+      return failure();
+    ArrayRef<int64_t> shape = shapeOf(reshape.getOperand());
+    std::optional<Split> split = findSplit(op.getType().getShape(), shape);
+    if (!split ||
+        llvm::any_of(bias->first.getDims(), [&](int64_t dim) { return dim <= split->dim; }))
+      return failure();
+    SmallVector<int64_t> dims;
+    for (int64_t dim : bias->first.getDims())
+      dims.push_back(dim + split->count - 1);
+    Value x = reshape.getOperand();
+    Value wide =
+        BroadcastOp::create(rewriter, op.getLoc(), x.getType(), bias->first.getOperand(), dims);
+    Value sum = AddOp::create(rewriter, op.getLoc(), x, wide);
+    rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), sum, op.getType().getShape()));
+    return success();
+  }
+};
+
+/// slice(x + bias) of a sum that is used in slices alone: slice(x) + slice(bias).
+struct SliceSum : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    auto add = op.getOperand().getDefiningOp<AddOp>();
+    std::optional<int64_t> dim = slicedDim(op);
+    auto bias = add && dim && onlySlices(add.getResult()) ? biasOf(add) : std::nullopt;
+    if (!bias || !bias->second.getDefiningOp<EinsumOp>() ||
+        !llvm::is_contained(bias->first.getDims(), *dim))
+      return failure();
+    Value narrow = bias->first.getOperand();
+    SmallVector<int64_t> offsets(shapeOf(narrow).size(), 0), sizes(shapeOf(narrow));
+    int64_t place = llvm::find(bias->first.getDims(), *dim) - bias->first.getDims().begin();
+    offsets[place] = op.getOffsets()[*dim];
+    sizes[place] = op.getSizes()[*dim];
+    Value part = SliceOp::create(rewriter, add.getLoc(), narrow, offsets, sizes);
+    Value wide =
+        BroadcastOp::create(rewriter, add.getLoc(), op.getType(), part, bias->first.getDims());
+    Value x = SliceOp::create(rewriter, add.getLoc(), bias->second, op.getOffsets(), op.getSizes());
+    rewriter.replaceOpWithNewOp<AddOp>(op, x, wide);
+    return success();
+  }
+};
+
+/// slice(einsum(x, w)) of a product that is used in slices alone: einsum(x, slice(w)).
+struct SliceProduct : OpRewritePattern<SliceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
+    auto einsum = op.getOperand().getDefiningOp<EinsumOp>();
+    std::optional<int64_t> dim = slicedDim(op);
+    if (!einsum || !dim || !isWeight(einsum.getRhs()) || !onlySlices(einsum.getResult()))
+      return failure();
+    Terms terms(einsum);
+    char letter = terms.result[size_t(*dim)];
+    size_t place = terms.rhs.find(letter);
+    if (terms.lhs.contains(letter) || place == StringRef::npos)
+      return failure();
+    Value weight = einsum.getRhs();
+    SmallVector<int64_t> offsets(shapeOf(weight).size(), 0), sizes(shapeOf(weight));
+    offsets[place] = op.getOffsets()[*dim];
+    sizes[place] = op.getSizes()[*dim];
+    Value part = SliceOp::create(rewriter, einsum.getLoc(), weight, offsets, sizes);
+    rewriter.replaceOpWithNewOp<EinsumOp>(op, einsum.getLhs(), part, einsum.getEquation());
+    return success();
+  }
+};
+
+/// reshape(slice(parameter)) of one of equal parts, that splits the part's dimension: the parameter
+/// is split into parts and these dimensions, in the shape that all of its uses have, and then
+/// sliced.
+struct SplitParts : OpRewritePattern<ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
+    auto slice = op.getOperand().getDefiningOp<SliceOp>();
+    std::optional<int64_t> dim = slice ? slicedDim(slice) : std::nullopt;
+    if (!dim || !isa<BlockArgument>(slice.getOperand()))
+      return failure();
+    ArrayRef<int64_t> whole = shapeOf(slice.getOperand()), shape = op.getType().getShape();
+    std::optional<Split> split = findSplit(shapeOf(slice.getResult()), shape);
+    int64_t size = slice.getSizes()[*dim], begin = slice.getOffsets()[*dim];
+    if (!split || split->dim != *dim || whole[*dim] % size != 0 || begin % size != 0)
+      return failure();
+    SmallVector<int64_t> sizes{whole[*dim] / size};
+    llvm::append_range(sizes, shape.slice(split->dim, split->count));
+    SmallVector<int64_t> wide = replaced(whole, *dim, sizes), offsets(wide.size(), 0);
+    Value parts = ReshapeOp::create(rewriter, op.getLoc(), slice.getOperand(), wide);
+    offsets[*dim] = begin / size;
+    wide[*dim] = 1;
+    Value part = SliceOp::create(rewriter, op.getLoc(), parts, offsets, wide);
+    rewriter.replaceOpWithNewOp<ReshapeOp>(op, part, shape);
+    return success();
+  }
+};
+
+} // namespace
+
+void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
+  MLIRContext *context = function.getContext();
+  RewritePatternSet patterns(context);
+  patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
+               SplitParts>(context);
+  // What does not come to an end is left as it is: all states are the same model.
+  (void)applyPatternsGreedily(function, std::move(patterns),
+                              GreedyRewriteConfig().setUseTopDownTraversal());
+}

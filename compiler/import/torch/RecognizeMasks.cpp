@@ -1,0 +1,118 @@
+//===- RecognizeMasks.cpp - Causal and sliding-window masks ---------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/torch/Recognize.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace dtc;
+using namespace dtc::torch;
+
+/// What is added to hidden scores at most: after a softmax nothing is left of them in any type.
+static constexpr double kHiddenAtMost = -1e9;
+
+namespace {
+/// Which keys the queries see, if that is a causal mask, a window of one, or all.
+struct MaskForm {
+  bool causal = false;
+  std::optional<int64_t> window;
+};
+} // namespace
+
+/// The one matrix [S, T] of a mask that all samples and heads have.
+static std::optional<ConstantTensor> matrixOf(const ConstantTensor &mask, int64_t queries,
+                                              int64_t keys) {
+  ConstantTensor matrix = mask.compressed();
+  int64_t distinct = matrix.distinct();
+  int64_t leading = int64_t(matrix.shape.size()) - 2;
+  if (leading < 0)
+    return std::nullopt;
+  for (int64_t dim = 0; dim < leading; ++dim)
+    matrix = matrix.sliced(dim, 0, 1);
+  if (matrix.distinct() != distinct)
+    return std::nullopt;
+  return matrix.reshaped(ArrayRef(matrix.shape).take_back(2)).broadcast({queries, keys});
+}
+
+static std::optional<MaskForm> formOf(const ConstantTensor &mask) {
+  int64_t queries = mask.shape[0], keys = mask.shape[1], shift = keys - queries;
+  bool isTruth = mask.element.isInteger(1);
+  // Sees, does not see, or neither of both: a bias.
+  auto sees = [&](int64_t query, int64_t key) -> std::optional<bool> {
+    double value = mask.at({query, key});
+    if (isTruth || value == 0 || value <= kHiddenAtMost)
+      return isTruth ? value != 0 : value == 0;
+    return std::nullopt;
+  };
+  int64_t ofLast = 0;
+  bool all = true, causal = shift >= 0;
+  for (int64_t key = 0; key < keys; ++key)
+    ofLast += sees(queries - 1, key).value_or(false);
+  if (ofLast == 0)
+    return std::nullopt;
+  for (int64_t query = 0; query < queries; ++query)
+    for (int64_t key = 0; key < keys; ++key) {
+      std::optional<bool> seen = sees(query, key);
+      if (!seen)
+        return std::nullopt;
+      int64_t last = query + shift;
+      all &= *seen;
+      causal &= *seen == (key <= last && key > last - ofLast);
+    }
+  if (all)
+    return MaskForm();
+  if (!causal)
+    return std::nullopt;
+  return MaskForm{true, ofLast < keys ? std::optional(ofLast) : std::nullopt};
+}
+
+static void setForm(Operation *op, const MaskForm &form) {
+  Builder builder(op->getContext());
+  SmallVector<Attribute> names;
+  SmallVector<Value> operands;
+  for (auto [name, value] : llvm::zip(op->getAttrOfType<ArrayAttr>("operands"), op->getOperands()))
+    if (cast<StringAttr>(name).getValue() != "attn_mask") {
+      names.push_back(name);
+      operands.push_back(value);
+    }
+  op->setOperands(operands);
+  op->setAttr("operands", builder.getArrayAttr(names));
+  op->setAttr("is_causal", builder.getBoolAttr(form.causal));
+  op->setAttr("recognized", builder.getBoolAttr(true));
+  if (form.window)
+    op->setAttr("window", builder.getI64IntegerAttr(*form.window));
+}
+
+void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
+                                Conversion &conversion) {
+  // Layers share masks.
+  llvm::DenseMap<Value, std::optional<MaskForm>> forms;
+  for (Operation &op : block.without_terminator()) {
+    AtenArguments arguments(&op);
+    // What only this function sets.
+    op.removeAttr("recognized");
+    op.removeAttr("window");
+    Value query = arguments.operand("query"), key = arguments.operand("key");
+    Value mask = arguments.operand("attn_mask");
+    auto found = mask ? constants.find(mask) : constants.end();
+    if (arguments.name() != "scaled_dot_product_attention" || found == constants.end() || !query ||
+        !key || shapeOf(query).size() < 2 || shapeOf(key).size() < 2)
+      continue;
+    auto [form, isNew] = forms.try_emplace(mask);
+    int64_t queries = shapeOf(query).drop_back().back(), keys = shapeOf(key).drop_back().back();
+    if (isNew)
+      if (std::optional<ConstantTensor> matrix = matrixOf(found->second, queries, keys))
+        form->second = formOf(*matrix);
+    if (!form->second)
+      continue;
+    setForm(&op, *form->second);
+    conversion.raised(form->second->window   ? "masks of a sliding window, now of dtc.attention"
+                      : form->second->causal ? "causal masks, now of dtc.attention"
+                                             : "masks that hide nothing, left out",
+                      op.getLoc());
+  }
+}

@@ -1,0 +1,108 @@
+//===- ReductionRules.cpp - Sums, means and softmax -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/import/torch/AtenOp.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace dtc;
+using namespace dtc::torch;
+
+/// The reduction over the dimensions that "dim" names, or all.
+static Value reduceNamed(AtenOp &op, ReductionKind kind, int64_t &count) {
+  Value x = op.required("self");
+  if (!x)
+    return x;
+  auto dims = op.dims("dim", shapeOf(x).size());
+  if (!dims)
+    return op.fail("names a dimension twice, or one that there is not");
+  count = 1;
+  for (int64_t dim : *dims)
+    count *= shapeOf(x)[dim];
+  // Of truth values and integers a sum is one of floats, which counts up to 2^24 exactly.
+  bool isCount = !torch::isFloat(x) && kind == ReductionKind::Sum && count < (1 << 24) &&
+                 (isMaskTensor(x.getType()) || isa<FloatType>(op.resultElement()));
+  if (isCount)
+    x = op.convert(x, op.rewriter.getF32Type());
+  else if (isa<FloatType>(op.resultElement()))
+    x = op.convert(x, op.resultElement());
+  return op.convert(op.reduce(x, kind, *dims, op.flag("keepdim")), op.resultElement());
+}
+
+template <ReductionKind kind> static Results convertReduction(AtenOp &op) {
+  int64_t count = 1;
+  return {reduceNamed(op, kind, count)};
+}
+
+static Results convertMean(AtenOp &op) {
+  int64_t count = 1;
+  Value sum = reduceNamed(op, ReductionKind::Sum, count);
+  return {op.scale(sum, 1 / double(count))};
+}
+
+/// The sum of squared distances from the mean, divided by the count less the correction.
+static Results convertVar(AtenOp &op) {
+  Value x = op.convert(op.required("self"), op.resultElement());
+  auto dims = x ? op.dims("dim", shapeOf(x).size()) : std::nullopt;
+  if (!dims)
+    return {x ? op.fail("names a dimension twice, or one that there is not") : x};
+  double count = 1;
+  for (int64_t dim : *dims)
+    count *= double(shapeOf(x)[dim]);
+  double divisor = count - op.number("correction").value_or(1);
+  if (divisor <= 0)
+    return {op.fail("is of too few elements for its correction")};
+  Value mean = op.scale(op.reduce(x, ReductionKind::Sum, *dims, /*keep=*/true), 1 / count);
+  Value distance = op.elementwise<SubOp>({x, op.broadcastTo(mean, shapeOf(x))});
+  Value squares = op.elementwise<MulOp>({distance, distance});
+  squares = op.reduce(squares, ReductionKind::Sum, *dims, op.flag("keepdim"));
+  return {op.scale(squares, 1 / divisor)};
+}
+
+/// Applies a function of the last dimension to the dimension "dim".
+static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
+  Value x = op.convert(op.required("self"), op.resultElement());
+  if (!x)
+    return {};
+  int64_t rank = shapeOf(x).size();
+  std::optional<int64_t> dim = op.dim("dim", rank);
+  if (!dim || !torch::isFloat(x))
+    return {op.fail("names a dimension that there is not, or has no floats")};
+  x = apply(op.swapDims(x, *dim, rank - 1));
+  return {op.swapDims(x, *dim, rank - 1)};
+}
+
+static Results convertSoftmax(AtenOp &op) {
+  return convertAlongLast(
+      op, [&](Value x) -> Value { return SoftmaxOp::create(op.rewriter, op.loc, x.getType(), x); });
+}
+
+/// x - max(x) - log(sum(exp(x - max(x)))).
+static Results convertLogSoftmax(AtenOp &op) {
+  return convertAlongLast(op, [&](Value x) -> Value {
+    int64_t last = int64_t(shapeOf(x).size()) - 1;
+    auto spread = [&](Value rows) { return op.broadcastTo(rows, shapeOf(x)); };
+    Value shifted =
+        op.elementwise<SubOp>({x, spread(op.reduce(x, ReductionKind::Max, {last}, /*keep=*/true))});
+    Value sum =
+        op.reduce(op.elementwise<ExpOp>(shifted), ReductionKind::Sum, {last}, /*keep=*/true);
+    return op.elementwise<SubOp>({shifted, spread(op.elementwise<LogOp>(sum))});
+  });
+}
+
+ArrayRef<Rule> dtc::torch::reductionRules() {
+  static const Rule rules[] = {
+      {"aten.amax", convertReduction<ReductionKind::Max>},
+      {"aten.amin", convertReduction<ReductionKind::Min>},
+      {"aten.log_softmax", convertLogSoftmax},
+      {"aten.mean", convertMean},
+      {"aten.softmax", convertSoftmax},
+      {"aten.sum", convertReduction<ReductionKind::Sum>},
+      {"aten.var", convertVar},
+  };
+  return rules;
+}

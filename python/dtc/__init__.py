@@ -1,0 +1,1 @@
+"""The Python side of dtc: models of other frameworks become files that dtc-import reads."""

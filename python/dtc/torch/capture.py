@@ -1,0 +1,351 @@
+"""Captures a module and its loss with torch.export, as MLIR text in the unregistered dialects `torch` and `aten`."""
+
+import os
+import re
+
+import torch
+import torch.export
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.export.graph_signature import InputKind, OutputKind
+
+from dtc.torch import gradients, text, weights
+from dtc.torch.operators import is_converted
+
+VERSION = 1
+# Arguments that say nothing of the values that an operator gives.
+IGNORED = ("pin_memory", "non_blocking", "copy", "implicit", "sparse", "sparse_grad", "cudnn_enable")
+PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
+FRAME = re.compile(r'File "([^"]+)", line (\d+)')
+ITSELF = os.path.dirname(os.path.abspath(__file__))
+
+
+class CaptureError(Exception):
+    """The model cannot be captured; the text says why, where, and what to do."""
+
+
+class Loss(torch.nn.Module):
+    """The loss as a module, for torch.export takes no function."""
+
+    def __init__(self, model, loss):
+        super().__init__()
+        self.model, self.loss = model, loss
+
+    def forward(self, batch):
+        return self.loss(self.model, batch)
+
+
+class Captured:
+    """A captured model: `text` is what dtc-import reads, `warnings` what its user should know."""
+
+    def __init__(self, source, warnings):
+        self.text, self.warnings = source, warnings
+
+    def write(self, path):
+        temporary = f"{path}.{os.getpid()}.tmp"
+        try:
+            with open(temporary, "w", encoding="ascii") as file:
+                file.write(self.text)
+            os.replace(temporary, path)
+        finally:
+            if os.path.exists(temporary):
+                os.remove(temporary)
+
+
+def named_inputs(batch):
+    """{name: tensor} of a batch that is a dictionary, or a tuple or list, whose tensors are called input0, input1..."""
+    named = dict(batch) if isinstance(batch, dict) else {f"input{i}": each for i, each in enumerate(batch)}
+    for name, tensor in named.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise CaptureError(f"'{name}' of the example batch is a {type(tensor).__name__}, expected a tensor; give the "
+                               "loss what is no tensor in another way, such as by functools.partial")
+        if not isinstance(name, str) or not name:
+            raise CaptureError(f"the example batch has the key {name!r}, expected a name")
+    if not named:
+        raise CaptureError("the example batch is empty, expected tensors by name")
+    return named
+
+
+def shortened(path):
+    """A path that says the same on another machine: relative to the working directory, or to the packages."""
+    if PACKAGES.match(path):
+        return PACKAGES.sub("", path)
+    inside = os.path.relpath(path)
+    return os.path.basename(path) if inside.startswith("..") else inside
+
+
+def place_of(node):
+    """(file, line) of the user's line: the innermost that is neither PyTorch's nor of this package."""
+    found = None
+    for path, line in FRAME.findall(node.meta.get("stack_trace") or ""):
+        inside = PACKAGES.sub("", path) if PACKAGES.match(path) else path
+        if not inside.startswith("torch/") and os.path.dirname(os.path.abspath(path)) != ITSELF:
+            found = shortened(path), int(line)
+    return found
+
+
+def module_of(node):
+    """The path of the module that a node belongs to; of those outside of the model "loss"."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = list(stack.values())[-1][0] if stack else ""
+    path = re.sub(r"^L\['self'\]\.?", "", path)
+    if path == "model":
+        return "model"
+    return path.removeprefix("model.") if path.startswith("model.") else "loss"
+
+
+def where(node):
+    place = place_of(node)
+    return f"{module_of(node)} ({place[0]}:{place[1]})" if place else module_of(node)
+
+
+class Printer:
+    """Prints an exported program as the function @loss."""
+
+    def __init__(self, program, names, values, inputs):
+        self.program, self.names, self.values, self.inputs = program, names, values, inputs
+        self.warnings, self.lines, self.arguments = [], [], []
+        self.results = {}  # the text of each node's value, or of each of its values
+
+    def print(self):
+        specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
+        groups = {"parameter": [], "buffer": [], "input": []}
+        # A tied parameter has a placeholder for each of its places, of which one has uses.
+        self.used = {self.name_of(specs[node.name]) for node in self.program.graph.nodes
+                     if node.op == "placeholder" and node.users and specs[node.name].target}
+        for node in self.program.graph.nodes:
+            if node.op == "placeholder":
+                self.add_placeholder(node, specs[node.name], groups)
+            elif node.op == "call_function":
+                self.add_call(node)
+            elif node.op == "output":
+                self.add_return(node)
+            else:
+                refuse(node, f"the graph has a node '{node.op}', which cannot be captured")
+        self.arguments = [each for group in groups.values() for each in group]
+        head = (f"module attributes {{torch.capture = {{version = {VERSION} : i64, "
+                f"torch = {text.quoted(torch.__version__.partition('+')[0])}}}}} {{\n")
+        signature = ",\n    ".join(self.arguments)
+        return f"{head}func.func @loss(\n    {signature}) -> {self.result_type} {{\n" + "\n".join(self.lines) + "\n}\n}\n"
+
+    def add_placeholder(self, node, spec, groups):
+        tensor = node.meta["val"]
+        self.results[node] = f"%{node.name}"
+        if spec.kind != InputKind.USER_INPUT and is_empty(node):
+            return
+        if spec.kind == InputKind.USER_INPUT:
+            name = self.inputs[len(groups["input"])]
+            self.add_argument(groups["input"], node, "input", name)
+        elif not node.users:
+            if spec.kind == InputKind.PARAMETER and self.name_of(spec) not in self.used:
+                self.warnings.append(f"the loss does not depend on the parameter '{self.name_of(spec)}'; it is left out")
+        elif spec.kind == InputKind.PARAMETER:
+            self.add_argument(groups["parameter"], node, "parameter", self.name_of(spec))
+        elif self.initial_of(spec, tensor):
+            self.add_argument(groups["buffer"], node, "buffer", self.name_of(spec))
+        else:
+            self.add_constant(node, spec)
+
+    def initial_of(self, spec, tensor):
+        """Of a buffer that weights files have and dtc can initialize, "zeros" or "ones". Others are constants: a mask that was
+        zeros until the weights are read would be a wrong one."""
+        if spec.kind != InputKind.BUFFER or not spec.persistent or not tensor.is_floating_point():
+            return None
+        value = self.values.get(spec.target.removeprefix("model."))
+        if value is None or value.is_meta or value.numel() == 0:
+            return None
+        first = value.flatten()[0].item()
+        return {0.0: "zeros", 1.0: "ones"}.get(first) if bool((value == first).all()) else None
+
+    def name_of(self, spec):
+        return self.names.get(spec.target, spec.target.removeprefix("model."))
+
+    def add_argument(self, group, node, kind, name):
+        attributes = {f"torch.{kind}": text.quoted(name)}
+        if kind == "buffer":
+            value = self.values[name].flatten()[0].item()
+            attributes["torch.init"] = text.quoted("zeros" if value == 0 else "ones")
+        if kind == "parameter" and not node.meta["val"].requires_grad:
+            attributes["torch.frozen"] = "unit"
+        group.append(f"%{node.name}: {self.type_of(node, node.meta['val'])}{text.attributes(attributes)} "
+                     f"loc({text.quoted(name)})")
+
+    def add_constant(self, node, spec):
+        """A tensor whose elements are a part of the model, not of its state."""
+        name = spec.target.removeprefix("model.")
+        value = self.values.get(name)
+        if value is None:
+            value = self.program.constants.get(spec.target)
+        if value is None or value.is_meta:
+            raise CaptureError(f"the buffer '{name}' has no elements, as the model was made on the device \"meta\"; make it "
+                               "in `with dtc.torch.empty_weights():` instead, where buffers keep theirs")
+        try:
+            elements = text.elements(value)
+        except ValueError as error:
+            raise CaptureError(f"the buffer '{name}' cannot be written: {error}") from None
+        if spec.kind == InputKind.BUFFER and spec.persistent:
+            self.warnings.append(f"the buffer '{name}' is a constant of the captured model: its elements in weights files are "
+                                 "not read")
+        kind = self.type_of(node, value)
+        self.lines.append(f'  %{node.name} = "torch.constant"() {{value = {elements} : {kind}}} : () -> {kind} '
+                          f"loc({text.quoted(name)})")
+
+    def type_of(self, node, value):
+        if not isinstance(value, torch.Tensor):
+            refuse(node, f"'{node.target}' gives a {type(value).__name__}, expected a tensor; a number that depends on the "
+                            "data cannot be captured")
+        if value.dtype not in text.ELEMENT_TYPES:
+            refuse(node, f"'{node.target}' gives elements of {value.dtype}, expected one of "
+                            f"{', '.join(map(str, text.ELEMENT_TYPES))}")
+        if any(not isinstance(size, int) for size in value.shape):
+            refuse(node, f"'{node.target}' gives a tensor of the shape {tuple(value.shape)}, expected sizes that are known")
+        return text.tensor_type(value)
+
+    def add_call(self, node):
+        if is_empty(node) and all(has_empty_place(user) for user in node.users):
+            return
+        if getattr(node.target, "__name__", "") == "getitem":
+            self.results[node] = self.results[node.args[0]][node.args[1]]
+            return
+        if not isinstance(node.target, torch._ops.OpOverload):
+            refuse(node, f"'{node.target}' cannot be captured: it is no operator of PyTorch, but takes functions; write the "
+                            "part of the model without it")
+        namespace, name = node.target._schema.name.split("::")
+        if name in ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"):
+            return
+        if namespace != "aten":
+            refuse(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
+                            "of PyTorch's operators")
+        if name == "native_dropout":
+            self.add_dropout(node)
+            return
+        # Of what no gradient flows through, by the checks of decompose().
+        name = "alias" if name == "detach" else name
+        operands, attributes = self.split_arguments(node)
+        if operands:
+            attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
+        values = node.meta["val"]
+        several = isinstance(values, (list, tuple))
+        types = [self.type_of(node, each) for each in (values if several else [values])]
+        self.results[node] = [f"%{node.name}#{i}" for i in range(len(types))] if several else f"%{node.name}"
+        result = f"%{node.name}:{len(types)}" if several else f"%{node.name}"
+        arguments = ", ".join(self.results[each] for _, each in operands)
+        sources = ", ".join(self.operand_type(each) for _, each in operands)
+        to = f"({', '.join(types)})" if several else types[0]
+        self.lines.append(f'  {result} = "aten.{name}"({arguments}){text.attributes(attributes)} : ({sources}) -> {to} '
+                          f"{text.location(module_of(node), place_of(node))}")
+
+    def add_dropout(self, node):
+        """What decompositions make of dropout, which gives its mask as well, without the mask."""
+        if any(user.args[1] != 0 for user in node.users):
+            refuse(node, "the mask of dropout is used, which cannot be captured")
+        operands, attributes = self.split_arguments(node)
+        source = operands[0][1]
+        attributes["operands"] = '["input"]'
+        kind = self.operand_type(source)
+        self.results[node] = [f"%{node.name}"]
+        self.lines.append(f'  %{node.name} = "aten.dropout"({self.results[source]}){text.attributes(attributes)} : ({kind}) -> '
+                          f"{kind} {text.location(module_of(node), place_of(node))}")
+
+    def operand_type(self, node):
+        return self.type_of(node, node.meta["val"])
+
+    def split_arguments(self, node):
+        """The tensors of a call, [(name in the schema, node)], and its other arguments as attributes. Element i of a list
+        is called name.i."""
+        operands, attributes = [], {}
+        for i, argument in enumerate(node.target._schema.arguments):
+            if i < len(node.args) and not argument.kwarg_only:
+                value = node.args[i]
+            else:
+                value = node.kwargs.get(argument.name, argument.default_value)
+            if isinstance(value, torch.fx.Node):
+                operands.append((argument.name, value))
+            elif isinstance(value, (list, tuple)) and any(isinstance(each, torch.fx.Node) for each in value):
+                kept = [each for each in value if not is_empty(each)] if has_empty_place(node) else value
+                operands += [(f"{argument.name}.{j}", each) for j, each in enumerate(kept) if each is not None]
+            elif "ScalarType" in str(argument.type) and value is not None:
+                attributes[argument.name] = text.attribute(value)
+            elif argument.name not in IGNORED and value is not None and (written := text.attribute(value)) is not None:
+                attributes[argument.name] = written
+        return operands, attributes
+
+    def add_return(self, node):
+        results = node.args[0]
+        outputs = self.program.graph_signature.output_specs
+        for spec in outputs:
+            if spec.kind in (OutputKind.BUFFER_MUTATION, getattr(OutputKind, "PARAMETER_MUTATION", None)):
+                raise CaptureError(f"the model changes '{spec.target.removeprefix('model.')}' while it computes the loss, which "
+                                   "dtc cannot do; use model.eval() if that is a statistic of batches, or a norm without one")
+            if spec.kind == OutputKind.USER_INPUT_MUTATION:
+                raise CaptureError(f"the loss changes the input '{spec.target}' in place; copy it first")
+        if len(results) != 1 or not isinstance(results[0], torch.fx.Node):
+            raise CaptureError(f"the loss gives {len(results)} values, expected one scalar tensor")
+        value = results[0].meta["val"]
+        if value.dim() != 0 or not value.is_floating_point():
+            raise CaptureError(f"the loss is a tensor of the shape {list(value.shape)} and the type {value.dtype}, expected a "
+                               "scalar float, such as the mean of it")
+        self.result_type = self.type_of(results[0], value)
+        self.lines.append(f'  return {self.results[results[0]]} : {self.result_type} loc("loss")')
+
+
+def is_empty(node):
+    """Whether a node is a tensor without elements, such as the part of a head that is not rotated where all of it is."""
+    value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
+    return isinstance(value, torch.Tensor) and value.numel() == 0
+
+
+def has_empty_place(node):
+    """Whether an op is the same without its empty operands."""
+    return node.target is torch.ops.aten.cat.default or (is_empty(node) and node.op == "call_function")
+
+
+def refuse(node, problem):
+    raise CaptureError(f"{where(node)}: {problem}")
+
+
+def decompose(program):
+    """The program with functional operators, of which those without a rule in dtc-import are decomposed by torch."""
+    regions = gradients.check_regions(program, refuse)
+    operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
+    ignored = ("_assert_tensor_metadata", "_assert_scalar")
+    if not regions and all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
+        return program
+    table = torch.export.default_decompositions()
+    table = {each: rule for each, rule in dict(table.items()).items()
+             if isinstance(each, torch._ops.OpOverload) and not is_converted(each)}
+    return program.run_decompositions(table)
+
+
+def check_weights(model):
+    for name, tensor in model.named_parameters():
+        if tensor.dtype not in (torch.float32, torch.float64):
+            raise CaptureError(f"the parameter '{name}' has elements of {tensor.dtype}, expected torch.float32 or "
+                               "torch.float64; capture model.float(), and let dtc-compile --dtype choose what to compute in")
+
+
+def capture(model, loss, example_batch):
+    """Captures loss(model, batch), a scalar. The example batch, a dictionary or a tuple of tensors, gives the names, types and
+    shapes of the inputs; neither its elements nor the model's parameters are read. Raises CaptureError."""
+    check_weights(model)
+    if isinstance(loss, torch.nn.Module) and any(True for _ in loss.parameters()):
+        raise CaptureError("the loss has parameters of its own; make it a part of the model")
+    inputs = named_inputs(example_batch)
+    values = {name: buffer for name, buffer in model.named_buffers() if not buffer.is_meta}
+    values |= weights.values_without_memory(model)
+    state = weights.state_names(model)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    with weights.faked(model, mode) as originals:
+        targets = {}
+        for name, parameter in model.named_parameters(remove_duplicate=False):
+            targets[f"model.{name}"] = state[id(originals[id(parameter)])]
+        with mode:
+            fakes = {name: torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu") for name, tensor in inputs.items()}
+        batch = fakes if isinstance(example_batch, dict) else tuple(fakes.values())
+        try:
+            program = decompose(torch.export.export(Loss(model, loss), (batch,), strict=False))
+        except CaptureError:
+            raise
+        except Exception as error:
+            raise CaptureError(f"torch.export cannot capture the model: {type(error).__name__}: {error}") from error
+        printer = Printer(program, targets, values, list(inputs))
+        return Captured(printer.print(), printer.warnings)

@@ -1,0 +1,199 @@
+"""The tiny models that capture.py captures: some written by hand, some of transformers. Each function returns the model, its
+loss and an example batch. No two sizes of a model are equal where a mistake could otherwise hide."""
+
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+BATCH, SEQ = 4, 8
+
+
+class Mlp(nn.Module):
+    """Two hidden layers, and a buffer that scales the features."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.linspace(0.5, 1.5, 6), persistent=False)
+        self.layers = nn.ModuleList([nn.Linear(6, 10), nn.Linear(10, 14)])
+        self.head = nn.Linear(14, 5)
+
+    def forward(self, features):
+        x = features * self.scale
+        for layer in self.layers:
+            x = F.relu(layer(x))
+        return self.head(x)
+
+
+def mlp():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["features"]), batch["labels"])
+    return Mlp(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
+class Norm(nn.Module):
+    """An RMS norm as it is written by hand."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return x / torch.sqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class Block(nn.Module):
+    """One weight for queries, keys and values; attention by its parts in every other layer."""
+
+    def __init__(self, width, heads, by_parts):
+        super().__init__()
+        self.heads, self.by_parts = heads, by_parts
+        self.norm1, self.norm2 = Norm(width), Norm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width, bias=False)
+        self.up, self.down = nn.Linear(width, 20), nn.Linear(20, width)
+
+    def forward(self, x):
+        batch, length, width = x.shape
+        split = (batch, length, self.heads, width // self.heads)
+        q, k, v = (each.view(split).transpose(1, 2) for each in self.qkv(self.norm1(x)).chunk(3, dim=-1))
+        if self.by_parts:
+            scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
+            hidden = torch.ones(length, length, dtype=torch.bool).triu(1)
+            y = scores.masked_fill(hidden, float("-inf")).softmax(-1) @ v
+        else:
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, length, width))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Decoder(nn.Module):
+    """A decoder with learned positions and a head that is the embedding."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(29, 12), nn.Embedding(11, 12)
+        self.blocks = nn.ModuleList([Block(12, 2, by_parts) for by_parts in (False, True)])
+        self.norm = nn.LayerNorm(12)
+        self.head = nn.Linear(12, 29, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, tokens):
+        x = self.tokens(tokens) + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+
+def decoder():
+    def loss(model, batch):
+        logits = model(batch["tokens"])
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), batch["labels"].view(-1), ignore_index=-1)
+    shape = BATCH, SEQ
+    return Decoder(), loss, {"tokens": torch.zeros(shape, dtype=torch.long), "labels": torch.zeros(shape, dtype=torch.long)}
+
+
+class Operators(nn.Module):
+    """One use or more of the operators that other models do not have."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.table = nn.Parameter(torch.ones(6, 7)), nn.Parameter(torch.ones(9, 7))
+        self.scale, self.frozen = nn.Parameter(torch.ones(7)), nn.Parameter(torch.ones(7), requires_grad=False)
+        self.register_buffer("shift", torch.ones(7))
+
+    def shapes(self, x):
+        """[B, 7] -> [B, 7]"""
+        x = torch.stack([x, 2 - x, -x], dim=1)          # [B, 3, 7]
+        first, rest = x.split([1, 2], dim=1)
+        x = torch.cat([rest, first.expand(-1, 2, -1)], dim=1)                   # [B, 4, 7]
+        x = x.permute(2, 0, 1).flatten(1).unflatten(1, (-1, 4)).transpose(0, 1)  # [B, 7, 4]
+        x = F.pad(x, (1, 2, -1, 0))                                             # [B, 6, 7]
+        return torch.einsum("bij,ij->bj", x, self.weight) + x[:, 1::2, 3].sum(-1, keepdim=True) + x[:, -1].squeeze(0)
+
+    def choices(self, x, labels):
+        known = torch.arange(7) < 4
+        x = torch.where(known & (x > 0), x, 0.5 * x).masked_fill(~known, 0.25)
+        x = x.clamp(min=-1.5).clamp(max=torch.tensor(1.25)) + torch.maximum(x, self.scale) - torch.minimum(x, self.frozen)
+        weights = torch.where((labels == 2) | (labels >= 5), labels, 1).unsqueeze(-1)
+        return x * weights + (labels.unsqueeze(-1) != 1).sum(-1, keepdim=True)
+
+    def forward(self, features, labels):
+        x = features.matmul(self.weight)
+        x = self.shapes(x) * self.shift
+        x = self.choices(x, labels) + self.table[labels] + F.embedding(labels, self.table)
+        x = F.silu(x) + torch.sigmoid(x) * F.softplus(x) + F.hardswish(x) - F.leaky_relu(x, 0.1) + F.elu(x)
+        x = x + (x.pow(2) + 1).pow(-1.5) + torch.exp(-x.abs()) + (x.square() + 1).log() + 1 / (1 + x ** 2)
+        x = F.rms_norm(x, (7,), self.scale) + x.softmax(0) + F.normalize(x, dim=-1) + x.std(dim=1, keepdim=True)
+        x = x + x.amax(dim=-1, keepdim=True) + x.mean() + torch.logsumexp(x, dim=1, keepdim=True)
+        x = x + torch.baddbmm(x.unsqueeze(1), x.unsqueeze(1), self.table[:7].unsqueeze(0).expand(x.shape[0], -1, -1)).squeeze(1)
+        return x + x.log_softmax(-1).gather(1, labels.unsqueeze(1))
+
+
+def operators():
+    def loss(model, batch):
+        y = model(batch["features"], batch["labels"])
+        entropy = F.cross_entropy(y, batch["labels"], label_smoothing=0.1, reduction="sum", ignore_index=6)
+        return 0.01 * (entropy + F.mse_loss(y, batch["features"][:, :1].expand(-1, 7)) + F.nll_loss(y.log_softmax(1), batch["labels"]))
+    return Operators(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
+def of_transformers(name, **settings):
+    """A model of transformers with its own loss, which shifts the labels of decoders by one."""
+    import transformers
+
+    def make():
+        config = getattr(transformers, name + "Config")(
+            **settings, attn_implementation="sdpa", bos_token_id=0, eos_token_id=0, pad_token_id=None)
+        kind = transformers.AutoModelForMaskedLM if name == "Bert" else transformers.AutoModelForCausalLM
+        shape = BATCH, SEQ
+
+        def loss(model, batch):
+            return model(input_ids=batch["tokens"], labels=batch["labels"]).loss
+        return kind.from_config(config), loss, {
+            "tokens": torch.zeros(shape, dtype=torch.long), "labels": torch.zeros(shape, dtype=torch.long)}
+    return make
+
+
+SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
+             max_position_embeddings=32)
+MODELS = {
+    "mlp": mlp,
+    "decoder": decoder,
+    "operators": operators,
+    "gpt2": of_transformers("GPT2", vocab_size=29, n_positions=20, n_embd=16, n_layer=2, n_head=4, n_inner=20,
+                            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
+    "llama": of_transformers("Llama", **SIZES, num_key_value_heads=2),
+    "qwen3": of_transformers("Qwen3", **SIZES, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
+    "mistral": of_transformers("Mistral", **SIZES, num_key_value_heads=2, sliding_window=5),
+    "bert": of_transformers("Bert", **SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+}
+
+
+class Small(nn.Module):
+    """A linear layer, a norm of batches, and a step that a refused model takes."""
+
+    def __init__(self, step, dtype=torch.float32):
+        super().__init__()
+        self.step, self.linear, self.norm = step, nn.Linear(4, 4, dtype=dtype), nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.step(self, x)
+
+
+def without_gradient(model, x):
+    with torch.no_grad():
+        scale = model.linear(x)
+    return scale * x
+
+
+# What cannot be captured, and a part of the error.
+REFUSED = {
+    "no_grad": (lambda: Small(without_gradient), "torch.no_grad() is around values that depend on trained parameters"),
+    "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),
+    "statistics": (lambda: Small(lambda model, x: model.norm(model.linear(x))), "changes 'norm.running_mean'"),
+    "number": (lambda: Small(lambda model, x: model.linear(x) * model.linear(x).sum().item()), "depends on the data"),
+    "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "torch.export cannot capture the model"),
+    "bf16": (lambda: Small(lambda model, x: model.linear(x.bfloat16()).float(), torch.bfloat16), "capture model.float()"),
+}
