@@ -210,9 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Lora, LoraStrategies,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16,
                          Combine(Values(kGpt2, kLlama), ValuesIn(kSettingStrategies)), nameOf);
-INSTANTIATE_TEST_SUITE_P(Mixtures, LoraStrategies,
+INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraStrategies,
                          Combine(Values(kMixtral, kMixtralDropout, kDeepseek),
                                  ValuesIn(kMixtureStrategies)),
                          nameOf);
-INSTANTIATE_TEST_SUITE_P(Mixtures, LoraBf16, Combine(Values(kMixtral), Values("dp=2,ep=2 zero=1")),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraBf16,
+                         Combine(Values(kMixtral), Values("dp=2,ep=2 zero=1")), nameOf);
