@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/Family.h"
+#include "dialects/dtc/DtcDialect.h"
 
 #include <cmath>
 
