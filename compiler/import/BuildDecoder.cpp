@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/Family.h"
-#include "plan/FileTensors.h"
+#include "dialects/dtc/DtcDialect.h"
 
 #include <cmath>
 
@@ -70,6 +70,8 @@ private:
   void beginBalance();
   void addToBalance(const Routing &routing);
   Value experts(const std::string &layer, Value x);
+  Value expertLinear(llvm::StringRef name, Value rows, const Side &in, const Side &out,
+                     mlir::Attribute init, const Routing &routing);
   Value gatedExperts(Value rows, const Routing &routing);
   Value clampedExperts(Value rows, const Routing &routing);
   Value sharedExpert(Value x);
@@ -357,23 +359,29 @@ Value DecoderBuilder::sharedExpert(Value x) {
   return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
 }
 
+/// The linear layer `name` of each expert, of rows [X, B, C, in] -> [X, B, C, out].
+Value DecoderBuilder::expertLinear(llvm::StringRef name, Value rows, const Side &in,
+                                   const Side &out, mlir::Attribute init, const Routing &routing) {
+  const Dim &number = config.experts->number, &from = in.dims.front(), &to = out.dims.front();
+  FileStack layers{names.experts.str(), 0, number.size, name.str()}, weights = layers;
+  weights.after += ".weight";
+  Value weight = model.addParameter(weights.name(), {{number}, {to}, {from}}, init);
+  std::string equation =
+      ("xbc" + in.letters + ",x" + out.letters + in.letters + "->xbc" + out.letters).str();
+  Value y = model.expertProduct(equation, rows, weight, routing);
+  return model.adaptExperts(y, layers, rows, number, from, to, routing);
+}
+
 /// The rows of experts [X, B, C, D] -> [X, B, C, D], times their weights.
 Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
-  const ExpertsConfig &experts = *config.experts;
-  auto weight = [&](llvm::StringRef name, Dim out, Dim in, mlir::Attribute init) {
-    return model.addParameter(
-        FileStack{names.experts.str(), 0, experts.number.size, (name + ".weight").str()}.name(),
-        {{experts.number}, {out}, {in}}, init);
-  };
-  Value gate = weight(names.expertGate, experts.mlp, config.embed, normal);
-  Value up = weight(names.expertUp, experts.mlp, config.embed, normal);
-  Value down = weight(names.expertDown, config.embed, experts.mlp, residual);
-  Value gated = model.activation(config.activation,
-                                 model.expertProduct("xbcd,xfd->xbcf", rows, gate, routing));
-  Value h = model.mul(gated, model.expertProduct("xbcd,xfd->xbcf", rows, up, routing));
+  const Side ofExpert{{config.experts->mlp}, "f"};
+  Value gated = model.activation(
+      config.activation, expertLinear(names.expertGate, rows, stream, ofExpert, normal, routing));
+  Value up = expertLinear(names.expertUp, rows, stream, ofExpert, normal, routing);
+  Value h = model.mul(gated, up);
   // Before the last product, which is linear: there the rows are narrower than after it.
   h = model.weightRows(h, routing);
-  return model.expertProduct("xbcf,xdf->xbcd", h, down, routing);
+  return expertLinear(names.expertDown, h, ofExpert, stream, residual, routing);
 }
 
 /// The same in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
@@ -389,6 +397,8 @@ Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
                                   {{experts.number}, {experts.mlp}, {config.embed}}, residual);
   Value downBias = model.addParameter(prefix + "down_proj_bias", {{experts.number}, {config.embed}},
                                       model.zeros());
+  model.refuseAdapter(prefix + "gate_up_proj");
+  model.refuseAdapter(prefix + "down_proj");
   auto project = [&](int64_t which) {
     Value y = model.expertProduct("xbcd,xdf->xbcf", rows, model.select(weights, 3, which), routing);
     return model.addExpertBias(y, model.select(biases, 2, which));

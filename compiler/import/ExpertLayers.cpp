@@ -14,8 +14,12 @@
 
 #include "compiler/import/ModelBuilder.h"
 #include "dialects/dtc/DtcOps.h"
+#include "plan/AdapterNames.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace dtc;
@@ -127,6 +131,31 @@ Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight,
                                      builder.getF64FloatAttr(routing.occupancy));
   nameDims(builder, y, kAxesOfExperts);
   return y;
+}
+
+Value ModelBuilder::adaptExperts(Value y, const FileStack &layers, Value x, Dim experts, Dim in,
+                                 Dim out, const Routing &routing) {
+  std::vector<std::string> modules;
+  for (int64_t number = layers.begin; number < layers.end; ++number)
+    modules.push_back(layerPrefix + layers.tensor(number));
+  if (!loraTargets.matchAll(modules))
+    return y;
+  Dim rank{options.lora->rank};
+  llvm::SaveAndRestore prefixed(layerPrefix, std::string(kAdapterPrefix) + layerPrefix);
+  auto parameter = [&](StringRef part, Dim rows, Dim columns, Attribute init) {
+    FileStack stack = layers;
+    stack.after += ("." + part + ".weight").str();
+    return addParameter(stack.name(), {{experts}, {rows}, {columns}}, init);
+  };
+  // As PEFT draws the adapter of a linear layer.
+  Value a = parameter("lora_A", rank, in, uniform(1 / std::sqrt(static_cast<double>(in.size))));
+  Value b = parameter("lora_B", out, rank, zeros());
+  Value dropped = dropout(x, options.lora->dropout);
+  // Where the experts are, so that the rows come there once for the layers and their adapters.
+  if (dropped != x)
+    nameDims(builder, dropped, kAxesOfExperts);
+  Value down = scaleAdapter(expertProduct("xbci,xri->xbcr", dropped, a, routing));
+  return add(y, expertProduct("xbcr,xir->xbci", down, b, routing));
 }
 
 Value ModelBuilder::weightRows(Value h, const Routing &routing) {

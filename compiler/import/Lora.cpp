@@ -85,21 +85,45 @@ Expected<LoraOptions> dtc::parseLora(StringRef text) {
   return options;
 }
 
-bool LoraTargets::match(StringRef module) {
-  StringRef last = lastPart(module);
+/// As PEFT compares: the target is the whole name, or what comes after a dot of it.
+static bool isNamedBy(StringRef module, StringRef target) {
+  return module.consume_back(target) && (module.empty() || module.ends_with("."));
+}
+
+bool LoraTargets::matchAll(llvm::ArrayRef<std::string> modules) {
+  StringRef first = modules.front(), last = lastPart(first);
   if (!llvm::is_contained(known, last))
     known.push_back(last.str());
   if (example.empty())
-    example = module.str();
+    example = first.str();
   bool any = false;
   for (const std::string &name : names) {
-    bool matches =
-        name == kAllLinear ? module != outputLayer : module == name || module.ends_with("." + name);
-    if (matches && !llvm::is_contained(used, name))
+    bool isAll = name == kAllLinear;
+    auto matches = [&](StringRef module) {
+      return isAll ? module != outputLayer : isNamedBy(module, name);
+    };
+    auto found = llvm::find_if(modules, matches);
+    if (found == modules.end())
+      continue;
+    any = true;
+    if (!llvm::is_contained(used, name))
       used.push_back(name);
-    any |= matches;
+    if (!llvm::all_of(modules, matches))
+      problems.try_emplace(name, "which names " + *found +
+                                     " and not that layer of all experts; these have adapters "
+                                     "together, and " +
+                                     last.str() + " names them");
   }
   return any;
+}
+
+void LoraTargets::refuse(StringRef module) {
+  for (const std::string &name : names)
+    if (isNamedBy(module, name))
+      problems.try_emplace(name, "which names " + module.str() +
+                                     ", one tensor of all experts with a bias for each, as PEFT's "
+                                     "target_parameters; such have no adapters yet: leave the "
+                                     "target out");
 }
 
 std::vector<std::string> LoraTargets::resolved() const {
@@ -122,11 +146,16 @@ std::vector<std::string> LoraTargets::resolved() const {
 
 std::vector<Error> LoraTargets::errors() const {
   std::vector<Error> errors;
-  for (const std::string &name : names)
-    if (!llvm::is_contained(used, name))
-      errors.push_back({"--lora has the target '" + name +
-                        "', which names no linear layer of the model; it has " +
-                        llvm::join(known, ", ") + " (the first one is " + example + "), and '" +
-                        kAllLinear.str() + "' stands for all but " + outputLayer});
+  for (const std::string &name : names) {
+    std::string problem;
+    if (auto found = problems.find(name); found != problems.end())
+      problem = found->second;
+    else if (!llvm::is_contained(used, name))
+      problem = "which names no linear layer of the model; it has " + llvm::join(known, ", ") +
+                " (the first one is " + example + "), and '" + kAllLinear.str() +
+                "' stands for all but " + outputLayer;
+    if (!problem.empty())
+      errors.push_back({"--lora has the target '" + name + "', " + problem});
+  }
   return errors;
 }

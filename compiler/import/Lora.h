@@ -15,9 +15,11 @@
 
 #include "support/Error.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,18 +50,29 @@ public:
 
   /// Whether a target names the linear layer `module` ("transformer.h.0.attn.c_attn"). All linear
   /// layers of the model are to be asked for.
-  bool match(llvm::StringRef module);
+  bool match(llvm::StringRef module) { return matchAll(module.str()); }
+
+  /// The same for linear layers of the same name in each expert of a layer
+  /// ("model.layers.0.mlp.experts.0.up_proj" and so on), which have adapters together.
+  bool matchAll(llvm::ArrayRef<std::string> modules);
+
+  /// Says that the model computes `module` in a way that has no adapter. PEFT does not take it for
+  /// a linear layer, so that kAllLinear does not stand for it.
+  void refuse(llvm::StringRef module);
 
   /// The targets, with the layers that kAllLinear stands for instead of it.
   std::vector<std::string> resolved() const;
 
-  /// An error for each target that named no layer so far.
+  /// An error for each target that named no layer so far, one without adapters, or layers of some
+  /// experts alone.
   std::vector<Error> errors() const;
 
 private:
   std::vector<std::string> names;
-  std::string outputLayer;        ///< the output projection, which kAllLinear leaves out
-  std::vector<std::string> used;  ///< names that matched
+  std::string outputLayer;       ///< the output projection, which kAllLinear leaves out
+  std::vector<std::string> used; ///< names that matched
+  /// What is wrong with a name, by name: the first that was found.
+  std::map<std::string, std::string> problems;
   std::vector<std::string> known; ///< the last parts of the layers' names
   std::string example;
 };

@@ -9,7 +9,6 @@
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
 #include "plan/AdapterNames.h"
-#include "plan/FileTensors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -354,12 +353,15 @@ Value ModelBuilder::adapterInput(StringRef name, Value x, const std::vector<Dim>
   // The input's dimensions after batch and sequence, as an einsum names them.
   std::string letters = StringRef("ijk").take_front(in.size()).str();
   std::string first = firstLetters(x, in.size());
-  Value down =
-      einsum(first + letters + ",r" + letters + "->" + first + "r", dropout(x, lora.dropout), a);
-  // The scale is applied in the model's own type, and so is not rounded where a plan computes in 16
-  // bits: a conversion is not narrowed.
+  return scaleAdapter(
+      einsum(first + letters + ",r" + letters + "->" + first + "r", dropout(x, lora.dropout), a));
+}
+
+Value ModelBuilder::scaleAdapter(Value down) {
+  // In the model's own type, so that the scale is not rounded where a plan computes in 16 bits: a
+  // conversion is not narrowed.
   down = ConvertOp::create(builder, loc, down, elementType);
-  Value scale = constant({}, lora.alpha / static_cast<double>(lora.rank));
+  Value scale = constant({}, options.lora->alpha / static_cast<double>(options.lora->rank));
   return mul(down, BroadcastOp::create(builder, loc, down.getType(), scale, ArrayRef<int64_t>()));
 }
 

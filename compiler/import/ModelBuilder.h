@@ -16,6 +16,7 @@
 
 #include "compiler/import/ConfigReader.h"
 #include "compiler/import/ImportModel.h"
+#include "plan/FileTensors.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
@@ -271,6 +272,17 @@ public:
   mlir::Value expertProduct(llvm::StringRef equation, mlir::Value x, mlir::Value weight,
                             const Routing &routing);
 
+  /// The output `y` [X, B, C, out] of the linear layers `layers` of a layer's experts ("experts"
+  /// and "up_proj"), with what their adapters add to it, if the options ask for them. Each expert
+  /// has an adapter of its own; they are stacks, as the weights: lora_A [X, rank, in] and lora_B
+  /// [X, out, rank]. `x` [X, B, C, in] are the rows that the layers take. To be called as
+  /// addAdapter() is.
+  mlir::Value adaptExperts(mlir::Value y, const FileStack &layers, mlir::Value x, Dim experts,
+                           Dim in, Dim out, const Routing &routing);
+
+  /// Says that the current layer's experts have the weight `name`, which has no adapter.
+  void refuseAdapter(llvm::StringRef name) { loraTargets.refuse(layerPrefix + name.str()); }
+
   /// Rows [X, B, C, F] times their weights.
   mlir::Value weightRows(mlir::Value h, const Routing &routing);
 
@@ -317,6 +329,8 @@ private:
   /// `addUp` makes is named as the adapter's.
   mlir::Value adapterInput(llvm::StringRef name, mlir::Value x, const std::vector<Dim> &in,
                            llvm::function_ref<void(Dim rank)> addUp);
+  /// Times alpha / rank.
+  mlir::Value scaleAdapter(mlir::Value down);
   mlir::Value decomposedAttention(mlir::Value q, mlir::Value k, mlir::Value v,
                                   const AttentionScores &scores, double dropout);
   /// i1 [B, S, X]: the experts that a token may choose, by the scores of their groups.

@@ -48,7 +48,12 @@ std::optional<Orientation> findOrientation(const std::map<std::string, FileTenso
       continue;
     // As the program has them, which gives heads a dimension of their own: so a square weight of
     // attention tells, too.
-    auto shapeOf = [](const FileTensor &of) { return toVector(of.parts.begin()->second->shape()); };
+    auto shapeOf = [](const FileTensor &of) {
+      std::vector<int64_t> shape = toVector(of.parts.begin()->second->shape());
+      if (of.element)
+        shape.erase(shape.begin()); // that of the stack
+      return shape;
+    };
     std::vector<int64_t> weight = shapeOf(tensor), in = shapeOf(tensors.at(adapter->down)),
                          out = shapeOf(tensors.at(adapter->up));
     if (in.empty() || out.empty())

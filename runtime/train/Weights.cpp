@@ -136,17 +136,17 @@ static Expected<HostTensor> readParameter(const std::vector<Source> &sources,
   return value;
 }
 
-/// The same times a factor, rounded once.
+/// The same times the factors, rounded once.
 static Expected<HostTensor> readMultiplied(const std::vector<Source> &sources,
                                            const plan::State &parameter, DType dtype) {
-  double factor = sources.front().factor; // only adapters have another, each of one tensor
-  if (factor == 1)
+  if (std::ranges::all_of(sources, [](const Source &source) { return source.factor == 1; }))
     return readParameter(sources, parameter, dtype);
   Expected<HostTensor> wide = readParameter(sources, parameter, DType::F64);
   if (!wide)
     return wide.error();
+  int64_t each = wide->type.numElements() / static_cast<int64_t>(sources.size());
   for (int64_t i = 0; i < wide->type.numElements(); ++i)
-    setElement(*wide, i, factor * elementAt(*wide, i));
+    setElement(*wide, i, sources[static_cast<size_t>(i / each)].factor * elementAt(*wide, i));
   HostTensor value(TensorType{dtype, wide->type.shape});
   if (MaybeError error = convertElements("F64", wide->bytes, 0, dtype, value.bytes.data()))
     return *error;
@@ -194,6 +194,7 @@ private:
   MaybeError resolve(const plan::State &parameter);
   MaybeError resolve(const plan::State &parameter, const std::string &name, Source &source);
   MaybeError checkRank(const plan::State &parameter, const Source &source) const;
+  std::vector<Source *> adapterSources(const WeightsFileShards &file);
   void findFactors();
   std::vector<std::string> unusedOf(const WeightsFileShards &file) const;
   const AdapterConfig *configOf(const WeightsFileShards *file) const;
@@ -237,11 +238,14 @@ std::string WeightsLoader::paths() const {
 }
 
 MaybeError WeightsLoader::resolve(const plan::State &parameter) {
-  for (const std::string &name : fileTensorNames(parameter.name()))
-    if (MaybeError error = resolve(parameter, name, sources[parameter.name()].emplace_back()))
+  std::vector<std::string> names = fileTensorNames(parameter.name());
+  for (const std::string &name : names) {
+    Source &source = sources[parameter.name()].emplace_back();
+    if (MaybeError error = resolve(parameter, name, source))
       return error;
-  if (!sources.at(parameter.name()).front().file)
-    kept.push_back(parameter.name());
+    if (!source.file)
+      kept.push_back(names.size() == 1 ? parameter.name() : name);
+  }
   return std::nullopt;
 }
 
@@ -279,14 +283,15 @@ MaybeError WeightsLoader::resolve(const plan::State &parameter, const std::strin
 }
 
 MaybeError WeightsLoader::resolve() {
-  int adapters = 0;
+  size_t adapters = 0;
   for (const plan::State *parameter : parameters) {
-    adapters += isAdapterName(parameter->name());
+    if (isAdapterName(parameter->name()))
+      adapters += fileTensorNames(parameter->name()).size();
     if (MaybeError error = resolve(*parameter))
       return error;
   }
   // A base model has none of the adapters. What has some of them was made for another model.
-  if (kept.empty() || kept.size() == static_cast<size_t>(adapters))
+  if (kept.empty() || kept.size() == adapters)
     return std::nullopt;
   return Error{fmt::format("{}: {} no tensor \"{}\", but other adapters; {} of {} adapters are "
                            "missing. Import the model with the --lora of the run that saved them",
@@ -328,6 +333,17 @@ std::vector<std::string> WeightsLoader::unusedOf(const WeightsFileShards &file) 
   return unused;
 }
 
+/// Those of the parameters that are adapters, in the order of these.
+std::vector<Source *> WeightsLoader::adapterSources(const WeightsFileShards &file) {
+  std::vector<Source *> found;
+  for (const plan::State *parameter : parameters)
+    if (isAdapterName(parameter->name()))
+      for (Source &source : sources.at(parameter->name()))
+        if (source.file == &file)
+          found.push_back(&source);
+  return found;
+}
+
 /// By what the values of lora_B are multiplied: what PEFT multiplies the adapter by, divided by
 /// what the plan does.
 void WeightsLoader::findFactors() {
@@ -337,19 +353,17 @@ void WeightsLoader::findFactors() {
     std::string first;
     int changed = 0;
     std::set<double> factors;
-    for (const plan::State *parameter : parameters) {
-      Source &source = sources.at(parameter->name()).front();
-      if (source.file != &files[i] || !configs[i] || !isAdapterName(parameter->name()) ||
-          !source.tensor.ends_with(".lora_B.weight"))
+    for (Source *source : adapterSources(files[i])) {
+      if (!configs[i] || !source->tensor.ends_with(".lora_B.weight"))
         continue;
-      double scale = configs[i]->scaleOf(source.tensor);
+      double scale = configs[i]->scaleOf(source->tensor);
       if (std::abs(scale - ours) > 1e-12 * scale)
-        source.factor = scale / ours;
-      factors.insert(source.factor);
-      if (source.factor != 1 && ++changed == 1)
+        source->factor = scale / ours;
+      factors.insert(source->factor);
+      if (source->factor != 1 && ++changed == 1)
         first = fmt::format("{}: by {} \"{}\" counts {:.6g} times, in the model {:.6g} times",
-                            configs[i]->path(), configs[i]->scaleField(source.tensor),
-                            source.tensor, scale, ours);
+                            configs[i]->path(), configs[i]->scaleField(source->tensor),
+                            source->tensor, scale, ours);
     }
     if (changed == 0)
       continue;
@@ -503,7 +517,10 @@ void SavedWeights::forgetStacks() const {
 Expected<HostTensor> SavedWeights::elementOf(const Session &session,
                                              const FileTensor &tensor) const {
   const plan::State &parameter = *tensor.parts.begin()->second;
+  // The adapters of a layer are wanted with its weights where they are merged.
   std::string layer = fileStackOf(parameter.name())->before;
+  if (isAdapterName(layer))
+    layer.erase(0, kAdapterPrefix.size());
   if (layer != layerOfStacks)
     forgetStacks();
   layerOfStacks = layer;

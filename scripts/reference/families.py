@@ -318,6 +318,11 @@ def is_decoder(name):
     return not is_encoder(name) and not reads_images(name)
 
 
+def is_mixture(name):
+    """Of experts."""
+    return name.startswith(("mixtral_", "qwen2_moe_", "qwen3_moe_", "olmoe_", "deepseek_", "gpt_oss_"))
+
+
 @contextlib.contextmanager
 def everything_in_f64():
     """transformers computes angles, norms and softmaxes in f32 whatever the model's type; here nothing is."""

@@ -2,7 +2,6 @@
 
 import torch
 import transformers
-from transformers.core_model_loading import revert_weight_conversion
 
 COMMON = {"bos_token_id": 0, "eos_token_id": 0, "attn_implementation": "sdpa"}
 
@@ -103,4 +102,6 @@ def published(model, without=(), **fields):
 
 def named_as_saved(model, tensors):
     """Tensors by the names that weights files have, which are not those of transformers 5's parameters in all models."""
+    # Transformers 4, with which make_lora_reference.py runs as well, has no such module.
+    from transformers.core_model_loading import revert_weight_conversion
     return dict(revert_weight_conversion(model, tensors))

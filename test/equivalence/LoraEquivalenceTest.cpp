@@ -29,6 +29,20 @@ const char *kLlamaConfig =
     R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
         "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
         "max_position_embeddings": 32, "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+const char *kMixtralConfig =
+    R"({"model_type": "mixtral", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 4,
+        "max_position_embeddings": 32, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "rms_norm_eps": 1e-5, "tie_word_embeddings": false})";
+/// A number of experts that no axis divides, one that all tokens go to, and a layer without
+/// experts.
+const char *kDeepseekConfig =
+    R"({"model_type": "deepseek_v3", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 24,
+        "moe_intermediate_size": 10, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 4, "max_position_embeddings": 32, "n_routed_experts": 5,
+        "num_experts_per_tok": 2, "n_shared_experts": 1, "n_group": 1, "topk_group": 1,
+        "first_k_dense_replace": 1, "q_lora_rank": null, "kv_lora_rank": 8, "qk_nope_head_dim": 4,
+        "qk_rope_head_dim": 4, "v_head_dim": 4, "rms_norm_eps": 1e-5})";
 
 /// AdamW divides by the root of the second moment: with this, less is made of gradients that are
 /// all rounding, which differs from one processor to another.
@@ -47,6 +61,25 @@ const Model kLlama =
 const Model kLlamaAll = withLora("LoraLlamaAll", kLlamaConfig, {2, 3, 0, {"all-linear"}});
 const Model kGpt2Dropout =
     withLora("LoraGpt2Dropout", kGpt2Config, {4, 8, 0.25, {"all-linear", "lm_head"}});
+const Model kMixtral = withLora("LoraMixtral", kMixtralConfig, {3, 10, 0, {"all-linear"}});
+const Model kMixtralDropout =
+    withLora("LoraMixtralDropout", kMixtralConfig, {4, 8, 0.25, {"w1", "w2", "w3"}});
+const Model kDeepseek =
+    withLora("LoraDeepseek", kDeepseekConfig, {2, 3, 0, {"up_proj", "down_proj", "o_proj"}});
+
+/// Strategies of mixtures: on axes of their own the experts, or the tokens, or both.
+constexpr const char *kMixtureStrategies[] = {
+    "ep=2",
+    "ep=4 m=2",
+    "dp=2,ep=2 m=2 zero=1",
+    "ep=2,tp=2 m=2",
+    "ep=2,tp=2 sp zero=2",
+    "fsdp=2,ep=2 zero=3 m=2",
+    "dp=2,tp=2 m=2 zero=1",
+    "pp=2,ep=2 m=4 zero=1",
+    "pp=2,ep=2 m=4 schedule=zb-h1 recompute=full",
+    "cp=2,ep=2 m=2 context_exchange=all-gather",
+};
 
 class LoraStrategies : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 class LoraBf16 : public LoraStrategies {};
@@ -84,7 +117,7 @@ TEST(Lora, Bf16FollowsF32) {
 /// The base keeps its bits, whatever the strategy and the type; all adapters train, and the loss
 /// falls.
 TEST(Lora, AdaptersAloneTrain) {
-  for (const Model &model : {kGpt2, kLlama, kGpt2Dropout})
+  for (const Model &model : {kGpt2, kLlama, kGpt2Dropout, kMixtral})
     for (const char *mesh : {"", "fsdp=2,tp=2 zero=3 m=2", "dp=2,pp=2 m=4 zero=1 dtype=bf16"}) {
       SCOPED_TRACE(std::string(model.name) + " " + mesh);
       Compiler compiler;
@@ -112,9 +145,11 @@ TEST(Lora, AdaptersAloneTrain) {
 
 /// With lora_B at 0 a model starts as its base does.
 TEST(Lora, StartsAsTheBaseDoes) {
-  for (const Model &model : {kGpt2, kLlama}) {
+  for (const Model &model : {kGpt2, kLlama, kMixtral}) {
     Model base = model;
-    base.name = model.config == kGpt2Config ? "LoraGpt2Base" : "LoraLlamaBase";
+    base.name = model.config == kGpt2Config    ? "LoraGpt2Base"
+                : model.config == kLlamaConfig ? "LoraLlamaBase"
+                                               : "LoraMixtralBase";
     base.lora.reset();
     EXPECT_EQ(trainOnce(model, "").losses.front(), trainOnce(base, "").losses.front());
     EXPECT_NE(trainOnce(model, "").losses.back(), trainOnce(base, "").losses.back());
@@ -175,3 +210,9 @@ INSTANTIATE_TEST_SUITE_P(Lora, LoraStrategies,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(Lora, LoraBf16,
                          Combine(Values(kGpt2, kLlama), ValuesIn(kSettingStrategies)), nameOf);
+INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraStrategies,
+                         Combine(Values(kMixtral, kMixtralDropout, kDeepseek),
+                                 ValuesIn(kMixtureStrategies)),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraBf16,
+                         Combine(Values(kMixtral), Values("dp=2,ep=2 zero=1")), nameOf);

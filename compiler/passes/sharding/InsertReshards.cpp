@@ -45,8 +45,14 @@ private:
   /// `value` laid out as `layout`, by a reshard before `user` if it is not so already.
   Value reshard(Value value, const Layout &layout, Operation *user);
   std::optional<Layout> chooseCompletion(Value value);
+  /// Whether the op's one result, or what linear ops make of it, is added to a value that is a
+  /// partial sum over `axis` anyway, and so is completed together with it.
+  bool joinsPartialSum(Operation *op, unsigned axis);
+  /// Whether the value is a partial sum over `axis`, or will be one when its op is visited.
+  bool isPartialSum(Value value, unsigned axis);
   /// The axes over which operands are partial sums and the op leaves its results so, where the
-  /// operands laid out as `required` have at least `resultBytes`; adds them to `required`.
+  /// operands laid out as `required` have at least `resultBytes`, or what the results are added to
+  /// is partial as well; adds them to `required`.
   AxisList keepPartial(Operation *op, const ShardingRule &rule, ArrayRef<Layout> actual,
                        const FactorAxes &axes, double resultBytes,
                        MutableArrayRef<Layout> required);
@@ -297,6 +303,43 @@ void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
   noteStage(op);
 }
 
+bool ReshardInserter::isPartialSum(Value value, unsigned axis) {
+  auto isPartial = [&](const Layout &layout) {
+    return layout.isPartialOver(axis) && layout.partialKind == ReductionKind::Sum;
+  };
+  if (auto known = layouts.find(value); known != layouts.end())
+    return isPartial(known->second);
+  auto op = value.getDefiningOp<ShardingRuleOpInterface>();
+  if (!op)
+    return false;
+  const ShardingRule &rule = rules.of(op);
+  std::optional<FactorAxes> axes = decidedAxes(op, mesh, rule);
+  if (!axes)
+    return false;
+  unsigned number = cast<OpResult>(value).getResultNumber();
+  std::optional<Layout> produced = producedLayout(mesh, rule, rule.results[number], *axes);
+  return produced && isPartial(*produced);
+}
+
+bool ReshardInserter::joinsPartialSum(Operation *op, unsigned axis) {
+  if (mesh.isTemporal(axis) || op->getNumResults() != 1)
+    return false;
+  Value value = op->getResult(0);
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    if (auto add = dyn_cast<AddOp>(use.getOwner())) {
+      Value other = add->getOperand(1 - use.getOperandNumber());
+      return other.hasOneUse() && isPartialSum(other, axis);
+    }
+    auto user = dyn_cast<ShardingRuleOpInterface>(use.getOwner());
+    if (!user || user->getNumResults() != 1 ||
+        !llvm::is_contained(rules.of(user).linearOperands, ArrayRef(use.getOperandNumber())))
+      return false;
+    value = user->getResult(0); // such as an adapter's input that drops out, backward
+  }
+  return false;
+}
+
 AxisList ReshardInserter::keepPartial(Operation *op, const ShardingRule &rule,
                                       ArrayRef<Layout> actual, const FactorAxes &axes,
                                       double resultBytes, MutableArrayRef<Layout> required) {
@@ -315,7 +358,7 @@ AxisList ReshardInserter::keepPartial(Operation *op, const ShardingRule &rule,
       operandBytes += localBytes(op->getOperand(index).getType(), required[index]);
       linearUsers &= usersAreLinear(op->getOperand(index));
     }
-    if (resultBytes > operandBytes || !linearUsers)
+    if (!linearUsers || (resultBytes > operandBytes && !joinsPartialSum(op, axis)))
       continue;
     kept.push_back(axis);
     for (unsigned index : set)

@@ -227,7 +227,8 @@ def InsertReshardsPass : Pass<"dtc-insert-reshards", "::mlir::ModuleOp"> {
     Chooses for each op the mesh axes that split its factors, and inserts a `dist.reshard` where an operand has another
     layout. After it, the shardings of an op's operands and results follow from one assignment of axes to its factors; a
     factor that is summed leaves its axes as partial axes of the results. Partial values flow through ops that are
-    linear in them and do not make them larger, and are reduced once where that ends.
+    linear in them and do not make them larger, or whose results are added to other partial values, and are reduced once
+    where that ends.
 
     `dist.reason` says why a reshard is there and what would remove it; `dtc-plan explain` shows it.
 

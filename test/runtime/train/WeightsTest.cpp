@@ -12,6 +12,7 @@
 #include "test/lib/plans/PlanBuilder.h"
 #include "test/lib/plans/TempDir.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -437,6 +438,63 @@ TEST_F(Weights, TheTensorsOfAStackMayBeInSeveralFilesAndHaveAPrefix) {
   EXPECT_TRUE(contains((*notes)[0], "m.0.e[0:3].w from model.m.0.e.0.w"));
   EXPECT_EQ(elementsOf(*session, "m.1.e[0:3].w"),
             (std::vector<double>{40, 41, 42, 43, 50, 51, 52, 53, 60, 61, 62, 63}));
+}
+
+/// A session with the stack "e[0:2].w.weight", f32[2,2,3], and its adapters of rank 2.
+static std::unique_ptr<Session> sessionWithAdaptersOfStack() {
+  PlanBuilder builder;
+  builder.axis("a", 2);
+  builder.state("e[0:2].w.weight", DType::F32, {2, 2, 3}, {{"a"}, {}, {}});
+  builder.state("base_model.model.e[0:2].w.lora_A.weight", DType::F32, {2, 2, 3}, {{"a"}, {}, {}});
+  builder.state("base_model.model.e[0:2].w.lora_B.weight", DType::F32, {2, 2, 2}, {{}, {"a"}, {}});
+  auto plan = builder.build();
+  plan->mutable_lora()->set_rank(2);
+  plan->mutable_lora()->set_alpha(1);
+  auto session = Session::create(plan, createFakeBackend());
+  EXPECT_OK(session);
+  return std::move(*session);
+}
+
+/// Of expert 1 [[16, ...], ...] + 1/2 [[6, 7], [8, 9]] [[7, 8, 9], [10, 11, 12]].
+TEST_F(Weights, AdaptersOfAStackAreMergedForEachElement) {
+  auto session = sessionWithAdaptersOfStack();
+  ASSERT_FALSE(SavedWeights::checkMerging(session->plan()));
+  ASSERT_OK(session->setState("e[0:2].w.weight", filled(10, {2, 2, 3})));
+  ASSERT_OK(session->setState("base_model.model.e[0:2].w.lora_A.weight", filled(1, {2, 2, 3})));
+  ASSERT_OK(session->setState("base_model.model.e[0:2].w.lora_B.weight", filled(2, {2, 2, 2})));
+  ASSERT_OK(saveWeights(*session, dir.path("out.safetensors"), SavedContent::Merged));
+  auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+  ASSERT_OK(saved);
+  EXPECT_EQ(saved->tensors().size(), 2u);
+  std::vector<float> expected[] = {{17, 20.5, 24, 25, 30.5, 36}, {72, 79.5, 87, 92, 101.5, 111}};
+  for (int i : {0, 1}) {
+    auto tensor = saved->read("e." + std::to_string(i) + ".w.weight", DType::F32);
+    ASSERT_OK(tensor);
+    EXPECT_EQ(tensor->type.shape, (Shape{2, 3}));
+    EXPECT_EQ(std::vector<float>(tensor->as<float>(), tensor->as<float>() + 6), expected[i]);
+  }
+}
+
+TEST_F(Weights, AdaptersOfAStackMayLackTogether) {
+  auto session = sessionWithAdaptersOfStack();
+  std::map<std::string, HostTensor> tensors = {{"e.0.w.weight", filled(1)},
+                                               {"e.1.w.weight", filled(2)}};
+  auto notes = loadWeights(*session, file(tensors));
+  ASSERT_OK(notes);
+  ASSERT_EQ(notes->size(), 1u);
+  EXPECT_TRUE(contains((*notes)[0], "without adapters; the 4 of the model keep their initial"));
+  for (const char *expert : {"0", "1"})
+    for (const char *part : {"A", "B"})
+      tensors.emplace(fmt::format("base_model.model.e.{}.w.lora_{}.weight", expert, part),
+                      filled(1, {2, *part == 'A' ? 3 : 2}));
+  ASSERT_OK(loadWeights(*session, file(tensors)));
+  for (const char *expert : {"0", "1"}) {
+    std::string name = fmt::format("base_model.model.e.{}.w.lora_A.weight", expert);
+    auto lacks = tensors;
+    lacks.erase(name);
+    EXPECT_ERROR(loadWeights(*session, file(lacks)),
+                 "has no tensor \"" + name + "\", but other adapters; 1 of 4 adapters are missing");
+  }
 }
 
 TEST_F(Weights, AStackMayHaveMasterWeights) {

@@ -56,6 +56,29 @@ func.func @add(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.shard
 
 // -----
 
+// An op that makes a partial sum larger is worth it where its result is added to another one, as a low-rank adapter's is to
+// what its layer gives: both are completed at once.
+// CHECK-LABEL: func.func @joins_a_sum(
+// CHECK: %[[Y:[^ :]*]] = dtc.einsum "bi,oi->bo" {{.*}} {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[DOWN:[^ :]*]] = dtc.einsum "bi,ri->br" {{.*}} {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[UP:[^ :]*]] = dtc.einsum "br,or->bo" %[[DOWN]], {{.*}} {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[SUM:[^ :]*]] = dtc.add %[[Y]], %[[UP]] {dist.sharding = #dist.sharding<@mesh, [{}, {}], partial = sum{"tp"}>}
+// CHECK-NEXT: %[[FULL:[^ :]*]] = dist.reshard %[[SUM]] from <@mesh, [{}, {}], partial = sum{"tp"}> to <@mesh, [{}, {}]>
+// CHECK-NEXT: return %[[FULL]]
+dist.mesh @mesh <"tp"=2>
+func.func @joins_a_sum(%x: tensor<4x8xf32> {dtc.input = "x", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+                       %w: tensor<6x8xf32> {dtc.input = "w", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+                       %a: tensor<2x8xf32> {dtc.input = "a", dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>},
+                       %b: tensor<6x2xf32> {dtc.input = "b"}) -> tensor<4x6xf32> {
+  %0 = dtc.einsum "bi,oi->bo" %x, %w : (tensor<4x8xf32>, tensor<6x8xf32>) -> tensor<4x6xf32>
+  %1 = dtc.einsum "bi,ri->br" %x, %a : (tensor<4x8xf32>, tensor<2x8xf32>) -> tensor<4x2xf32>
+  %2 = dtc.einsum "br,or->bo" %1, %b : (tensor<4x2xf32>, tensor<6x2xf32>) -> tensor<4x6xf32>
+  %3 = dtc.add %0, %2 : tensor<4x6xf32>
+  return %3 : tensor<4x6xf32>
+}
+
+// -----
+
 // An op that makes a partial sum larger is not worth it; one whose other user needs the sum gets the sum as well, and
 // there is one reshard for both.
 // CHECK-LABEL: func.func @not_worth_it(
