@@ -328,6 +328,7 @@ const std::optional<ReshardSteps> &ReshardCache::plan(int64_t elementBytes, Arra
     }
     key.push_back(int64_t(layout->partial.size()));
     key.insert(key.end(), layout->partial.begin(), layout->partial.end());
+    key.push_back(layout->partial.empty() ? 0 : int64_t(layout->partialKind));
   }
   auto entry = known.find(key);
   if (entry == known.end())

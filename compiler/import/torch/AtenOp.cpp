@@ -152,6 +152,8 @@ Value AtenOp::operandOrScalar(StringRef name, RankedTensorType type) const {
 }
 
 Value AtenOp::constant(ArrayRef<int64_t> shape, Type element, double value) const {
+  if (element.isInteger(32) && !(value >= -0x1p31 && value < 0x1p31))
+    return fail(fmt::format("has the integer {}, expected one of 32 bits", value));
   return ConstantOp::create(rewriter, loc, RankedTensorType::get(shape, element), value);
 }
 
@@ -244,8 +246,10 @@ Value AtenOp::pad(Value x, int64_t dim, int64_t count) const {
 }
 
 Value AtenOp::concat(ValueRange values, int64_t dim) const {
-  if (llvm::is_contained(values, Value()) || values.empty())
+  if (llvm::is_contained(values, Value()))
     return {};
+  if (values.empty())
+    return fail("joins no tensors");
   if (values.size() == 1)
     return values[0];
   SmallVector<int64_t> shape(shapeOf(values[0]));
@@ -308,8 +312,10 @@ Value AtenOp::reduce(Value x, ReductionKind kind, ArrayRef<int64_t> dims, bool k
 Value AtenOp::scale(Value x, double factor) const {
   if (!x || factor == 1)
     return x;
-  return MulOp::create(rewriter, loc, x.getType(), x,
-                       constant(shapeOf(x), typeOf(x).getElementType(), factor));
+  Value factors = constant(shapeOf(x), typeOf(x).getElementType(), factor);
+  if (!factors)
+    return {};
+  return MulOp::create(rewriter, loc, x.getType(), x, factors);
 }
 
 Value AtenOp::dropout(Value x, double rate) const {

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace dtc;
@@ -46,13 +47,20 @@ static Value attendByParts(AtenOp &op, const Attention &attention) {
   mask = op.broadcastTo(isMask ? mask : op.convert(mask, element), shape);
   if (!mask)
     return {};
-  if (isMask)
+  Value seen = mask;
+  if (isMask) {
     scores =
         SelectOp::create(op.rewriter, op.loc, mask, scores, op.constant(shape, element, kHidden));
-  else
+  } else {
+    double infinity = std::numeric_limits<double>::infinity();
+    seen = CompareOp::create(op.rewriter, op.loc, mask, op.constant(shape, element, -infinity),
+                             ComparePredicate::NotEqual);
     scores = op.elementwise<AddOp>(
         {scores, op.elementwise<MaximumOp>({mask, op.constant(shape, element, kHidden)})});
+  }
   Value weights = SoftmaxOp::create(op.rewriter, op.loc, scores.getType(), scores);
+  // A query that sees no key gives zeros.
+  weights = SelectOp::create(op.rewriter, op.loc, seen, weights, op.constant(shape, element, 0));
   return op.einsum("bhst,bhte->bhse", op.dropout(weights, attention.dropout), v);
 }
 

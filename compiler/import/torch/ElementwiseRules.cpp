@@ -93,6 +93,8 @@ static Results convertReciprocal(AtenOp &op) {
 
 /// Products for the small whole exponents that models have, roots for halves.
 static Results convertPow(AtenOp &op) {
+  if (!op.operand("self") && op.number("self"))
+    return {op.fail("has a base that is a number; write it as exp(exponent * log(base))")};
   Value x = floatOperand(op);
   std::optional<double> exponent = op.number("exponent");
   if (!x)
@@ -115,15 +117,27 @@ static Results convertPow(AtenOp &op) {
   return {*exponent < 0 ? op.elementwise<DivOp>({one, product}) : product};
 }
 
+/// x where it is not beyond the bound, which is the smaller or the larger of both. Of equal ones
+/// x has the gradient, as PyTorch gives it.
+static Value limit(AtenOp &op, Value x, Value bound, bool isLower) {
+  if (!x || !bound)
+    return {};
+  if (!torch::isFloat(x))
+    return isLower ? op.elementwise<MaximumOp>({x, bound}) : op.elementwise<MinimumOp>({x, bound});
+  auto beyond = isLower ? ComparePredicate::Less : ComparePredicate::Greater;
+  Value isBeyond = CompareOp::create(op.rewriter, op.loc, x, bound, beyond);
+  return SelectOp::create(op.rewriter, op.loc, isBeyond, bound, x);
+}
+
 static Results convertClamp(AtenOp &op) {
   RankedTensorType type = op.resultType();
   Value x = op.operandOrScalar("self", type);
   if (!isNumericTensor(type))
     return {op.fail("has no rule for truth values")};
   if (x && (op.operand("min") || op.number("min")))
-    x = op.elementwise<MaximumOp>({x, op.operandOrScalar("min", type)});
+    x = limit(op, x, op.operandOrScalar("min", type), /*isLower=*/true);
   if (x && (op.operand("max") || op.number("max")))
-    x = op.elementwise<MinimumOp>({x, op.operandOrScalar("max", type)});
+    x = limit(op, x, op.operandOrScalar("max", type), /*isLower=*/false);
   return {x};
 }
 
@@ -138,14 +152,19 @@ static Results convertGelu(AtenOp &op) {
   return {GeluOp::create(op.rewriter, op.loc, x, kind)};
 }
 
-/// relu(x) - slope relu(-x).
+/// Where x is more than zero; at zero PyTorch takes the derivative from below.
+static Value isAbove(AtenOp &op, Value x) {
+  return CompareOp::create(op.rewriter, op.loc, x, op.constant(shapeOf(x), op.resultElement(), 0),
+                           ComparePredicate::Greater);
+}
+
+/// x above zero, slope x elsewhere.
 static Results convertLeakyRelu(AtenOp &op) {
   Value x = floatOperand(op);
   if (!x)
     return {};
-  Value below = op.elementwise<ReluOp>(op.elementwise<NegOp>(x));
-  below = op.scale(below, op.number("negative_slope").value_or(0.01));
-  return {op.elementwise<SubOp>({op.elementwise<ReluOp>(x), below})};
+  Value below = op.scale(x, op.number("negative_slope").value_or(0.01));
+  return {SelectOp::create(op.rewriter, op.loc, isAbove(op, x), x, below)};
 }
 
 /// scale relu(x) + scale alpha (e^(input_scale min(x, 0)) - 1).
@@ -154,7 +173,8 @@ static Results convertElu(AtenOp &op) {
   if (!x)
     return {};
   double scale = op.number("scale").value_or(1);
-  Value below = op.elementwise<NegOp>(op.elementwise<ReluOp>(op.elementwise<NegOp>(x)));
+  Value zero = op.constant(shapeOf(x), op.resultElement(), 0);
+  Value below = SelectOp::create(op.rewriter, op.loc, isAbove(op, x), zero, x);
   below = op.elementwise<ExpOp>(op.scale(below, op.number("input_scale").value_or(1)));
   below = op.elementwise<SubOp>({below, op.constant(shapeOf(x), op.resultElement(), 1)});
   below = op.scale(below, scale * op.number("alpha").value_or(1));

@@ -70,6 +70,10 @@ static MaybeConstant evaluateBinary(const KnownOp &op) {
   MaybeConstant rhs = op.knownOrNumber(op.name() == "pow" ? "exponent" : "other");
   if (!lhs || !rhs || !op.string("rounding_mode").empty())
     return std::nullopt;
+  // A number beside floats is one of their type: 0.1 is equal to an f32 of 0.1.
+  if (op.known("self") && !op.operand(op.name() == "pow" ? "exponent" : "other") &&
+      isa<FloatType>(lhs->element))
+    rhs = rhs->converted(lhs->element);
   double alpha = op.number("alpha").value_or(1);
   bool isReversed = op.name() == "rsub";
   return mapElements({*lhs, *rhs}, op.element(), op.shape(), [&](ArrayRef<double> values) {

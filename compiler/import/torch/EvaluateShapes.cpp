@@ -16,7 +16,8 @@ using namespace dtc::torch;
 
 static MaybeConstant evaluateView(const KnownOp &op) {
   MaybeConstant x = op.known("self");
-  if (!x || x->size() != op.type.getNumElements() ||
+  // Of another element type it is a view of the bits.
+  if (!x || x->element != op.element() || x->size() != op.type.getNumElements() ||
       (x->distinct() != 1 && x->size() > kMaxConstantElements))
     return std::nullopt;
   return x->reshaped(op.shape());

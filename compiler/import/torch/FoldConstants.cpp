@@ -17,6 +17,9 @@ using namespace dtc::torch;
 /// Larger ones would make the model's text larger than most models are.
 static constexpr int64_t kMaxWrittenElements = int64_t{1} << 22;
 
+/// Smaller ones are written with what is repeated.
+static constexpr int64_t kMaxRepeatedElements = int64_t{1} << 12;
+
 /// Removes ops without uses. All of them are pure.
 static void eraseUnused(Block &block) {
   SmallVector<Operation *> ops;
@@ -25,6 +28,15 @@ static void eraseUnused(Block &block) {
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty())
       op->erase();
+}
+
+/// One of the elements along each dimension in which they are repeated.
+static ConstantTensor withoutRepeats(const ConstantTensor &constant) {
+  ConstantTensor narrow = constant;
+  for (int64_t dim = 0; dim < int64_t(constant.shape.size()); ++dim)
+    if (ConstantTensor part = narrow.sliced(dim, 0, 1); part.distinct() == narrow.distinct())
+      narrow = part;
+  return narrow;
 }
 
 /// The constant as an op before all others; integers are i32 from here on.
@@ -43,12 +55,28 @@ static Value materialize(OpBuilder &builder, Value value, const ConstantTensor &
   Type element = constant.element;
   if (isa<IntegerType>(element) && !element.isInteger(1))
     element = builder.getI32Type();
-  ConstantTensor narrow = constant;
+  // What is repeated is written once, and expanded by an op.
+  ConstantTensor narrow = withoutRepeats(constant);
+  if (element.isInteger(32))
+    for (double each : narrow.flat())
+      if (!(each >= -0x1p31 && each < 0x1p31)) {
+        conversion.error(loc, "a tensor that is known has an integer that 32 bits do not have");
+        return {};
+      }
+  if (constant.distinct() == 1 || constant.size() <= kMaxRepeatedElements)
+    narrow = constant;
   narrow.element = element;
   OperationState state(loc, "torch.constant");
   state.addAttribute("value", narrow.attribute());
-  state.addTypes(RankedTensorType::get(constant.shape, element));
-  return builder.create(state)->getResult(0);
+  state.addTypes(RankedTensorType::get(narrow.shape, element));
+  Value written = builder.create(state)->getResult(0);
+  if (narrow.shape == constant.shape)
+    return written;
+  OperationState expand(loc, "aten.expand");
+  expand.addOperands(written);
+  expand.addAttribute("operands", builder.getStrArrayAttr({"self"}));
+  expand.addTypes(RankedTensorType::get(constant.shape, element));
+  return builder.create(expand)->getResult(0);
 }
 
 void dtc::torch::foldConstants(func::FuncOp function, Conversion &conversion) {

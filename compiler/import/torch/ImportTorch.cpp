@@ -100,7 +100,8 @@ bool CaptureReader::checkOps() {
     if (op.getNumRegions() != 0 || op.getNumSuccessors() != 0 || op.getNumResults() == 0)
       return fail(op.getLoc(), "'" + name + "' has regions, successors or no result");
     auto operands = op.getAttrOfType<ArrayAttr>("operands");
-    if ((operands ? operands.size() : 0) != op.getNumOperands())
+    if ((operands ? operands.size() : 0) != op.getNumOperands() ||
+        (operands && !llvm::all_of(operands, llvm::IsaPred<StringAttr>)))
       return fail(op.getLoc(),
                   "'" + name + "' has an attribute 'operands' that does not name its operands");
     for (Value result : op.getResults())

@@ -27,6 +27,17 @@ static std::optional<int64_t> firstOfRun(Value ids) {
   return first;
 }
 
+/// Known indices, of which negative ones count from the end, as those from the beginning.
+static Value wrapped(AtenOp &op, Value ids, int64_t rows) {
+  auto constant = ids.getDefiningOp<ConstantOp>();
+  if (!constant || !isIndexTensor(ids.getType()))
+    return ids;
+  SmallVector<APInt> values;
+  for (const APInt &each : constant.getValue().getValues<APInt>())
+    values.push_back(each.isNegative() ? each + uint64_t(rows) : each);
+  return ConstantOp::create(op.rewriter, op.loc, DenseElementsAttr::get(typeOf(ids), values));
+}
+
 /// Rows of a table [v, d]. Known rows that follow each other, such as those of positions, are a
 /// slice.
 static Value lookUp(AtenOp &op, Value table, Value ids) {
@@ -59,7 +70,10 @@ static Results convertIndex(AtenOp &op) {
   if (indices.size() != 1 || !indices[0] || isMaskTensor(indices[0].getType()))
     return {op.fail("has indices of several dimensions, or a mask, that depend on the inputs, for "
                     "which there is no rule; write it with torch.where or an embedding")};
-  return {lookUp(op, op.required("self"), indices[0])};
+  Value x = op.required("self");
+  if (!x || shapeOf(x).empty())
+    return {x ? op.fail("looks up in a scalar") : x};
+  return {lookUp(op, x, wrapped(op, indices[0], shapeOf(x)[0]))};
 }
 
 /// One element of each row: x [..., v] by ids [..., 1].
@@ -155,6 +169,8 @@ static Results convertCrossEntropy(AtenOp &op) {
   markIgnoredIndex(op, labels, ignored);
   Value losses = CrossEntropyOp::create(op.rewriter, op.loc, logits, labels, smoothing).getLoss();
   Value none = op.constant(shapeOf(labels), typeOf(labels).getElementType(), double(ignored));
+  if (!none)
+    return {};
   Value counts = CompareOp::create(op.rewriter, op.loc, labels, none, ComparePredicate::NotEqual);
   Value zero = op.constant(shapeOf(losses), typeOf(losses).getElementType(), 0);
   losses = SelectOp::create(op.rewriter, op.loc, counts, losses, zero);

@@ -33,6 +33,7 @@ private:
 
   void nameWeight(Value weight, int64_t dim, StringRef name);
   void nameProducers(Value value, int64_t dim, StringRef name);
+  void nameProducer(Value value, int64_t dim, StringRef name, SmallVectorImpl<Place> &inputs);
   bool collectConsumers(Value value, int64_t dim, SmallVectorImpl<Place> &weights, int depth);
   void nameConsumers(Value value, int64_t dim, StringRef name);
   void nameAttention(AttentionOp op);
@@ -102,10 +103,23 @@ void Namer::nameWeight(Value weight, int64_t dim, StringRef name) {
                                              name, function.getContext()));
 }
 
-/// Names the dimension in the weights that a value is made from.
+/// Names the dimension in the weights that a value is made from. Without recursion: captures may be
+/// of any depth.
 void Namer::nameProducers(Value value, int64_t dim, StringRef name) {
-  if (!visited.insert({value, dim}).second)
-    return;
+  SmallVector<Place> pending;
+  pending.push_back({value, dim});
+  while (!pending.empty()) {
+    Place place = pending.pop_back_val();
+    if (!visited.insert(place).second)
+      continue;
+    SmallVector<Place> inputs;
+    nameProducer(place.first, place.second, name, inputs);
+    pending.append(inputs.rbegin(), inputs.rend());
+  }
+}
+
+/// The same of one value; `inputs` are what is named next.
+void Namer::nameProducer(Value value, int64_t dim, StringRef name, SmallVectorImpl<Place> &inputs) {
   if (isWeight(value))
     return nameWeight(value, dim, name);
   Operation *op = value.getDefiningOp();
@@ -116,30 +130,30 @@ void Namer::nameProducers(Value value, int64_t dim, StringRef name) {
     for (Value operand : op->getOperands())
       if (auto type = dyn_cast<RankedTensorType>(operand.getType());
           type && type.getShape() == shapeOf(value))
-        nameProducers(operand, dim, name);
+        inputs.push_back({operand, dim});
   } else if (isNorm(op)) {
     if (dim != rank - 1)
-      nameProducers(op->getOperand(0), dim, name);
+      inputs.push_back({op->getOperand(0), dim});
   } else if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    nameProducers(transpose.getOperand(), transpose.getPermutation()[dim], name);
+    inputs.push_back({transpose.getOperand(), transpose.getPermutation()[dim]});
   } else if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
     ArrayRef<int64_t> dims = broadcast.getDims();
     if (llvm::is_contained(dims, dim))
-      nameProducers(broadcast.getOperand(), llvm::find(dims, dim) - dims.begin(), name);
+      inputs.push_back({broadcast.getOperand(), llvm::find(dims, dim) - dims.begin()});
   } else if (isa<SliceOp, PadOp>(op)) {
     if (shapeOf(op->getOperand(0))[dim] == shapeOf(value)[dim])
-      nameProducers(op->getOperand(0), dim, name);
+      inputs.push_back({op->getOperand(0), dim});
   } else if (auto concat = dyn_cast<ConcatOp>(op)) {
     if (int64_t(concat.getDim()) != dim)
       for (Value input : concat.getInputs())
-        nameProducers(input, dim, name);
+        inputs.push_back({input, dim});
   } else if (auto einsum = dyn_cast<EinsumOp>(op)) {
     Terms terms(einsum);
     char letter = terms.result[size_t(dim)];
     for (auto [term, operand] :
          {std::pair(terms.lhs, einsum.getLhs()), std::pair(terms.rhs, einsum.getRhs())})
       if (size_t place = term.find(letter); place != StringRef::npos)
-        nameProducers(operand, int64_t(place), name);
+        inputs.push_back({operand, int64_t(place)});
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -25,6 +26,9 @@ static Results convertNorm(AtenOp &op, function_ref<Value(Value, Value, Value)> 
   if (normalized->empty() || normalized->size() > shape.size() ||
       ArrayRef<int64_t>(shape).take_back(normalized->size()) != *normalized)
     return {op.fail("has a normalized shape that is not that of the input's last dimensions")};
+  double eps = op.number("eps").value_or(0);
+  if (!(eps >= 0) || !std::isfinite(eps))
+    return {op.fail("has an eps that is no finite number of at least 0")};
   int64_t size = 1;
   for (int64_t each : *normalized)
     size *= each;

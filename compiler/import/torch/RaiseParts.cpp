@@ -63,7 +63,7 @@ static std::optional<double> epsOfMeanSquare(Value value, Value x) {
   int64_t last = int64_t(shapeOf(x).size()) - 1;
   if (!reduce || reduce.getKind() != ReductionKind::Sum ||
       reduce.getDims() != ArrayRef<int64_t>{last} || !isSquareOf(reduce.getOperand(), x) ||
-      sum->second < 0)
+      !(sum->second >= 0) || !std::isfinite(sum->second))
     return std::nullopt;
   return sum->second;
 }

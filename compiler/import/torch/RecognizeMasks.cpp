@@ -8,6 +8,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <tuple>
+
 using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
@@ -90,7 +92,7 @@ static void setForm(Operation *op, const MaskForm &form) {
 void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
                                 Conversion &conversion) {
   // Layers share masks.
-  llvm::DenseMap<Value, std::optional<MaskForm>> forms;
+  llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, std::optional<MaskForm>> forms;
   for (Operation &op : block.without_terminator()) {
     AtenArguments arguments(&op);
     // What only this function sets.
@@ -102,8 +104,8 @@ void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
     if (arguments.name() != "scaled_dot_product_attention" || found == constants.end() || !query ||
         !key || shapeOf(query).size() < 2 || shapeOf(key).size() < 2)
       continue;
-    auto [form, isNew] = forms.try_emplace(mask);
     int64_t queries = shapeOf(query).drop_back().back(), keys = shapeOf(key).drop_back().back();
+    auto [form, isNew] = forms.try_emplace(std::tuple(mask, queries, keys));
     if (isNew)
       if (std::optional<ConstantTensor> matrix = matrixOf(found->second, queries, keys))
         form->second = formOf(*matrix);

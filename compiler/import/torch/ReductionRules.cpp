@@ -53,7 +53,9 @@ static Results convertVar(AtenOp &op) {
   double count = 1;
   for (int64_t dim : *dims)
     count *= double(shapeOf(x)[dim]);
-  double divisor = count - op.number("correction").value_or(1);
+  // Overloads say it in two ways, and divide by the count less one where they say nothing.
+  bool isBiased = op.op->hasAttr("unbiased") && !op.flag("unbiased");
+  double divisor = count - op.number("correction").value_or(isBiased ? 0 : 1);
   if (divisor <= 0)
     return {op.fail("is of too few elements for its correction")};
   Value mean = op.scale(op.reduce(x, ReductionKind::Sum, *dims, /*keep=*/true), 1 / count);

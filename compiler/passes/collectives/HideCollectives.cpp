@@ -55,7 +55,16 @@ private:
     double seconds = 0;  ///< of the op
     double computed = 0; ///< of the ops before it that are no collectives
   };
+  /// A collective that was waited for. The ops between its start and its first user hide it.
+  struct Awaited {
+    int64_t start, user; ///< numbers in the block's order
+    double spare;        ///< by how many seconds the ops between take longer than it
+  };
   Operation *firstUser(Operation *op) const;
+  /// Calls `visit` for those of `awaited` that `op` hides, and would not if it were at `place`.
+  void forEachHiddenBy(Operation *op, Operation *place, llvm::function_ref<void(Awaited &)> visit);
+  /// Whether what `op` hides stays hidden without it.
+  bool isSpare(Operation *op, Operation *place);
   /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective, which then
   /// starts later, must have as much computation before its first user as it takes.
   bool canComeBefore(Operation *place, Operation *op,
@@ -70,6 +79,7 @@ private:
   Block &block;
   llvm::DenseMap<Operation *, Place> places;
   llvm::DenseMap<Operation *, SmallVector<Running, 1>> awaitedBy;
+  SmallVector<Awaited> awaited; ///< in the order of their first users
 };
 
 } // namespace
@@ -102,12 +112,30 @@ Operation *CollectiveHiding::firstUser(Operation *op) const {
   return first;
 }
 
+void CollectiveHiding::forEachHiddenBy(Operation *op, Operation *place,
+                                       llvm::function_ref<void(Awaited &)> visit) {
+  int64_t number = places.at(op).number;
+  for (Awaited &each : llvm::reverse(awaited)) {
+    if (each.user < number)
+      break;
+    if (each.start < number && each.user < places.at(place).number)
+      visit(each);
+  }
+}
+
+bool CollectiveHiding::isSpare(Operation *op, Operation *place) {
+  bool all = true;
+  forEachHiddenBy(op, place, [&](Awaited &each) { all &= each.spare >= places.at(op).seconds; });
+  return all;
+}
+
 bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
                                      const llvm::SetVector<Operation *> &delayed) const {
   const Place &at = places.at(place);
   if (isCollective(op)) {
     Operation *user = firstUser(op);
-    return !user || places.at(user).computed - at.computed >= places.at(op).seconds;
+    return !user || (places.at(user).number >= at.number &&
+                     places.at(user).computed - at.computed >= places.at(op).seconds);
   }
   return llvm::all_of(op->getUsers(), [&](Operation *user) {
     Operation *inBlock = block.findAncestorOpInBlock(*user);
@@ -118,11 +146,14 @@ bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
 SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place) const {
   SmallVector<Value> held;
   for (Value operand : product->getOperands()) {
+    // Users of what comes from outside the block may be outside of it.
+    if (operand.getParentBlock() != &block || !operand.getDefiningOp())
+      continue;
     bool isNeededLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
       Operation *inBlock = block.findAncestorOpInBlock(*user);
       return places.at(inBlock).number >= places.at(place).number;
     });
-    if (operand.getParentBlock() == &block && operand.getDefiningOp() && !isNeededLater)
+    if (!isNeededLater)
       held.push_back(operand);
   }
   return held;
@@ -148,8 +179,11 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
   for (unsigned i = 0; op && i < kSearchedOps && found < seconds; ++i, op = op->getPrevNode()) {
     if (!isMovable(op) || !canComeBefore(place, op, movable))
       continue;
+    bool isProduct = op->hasTrait<dtc::OpTrait::MatrixProducts>();
+    if (isProduct && !isSpare(op, place))
+      continue;
     movable.insert(op);
-    if (!op->hasTrait<dtc::OpTrait::MatrixProducts>())
+    if (!isProduct)
       continue;
     for (Value operand : heldBy(op, place))
       if (held.insert(operand).second)
@@ -158,6 +192,7 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
       break;
     moving.insert(op);
     found += places.at(op).seconds;
+    forEachHiddenBy(op, place, [&](Awaited &each) { each.spare -= places.at(op).seconds; });
   }
   for (Operation *movableOp : llvm::reverse(movable)) {
     if (!moving.contains(movableOp))
@@ -178,8 +213,12 @@ void CollectiveHiding::run() {
   for (Operation *op = &block.front(); op; op = op->getNextNode()) {
     for (const Running &running : awaitedBy.lookup(op)) {
       double exposed = running.end - computed;
-      if (exposed > 0)
-        computed += std::max(exposed - delayProducts(running.collective, op, exposed), 0.0);
+      if (exposed > 0) {
+        exposed -= delayProducts(running.collective, op, exposed);
+        computed += std::max(exposed, 0.0);
+      }
+      awaited.push_back(
+          {places.at(running.collective).number, places.at(op).number, std::max(-exposed, 0.0)});
     }
     double seconds = places.at(op).seconds;
     if (!isCollective(op)) {

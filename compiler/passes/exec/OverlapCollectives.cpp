@@ -24,7 +24,7 @@ namespace {
 /// end.
 class TaskOverlap {
 public:
-  /// `kept` are the buffers that live throughout the program: those of states and inputs.
+  /// `kept` are the buffers that live throughout the program: those of states.
   TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses,
               const llvm::DenseSet<Operation *> &kept)
       : task(task), accesses(accesses), kept(kept) {}
@@ -154,8 +154,6 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
       llvm::DenseSet<Operation *> kept;
       for (auto state : program.getOps<exec::StateOp>())
         kept.insert(exec::getRoot(state.getBuffer()));
-      for (auto input : program.getOps<exec::InputOp>())
-        kept.insert(exec::getRoot(input.getBuffer()));
       for (auto task : program.getOps<exec::TaskOp>())
         TaskOverlap(task, accesses, kept).run();
     }

@@ -407,6 +407,9 @@ LogicalResult ParallelizeContextPass::run(func::FuncOp function, const LinkedMes
   for (auto &entry : map)
     if (entry.second.isBatch)
       split.batch = entry.second.axes;
+  // In attention, an axis that splits sequences splits nothing else.
+  for (AxisList *list : {&split.heads, &split.batch})
+    llvm::erase_if(*list, [&](unsigned each) { return llvm::is_contained(context, each); });
   SmallVector<std::pair<Value, unsigned>> sequences = findSplit(function, map, context);
   DimensionClasses classes(function);
   auto attentions = llvm::to_vector(function.getOps<AttentionOp>());

@@ -13,6 +13,8 @@ def load(path):
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up.
+    sys.modules.setdefault(spec.name, module)
     spec.loader.exec_module(module)
     return module
 

@@ -31,7 +31,8 @@ class Loss(torch.nn.Module):
         self.model, self.loss = model, loss
 
     def forward(self, batch):
-        return self.loss(self.model, batch)
+        with gradients.Foreign(fail):
+            return self.loss(self.model, batch)
 
 
 class Captured:
@@ -175,6 +176,11 @@ class Printer:
         value = self.values.get(name)
         if value is None:
             value = self.program.constants.get(spec.target)
+        if value is None:
+            value = self.program.state_dict.get(spec.target)
+        if isinstance(value, FakeTensor):
+            raise CaptureError(f"'{name}' is a value that the model computes and then takes out of the computation, such as by "
+                               ".data, which cannot be captured")
         if value is None or value.is_meta:
             raise CaptureError(f"the buffer '{name}' has no elements, as the model was made on the device \"meta\"; make it "
                                "in `with dtc.torch.empty_weights():` instead, where buffers keep theirs")
@@ -303,6 +309,10 @@ def refuse(node, problem):
     raise CaptureError(f"{where(node)}: {problem}")
 
 
+def fail(problem):
+    raise CaptureError(problem)
+
+
 def decompose(program):
     """The program with functional operators, of which those without a rule in dtc-import are decomposed by torch."""
     regions = gradients.check_regions(program, refuse)
@@ -330,7 +340,8 @@ def capture(model, loss, example_batch):
     if isinstance(loss, torch.nn.Module) and any(True for _ in loss.parameters()):
         raise CaptureError("the loss has parameters of its own; make it a part of the model")
     inputs = named_inputs(example_batch)
-    values = {name: buffer for name, buffer in model.named_buffers() if not buffer.is_meta}
+    gradients.check_hooks(model, fail)
+    values = {name: buffer for name, buffer in model.named_buffers(remove_duplicate=False) if not buffer.is_meta}
     values |= weights.values_without_memory(model)
     state = weights.state_names(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
@@ -342,7 +353,9 @@ def capture(model, loss, example_batch):
             fakes = {name: torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu") for name, tensor in inputs.items()}
         batch = fakes if isinstance(example_batch, dict) else tuple(fakes.values())
         try:
-            program = decompose(torch.export.export(Loss(model, loss), (batch,), strict=False))
+            with gradients.refused(fail):
+                exported = torch.export.export(Loss(model, loss), (batch,), strict=False)
+            program = decompose(exported)
         except CaptureError:
             raise
         except Exception as error:

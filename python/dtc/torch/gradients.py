@@ -1,18 +1,26 @@
-"""Parts of a graph that PyTorch does not differentiate: torch.no_grad() and detach()."""
+"""What torch.export does not capture of gradients, or differentiates otherwise than dtc: torch.no_grad(), detach(), hooks and
+torch.autograd.Function."""
+
+import contextlib
 
 import torch
 from torch.export.graph_signature import InputKind
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+DETACHED = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default, torch.ops.aten.detach_copy.default)
+REGIONS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
-def trained_nodes(program):
-    """The nodes whose values depend on a parameter that is trained, so that a gradient would flow through them."""
-    trained = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.PARAMETER}
+def trained_nodes(graph, trained):
+    """The nodes whose values depend on a parameter that is trained, so that a gradient would flow through them. `trained`
+    names the placeholders that do."""
     found = set()
-    for node in program.graph.nodes:
+    for node in graph.nodes:
         value = node.meta.get("val")
         if node.op == "placeholder":
-            depends = node.name in trained and value.requires_grad
-        elif node.target is torch.ops.aten.detach.default:
+            depends = node.name in trained
+        elif node.target in DETACHED:
             depends = False
         else:
             depends = any(each in found for each in node.all_input_nodes)
@@ -22,23 +30,95 @@ def trained_nodes(program):
     return found
 
 
+def check_graph(owner, trained, fail):
+    """check_regions() of a graph and of the graphs of its regions."""
+    found = trained_nodes(owner.graph, trained)
+    regions = False
+    for node in owner.graph.nodes:
+        name = getattr(node.target, "__name__", "")
+        depends = any(each in found for each in node.all_input_nodes)
+        if name == "wrap_with_set_grad_enabled" and not node.args[0] and depends:
+            fail(node, "torch.no_grad() is around values that depend on trained parameters, and dtc differentiates all of a "
+                       "loss; compute them from frozen parameters or from the batch")
+        elif name == "wrap_with_autocast" and (len(node.args) < 3 or node.args[2]):
+            fail(node, "torch.autocast() chooses types of elements, which dtc-compile --dtype does; leave it out")
+        elif node.target in DETACHED and depends:
+            fail(node, "detach() is of a value that depends on trained parameters, and dtc differentiates all of a loss; compute "
+                       "it from frozen parameters or from the batch")
+        if name in REGIONS:
+            regions = True
+            at = next(i for i, each in enumerate(node.args) if isinstance(each, torch.fx.Node) and each.op == "get_attr")
+            body = getattr(owner, node.args[at].target)
+            places = [each for each in body.graph.nodes if each.op == "placeholder"]
+            check_graph(body, {place.name for place, each in zip(places, node.args[at + 1:])
+                               if isinstance(each, torch.fx.Node) and each in found}, fail)
+    return regions
+
+
 def check_regions(program, fail):
     """Calls fail(node, problem) where a region of the graph would be differentiated that PyTorch leaves out, or computed in
     another type. Other regions are as if they were not there. Returns whether there are some."""
-    trained = trained_nodes(program)
-    regions = False
-    for node in program.graph.nodes:
-        name = getattr(node.target, "__name__", "")
-        if name == "wrap_with_set_grad_enabled":
-            regions = True
-            if not node.args[0] and any(each in trained for each in node.all_input_nodes):
-                fail(node, "torch.no_grad() is around values that depend on trained parameters, and dtc differentiates all of a "
-                           "loss; compute them from frozen parameters or from the batch")
-        elif name == "wrap_with_autocast":
-            regions = True
-            if len(node.args) < 3 or node.args[2]:
-                fail(node, "torch.autocast() chooses types of elements, which dtc-compile --dtype does; leave it out")
-        elif node.target is torch.ops.aten.detach.default and any(each in trained for each in node.all_input_nodes):
-            fail(node, "detach() is of a value that depends on trained parameters, and dtc differentiates all of a loss; compute "
-                       "it from frozen parameters or from the batch")
-    return regions
+    parameters = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.PARAMETER}
+    trained = {node.name for node in program.graph.nodes
+               if node.op == "placeholder" and node.name in parameters and node.meta["val"].requires_grad}
+    return check_graph(program.graph_module, trained, fail)
+
+
+def check_hooks(model, fail):
+    """Calls fail(problem) where gradients of parameters have hooks, which torch.export does not see."""
+    for name, parameter in model.named_parameters():
+        if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+            fail(f"the parameter '{name}' has a hook of its gradient, which is not captured; remove it")
+
+
+class Foreign(TorchFunctionMode):
+    """Calls fail(problem) where an operator takes a tensor that is trained and is none of the model: torch.export would make
+    a constant of it."""
+
+    def __init__(self, fail):
+        super().__init__()
+        self.fail = fail
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        for each in pytree.tree_leaves((args, kwargs or {})):
+            if type(each) in (torch.Tensor, torch.nn.Parameter) and each.requires_grad:
+                self.fail(f"a tensor of the shape {list(each.shape)} has a gradient but is used without being a parameter of the "
+                          "model: a constant would not be trained; make the module that it belongs to a part of the model, "
+                          "take parameters from their modules, or freeze it with requires_grad_(False)")
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def refused(fail):
+    """In this context fail(problem) is called where a model has gradients of its own. autocast(enabled=False), in which
+    torch.export does not see torch.no_grad(), is left out."""
+    function, register = torch.autograd.Function.__dict__["apply"], torch.Tensor.register_hook
+    enter, leave = torch.autocast.__enter__, torch.autocast.__exit__
+    left_out = set()
+
+    def enter_autocast(region):
+        if not region._enabled and not torch.is_autocast_enabled(region.device):
+            left_out.add(id(region))
+            return region
+        return enter(region)
+
+    def leave_autocast(region, *error):
+        if id(region) not in left_out:
+            return leave(region, *error)
+        left_out.discard(id(region))
+        return False
+
+    def apply(cls, *_, **__):
+        fail(f"'{cls.__name__}' is a torch.autograd.Function, whose backward() is not captured; write it with operators whose "
+             "derivatives PyTorch has")
+
+    def register_hook(*_):
+        fail("register_hook() changes a gradient, which is not captured; leave it out")
+
+    torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(apply), register_hook
+    torch.autocast.__enter__, torch.autocast.__exit__ = enter_autocast, leave_autocast
+    try:
+        yield
+    finally:
+        torch.autograd.Function.apply, torch.Tensor.register_hook = function, register
+        torch.autocast.__enter__, torch.autocast.__exit__ = enter, leave

@@ -42,7 +42,7 @@ def attribute(value):
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, torch.dtype):
-        return ELEMENT_TYPES[value]
+        return ELEMENT_TYPES.get(value)  # of another one the result is refused
     if isinstance(value, (list, tuple)):
         if all(isinstance(each, bool) for each in value) and value:
             return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
@@ -58,12 +58,10 @@ def elements(tensor):
     flat = tensor.detach().cpu().contiguous().flatten()
     if flat.dtype == torch.bool:
         words = ["true" if each else "false" for each in flat.tolist()]
-    elif flat.numel() > 64 and flat.dtype != torch.bool:
+    elif flat.numel() > 64 or (flat.is_floating_point() and not bool(flat.isfinite().all())):
         return f'dense<"0x{flat.view(torch.uint8).numpy().tobytes().hex().upper()}">'
     elif flat.is_floating_point():
-        words = [number(each).partition(" ")[0] if math.isfinite(each) else None for each in flat.double().tolist()]
-        if None in words:
-            raise ValueError("it has an element that is not finite")
+        words = [number(each).partition(" ")[0] for each in flat.double().tolist()]
     else:
         words = list(map(str, flat.tolist()))
     words.reverse()

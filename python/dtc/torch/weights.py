@@ -10,10 +10,12 @@ import torch
 def empty_weights():
     """Modules that are made in this context have parameters without memory, and buffers with their values."""
     register = torch.nn.Module.register_parameter
+    made = {}  # by id: the parameter, which keeps its id, and the one without memory, for a tied one stays one
 
     def register_empty(module, name, parameter):
         if parameter is not None and parameter.device.type != "meta":
-            parameter = type(parameter)(parameter.to("meta"), requires_grad=parameter.requires_grad)
+            _, parameter = made.setdefault(id(parameter), (parameter, type(parameter)(
+                parameter.to("meta"), requires_grad=parameter.requires_grad)))
         register(module, name, parameter)
 
     torch.nn.Module.register_parameter = register_empty

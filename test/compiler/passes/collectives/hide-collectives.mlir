@@ -125,3 +125,69 @@ func.func @hidden(%dy: tensor<4096x4096xf32>, %x: tensor<4096x4096xf32>, %small:
   %0 = dtc.exp %rows : tensor<8x2xf32>
   return %0, %first, %second : tensor<8x2xf32>, tensor<4096x4096xf32>, tensor<4096x4096xf32>
 }
+
+// -----
+
+// A collective that takes no time stays before the op that needs its result, and so does the product.
+dist.mesh @mesh <"one"=1, "ep"=2>
+// CHECK-LABEL: func @no_time
+func.func @no_time(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>) {
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.exp
+  %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %sum = dist.all_reduce sum %dw over @mesh ["one"] : tensor<256x128xf32>
+  %again = dist.all_reduce sum %sum over @mesh ["ep"] : tensor<256x128xf32>
+  %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+  %0 = dtc.exp %rows : tensor<128x128xf32>
+  %1 = dtc.neg %again : tensor<256x128xf32>
+  return %0, %1 : tensor<128x128xf32>, tensor<256x128xf32>
+}
+
+// -----
+
+// In a loop, an operand from outside may have users there.
+dist.mesh @mesh <"ep"=2, "micro"=2 temporal>
+// CHECK-LABEL: func @loop
+func.func @loop(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)
+    -> (tensor<128x128xf32>, tensor<256x128xf32>, tensor<64x256xf32>) {
+  // CHECK: dist.microbatch_loop
+  // CHECK-NEXT: dtc.einsum "bn,kn->bk"
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.einsum "bk,bn->kn"
+  // CHECK-NEXT: dtc.exp
+  %r:2 = dist.microbatch_loop @mesh "micro" : tensor<128x128xf32>, tensor<256x128xf32> {
+    %dx = dtc.einsum "bn,kn->bk" %dy, %w : (tensor<64x128xf32>, tensor<256x128xf32>) -> tensor<64x256xf32>
+    %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+    %rows = dist.all_to_all %dx split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x256xf32>) -> tensor<128x128xf32>
+    %0 = dtc.exp %rows : tensor<128x128xf32>
+    dist.yield %0, %dw : tensor<128x128xf32>, tensor<256x128xf32>
+  }
+  %u = dtc.neg %x : tensor<64x256xf32>
+  return %r#0, %r#1, %u : tensor<128x128xf32>, tensor<256x128xf32>, tensor<64x256xf32>
+}
+
+// -----
+
+// A product that hides one collective does not leave it for a later one.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @hides_another
+func.func @hides_another(%a: tensor<64x512xf32>, %x: tensor<64x512xf32>, %dy: tensor<64x512xf32>)
+    -> (tensor<64x512xf32>, tensor<512x512xf32>) {
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.einsum
+  // CHECK-NEXT: dtc.exp
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.exp
+  %first = dist.all_to_all %a split_dim 1 dim 0 over @mesh ["ep"] : (tensor<64x512xf32>) -> tensor<128x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %x, %dy : (tensor<64x512xf32>, tensor<64x512xf32>) -> tensor<512x512xf32>
+  %p0 = dtc.exp %first : tensor<128x256xf32>
+  %second = dist.all_to_all %p0 split_dim 0 dim 1 over @mesh ["ep"] : (tensor<128x256xf32>) -> tensor<64x512xf32>
+  %p1 = dtc.exp %second : tensor<64x512xf32>
+  return %p1, %dw : tensor<64x512xf32>, tensor<512x512xf32>
+}

@@ -1,5 +1,6 @@
 // RUN: dtc-opt %s --dtc-parallelize-context="head-devices=2 exchange=ring default-shard=heads=tp,seq=cp" | FileCheck %s --check-prefixes=CHECK,RING
 // RUN: dtc-opt %s --dtc-parallelize-context="head-devices=2 exchange=all-gather default-shard=heads=tp,seq=cp" | FileCheck %s --check-prefixes=CHECK,GATHER
+// RUN: dtc-opt %s --dtc-parallelize-context="head-devices=2 exchange=ring shard=heads=cp.1+tp default-shard=seq=cp" | FileCheck %s --check-prefixes=CHECK,RING
 // RUN: not dtc-opt %s --dtc-parallelize-context="head-devices=3 default-shard=heads=tp,seq=cp" 2>&1 | FileCheck %s --check-prefix=THREE
 // RUN: not dtc-opt %s --dtc-parallelize-context="head-devices=8 default-shard=heads=tp,seq=cp" 2>&1 | FileCheck %s --check-prefix=EIGHT
 
