@@ -101,7 +101,13 @@ class Operators(nn.Module):
         super().__init__()
         self.weight, self.table = nn.Parameter(torch.ones(6, 7)), nn.Parameter(torch.ones(9, 7))
         self.scale, self.frozen = nn.Parameter(torch.ones(7)), nn.Parameter(torch.ones(7), requires_grad=False)
+        self.origin = nn.Parameter(torch.zeros(7))
         self.register_buffer("shift", torch.ones(7))
+
+    def begin(self):
+        """Makes some of the random parameters zero, where activations have two derivatives."""
+        with torch.no_grad():
+            self.origin[::2] = 0
 
     def shapes(self, x):
         """[B, 7] -> [B, 7]"""
@@ -115,14 +121,23 @@ class Operators(nn.Module):
     def choices(self, x, labels):
         known = torch.arange(7) < 4
         x = torch.where(known & (x > 0), x, 0.5 * x).masked_fill(~known, 0.25)
-        x = x.clamp(min=-1.5).clamp(max=torch.tensor(1.25)) + torch.maximum(x, self.scale) - torch.minimum(x, self.frozen)
+        x = x.clamp(min=-1.5).clamp(max=torch.tensor(1.25)) + torch.maximum(x, self.scale) - 2 * torch.minimum(x, self.frozen)
         weights = torch.where((labels == 2) | (labels >= 5), labels, 1).unsqueeze(-1)
         return x * weights + (labels.unsqueeze(-1) != 1).sum(-1, keepdim=True)
+
+    def limits(self, x):
+        """[B, 7] -> [B, 7], with bounds at zero, queries that see no key, and indices from the end."""
+        bounds = self.origin.clamp(min=0) + 3 * self.origin.clamp(max=0) - F.leaky_relu(self.origin, 0.1) + F.elu(self.origin, 0.5)
+        rows, seen = x.tanh()[:, None, :, None], torch.ones(7, 7, dtype=torch.bool).tril(-1)
+        bias = torch.zeros(7, 7, dtype=x.dtype).masked_fill(~seen, float("-inf"))
+        y = F.scaled_dot_product_attention(rows, rows, rows, seen) - F.scaled_dot_product_attention(2 * rows, rows, 3 * rows, bias)
+        ends = self.table[torch.tensor([0, -1])].sum(0) - 2 * self.table[torch.tensor([-2, -1])].sum(0)
+        return x + 0.1 * bounds + y.flatten(1) + ends + 0.1 * x.var(dim=1, unbiased=False, keepdim=True)
 
     def forward(self, features, labels):
         x = features.matmul(self.weight)
         x = self.shapes(x) * self.shift
-        x = self.choices(x, labels) + self.table[labels] + F.embedding(labels, self.table)
+        x = self.limits(self.choices(x, labels)) + self.table[labels] + F.embedding(labels, self.table)
         x = F.silu(x) + torch.sigmoid(x) * F.softplus(x) + F.hardswish(x) - F.leaky_relu(x, 0.1) + F.elu(x)
         x = x + (x.pow(2) + 1).pow(-1.5) + torch.exp(-x.abs()) + (x.square() + 1).log() + 1 / (1 + x ** 2)
         x = F.rms_norm(x, (7,), self.scale) + x.softmax(0) + F.normalize(x, dim=-1) + x.std(dim=1, keepdim=True)
@@ -188,7 +203,33 @@ def without_gradient(model, x):
     return scale * x
 
 
-# What cannot be captured, and a part of the error.
+class Reversed(torch.autograd.Function):
+    """A gradient of the model's own."""
+
+    @staticmethod
+    def forward(context, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(context, gradient):
+        return -gradient
+
+
+def with_hook(model, x):
+    y = model.linear(x)
+    y.register_hook(lambda gradient: 0.1 * gradient)
+    return y
+
+
+def detached_in_region(model, x):
+    with torch.autocast("cpu", enabled=False):
+        return model.linear(x) * model.linear(x).detach_()
+
+
+HEAD = nn.Linear(4, 2)
+
+
+# What cannot be captured, a part of the error, and the loss if it is no mean.
 REFUSED = {
     "no_grad": (lambda: Small(without_gradient), "torch.no_grad() is around values that depend on trained parameters"),
     "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),
@@ -196,4 +237,9 @@ REFUSED = {
     "number": (lambda: Small(lambda model, x: model.linear(x) * model.linear(x).sum().item()), "depends on the data"),
     "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "torch.export cannot capture the model"),
     "bf16": (lambda: Small(lambda model, x: model.linear(x.bfloat16()).float(), torch.bfloat16), "capture model.float()"),
+    "function": (lambda: Small(lambda model, x: Reversed.apply(model.linear(x))), "'Reversed' is a torch.autograd.Function"),
+    "hook": (lambda: Small(with_hook), "register_hook() changes a gradient"),
+    "region": (lambda: Small(detached_in_region), "detach() is of a value"),
+    "head": (lambda: Small(lambda model, x: model.linear(x)), "used without being a parameter of the model",
+             lambda model, batch: HEAD(model(batch["x"])).mean()),
 }

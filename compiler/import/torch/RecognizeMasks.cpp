@@ -5,8 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/import/torch/Recognize.h"
+#include "support/Format.h"
 
 #include "mlir/IR/Builders.h"
+
+#include "llvm/ADT/DenseSet.h"
+
+#include <fmt/format.h>
 
 #include <tuple>
 
@@ -89,10 +94,25 @@ static void setForm(Operation *op, const MaskForm &form) {
     op->setAttr("window", builder.getI64IntegerAttr(*form.window));
 }
 
+static void warnOfLargeMask(Operation &op, Value query, int64_t queries, int64_t keys,
+                            Conversion &conversion) {
+  RankedTensorType type = typeOf(query);
+  int64_t scores = type.getNumElements() / type.getShape().back() * keys;
+  conversion.warning(
+      op.getLoc(),
+      fmt::format("attention stays in its parts, whose scores take {}: its mask of {} x {} "
+                  "elements is larger than those that are computed at import, which have at "
+                  "most {}; give is_causal=True instead of a causal mask",
+                  formatBytes(uint64_t(scores) * type.getElementTypeBitWidth() / 8), queries, keys,
+                  kMaxConstantElements));
+}
+
 void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
                                 Conversion &conversion) {
   // Layers share masks.
   llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, std::optional<MaskForm>> forms;
+  // What depends on no argument, but is not known; and those of which a warning was given.
+  llvm::DenseSet<Value> unknown, warned;
   for (Operation &op : block.without_terminator()) {
     AtenArguments arguments(&op);
     // What only this function sets.
@@ -101,10 +121,21 @@ void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
     Value query = arguments.operand("query"), key = arguments.operand("key");
     Value mask = arguments.operand("attn_mask");
     auto found = mask ? constants.find(mask) : constants.end();
-    if (arguments.name() != "scaled_dot_product_attention" || found == constants.end() || !query ||
-        !key || shapeOf(query).size() < 2 || shapeOf(key).size() < 2)
+    if (op.getNumResults() == 1 && !constants.contains(op.getResult(0)) &&
+        llvm::all_of(op.getOperands(), [&](Value each) {
+          return constants.contains(each) || unknown.contains(each);
+        }))
+      unknown.insert(op.getResult(0));
+    if (arguments.name() != "scaled_dot_product_attention" || !mask || !query || !key ||
+        shapeOf(query).size() < 2 || shapeOf(key).size() < 2)
       continue;
     int64_t queries = shapeOf(query).drop_back().back(), keys = shapeOf(key).drop_back().back();
+    if (found == constants.end()) {
+      if (unknown.contains(mask) && queries > kMaxConstantElements / keys &&
+          warned.insert(mask).second)
+        warnOfLargeMask(op, query, queries, keys, conversion);
+      continue;
+    }
     auto [form, isNew] = forms.try_emplace(std::tuple(mask, queries, keys));
     if (isNew)
       if (std::optional<ConstantTensor> matrix = matrixOf(found->second, queries, keys))

@@ -6,6 +6,7 @@
 
 #include "test/standin/cuda/StandinFixture.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -17,6 +18,13 @@ namespace {
 class StandinTest : public StandinFixture {};
 
 __global__ void nothing() {}
+
+/// A host function: holds its stream until the flag is set, so that no work fails while calls are
+/// still being made.
+void waitForFlag(void *flag) {
+  while (!static_cast<std::atomic<bool> *>(flag)->load())
+    std::this_thread::yield();
+}
 
 TEST_F(StandinTest, NoDevice) {
   Settings settings;
@@ -122,11 +130,14 @@ TEST_F(StandinTest, WorkFailsLater) {
     cudaEvent_t event = openEvent();
     int *host = pinned<int>(1), *x = onDevice<int>(1);
     *host = 3;
+    std::atomic<bool> mayStart = false;
+    EXPECT_CUDA(cudaLaunchHostFunc(stream, waitForFlag, &mayStart));
     failWork(1, cudaErrorLaunchFailure);
     EXPECT_CUDA(cudaMemsetAsync(x, 0, 4, stream));
     EXPECT_CUDA(launch(stream, 1, 32, nothing));
     EXPECT_CUDA(cudaMemcpyAsync(host, x, 4, cudaMemcpyDefault, stream)); // is dropped
     EXPECT_CUDA(cudaEventRecord(event, stream));
+    mayStart = true;
     EXPECT_EQ(cudaEventSynchronize(event), cudaErrorLaunchFailure);
     EXPECT_EQ(*host, 3);
     // The error stays, for all that concerns the device.

@@ -1,11 +1,14 @@
 // Attention: masks of constants become attributes, heads are split in the weights, keys and values are shared, and a mask
-// that depends on an input leaves attention in its parts.
+// that depends on an input, is too large or of another form leaves attention in its parts.
 
 // RUN: split-file %s %t
 // RUN: dtc-import %t/causal.mlir 2>%t/remarks | FileCheck %s --check-prefix CAUSAL
 // RUN: FileCheck %s --check-prefix REMARKS --input-file %t/remarks
 // RUN: dtc-import %t/window.mlir | FileCheck %s --check-prefix WINDOW
 // RUN: dtc-import %t/padding.mlir 2>&1 | FileCheck %s --check-prefix PADDING
+// RUN: dtc-import %t/bias.mlir | FileCheck %s --check-prefix BIAS
+// RUN: dtc-import %t/shared.mlir | FileCheck %s --check-prefix SHARED
+// RUN: dtc-import %t/large.mlir 2>&1 | FileCheck %s --check-prefix LARGE
 // RUN: dtc-import %t/dropout.mlir | FileCheck %s --check-prefix DROPOUT
 
 // The mask is of positions alone: PyTorch would compute it in each step.
@@ -23,10 +26,29 @@
 // WINDOW: dtc.attention {{.*}} {causal = true, scale = {{.*}}, window = 2 : i64}
 
 // PADDING-NOT: dtc.attention
+// A query that sees no key gives zeros.
+// PADDING: %[[ZERO:.*]] = dtc.constant dense<0.000000e+00> : tensor<3x2x5x5xf32>
 // PADDING: %[[SCORES:.*]] = dtc.einsum "bhse,bhte->bhst"
-// PADDING: dtc.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<3x2x5x5xf32>
-// PADDING: dtc.softmax
-// PADDING: dtc.einsum "bhst,bhte->bhse"
+// PADDING: %[[HIDDEN:.*]] = dtc.select %[[SEEN:.*]], %{{.*}}, %{{.*}} : tensor<3x2x5x5xf32>
+// PADDING: %[[SOFTMAX:.*]] = dtc.softmax %[[HIDDEN]]
+// PADDING: %[[WEIGHTS:.*]] = dtc.select %[[SEEN]], %[[SOFTMAX]], %[[ZERO]]
+// PADDING: dtc.einsum "bhst,bhte->bhse" %[[WEIGHTS]],
+
+// The same of a mask that is added.
+// BIAS: %[[SEEN:.*]] = dtc.compare ne %[[MASK:.*]], %{{.*}} : tensor<3x2x5x5xf32>
+// BIAS: dtc.maximum %[[MASK]],
+// BIAS: %[[SOFTMAX:.*]] = dtc.softmax
+// BIAS: dtc.select %[[SEEN]], %[[SOFTMAX]], %{{.*}} : tensor<3x2x5x5xf32>
+
+// A mask that is a window for the last query alone, and neither for all of them.
+// SHARED: dtc.attention {{.*}} {causal = true, {{.*}}window = 3 : i64}
+// SHARED-NOT: dtc.attention
+// SHARED: dtc.softmax
+
+// LARGE: warning: {{.*}}large.mlir: attn (model.py:9): attention stays in its parts, whose scores take 512.1 MiB: its mask of 8193 x 8193 elements is larger than those that are computed at import, which have at most 67108864; give is_causal=True instead of a causal mask
+// LARGE-NOT: warning
+// LARGE-NOT: dtc.attention
+// LARGE: dtc.softmax {{.*}} : tensor<2x1x8193x8193xf32>
 
 // DROPOUT: %random_key: tensor<2xi32> {dtc.scalar = "random_key"}
 // DROPOUT: dtc.dropout %x, %random_key {number = 0 : i64, rate = 2.500000e-01 : f64}
@@ -86,6 +108,56 @@ func.func @loss(%w: tensor<2xf32> {torch.parameter = "w"}, %x: tensor<3x2x5x2xf3
     {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
     : (tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x1x1x5xi1>) -> tensor<3x2x5x2xf32>
   %sum = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x2x5x2xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- bias.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%w: tensor<2xf32> {torch.parameter = "w"}, %x: tensor<3x2x5x2xf32> {torch.input = "x"},
+    %bias: tensor<3x1x1x5xf32> {torch.input = "bias"}) -> tensor<f32> {
+  %q = "aten.mul"(%x, %w) {operands = ["self", "other"]} : (tensor<3x2x5x2xf32>, tensor<2xf32>) -> tensor<3x2x5x2xf32>
+  %y = "aten.scaled_dot_product_attention"(%q, %x, %x, %bias)
+    {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
+    : (tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x1x1x5xf32>) -> tensor<3x2x5x2xf32>
+  %sum = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x2x5x2xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- shared.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%w: tensor<2xf32> {torch.parameter = "w"}, %x: tensor<3x2x5x2xf32> {torch.input = "x"}) -> tensor<f32> {
+  %q = "aten.mul"(%x, %w) {operands = ["self", "other"]} : (tensor<3x2x5x2xf32>, tensor<2xf32>) -> tensor<3x2x5x2xf32>
+  %mask = "torch.constant"() {value = dense<[[false, false, true, true, true]]> : tensor<1x5xi1>} : () -> tensor<1x5xi1>
+  %last = "aten.slice"(%q) {dim = 2 : i64, start = 4 : i64, end = 5 : i64, operands = ["self"]} : (tensor<3x2x5x2xf32>) -> tensor<3x2x1x2xf32>
+  %a = "aten.scaled_dot_product_attention"(%last, %x, %x, %mask)
+    {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
+    : (tensor<3x2x1x2xf32>, tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<1x5xi1>) -> tensor<3x2x1x2xf32>
+  %b = "aten.scaled_dot_product_attention"(%q, %x, %x, %mask)
+    {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
+    : (tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<1x5xi1>) -> tensor<3x2x5x2xf32>
+  %y = "aten.add"(%b, %a) {operands = ["self", "other"]} : (tensor<3x2x5x2xf32>, tensor<3x2x1x2xf32>) -> tensor<3x2x5x2xf32>
+  %sum = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x2x5x2xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- large.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%w: tensor<2xf32> {torch.parameter = "w"}, %x: tensor<2x1x8193x2xf32> {torch.input = "x"}) -> tensor<f32> {
+  %q = "aten.mul"(%x, %w) {operands = ["self", "other"]} : (tensor<2x1x8193x2xf32>, tensor<2xf32>) -> tensor<2x1x8193x2xf32>
+  %i = "aten.arange"() {end = 8193 : i64} : () -> tensor<8193xi64>
+  %column = "aten.unsqueeze"(%i) {dim = 1 : i64, operands = ["self"]} : (tensor<8193xi64>) -> tensor<8193x1xi64>
+  %mask = "aten.le"(%i, %column) {operands = ["self", "other"]} : (tensor<8193xi64>, tensor<8193x1xi64>) -> tensor<8193x8193xi1>
+  %y = "aten.scaled_dot_product_attention"(%q, %x, %x, %mask)
+    {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
+    : (tensor<2x1x8193x2xf32>, tensor<2x1x8193x2xf32>, tensor<2x1x8193x2xf32>, tensor<8193x8193xi1>) -> tensor<2x1x8193x2xf32>
+    loc("attn"("model.py":9:0))
+  %z = "aten.scaled_dot_product_attention"(%y, %x, %x, %mask)
+    {dropout_p = 0.0 : f64, is_causal = false, operands = ["query", "key", "value", "attn_mask"]}
+    : (tensor<2x1x8193x2xf32>, tensor<2x1x8193x2xf32>, tensor<2x1x8193x2xf32>, tensor<8193x8193xi1>) -> tensor<2x1x8193x2xf32>
+  %sum = "aten.sum"(%z) {operands = ["self"]} : (tensor<2x1x8193x2xf32>) -> tensor<f32>
   return %sum : tensor<f32>
 }
 }

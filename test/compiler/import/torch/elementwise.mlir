@@ -60,9 +60,20 @@ func.func @loss(
   %where = "aten.where"(%and, %cube, %s) {operands = ["condition", "self", "other"]}
     : (tensor<3x4xi1>, tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
 
+  // At zero the derivative is that from below.
+  // CHECK: %[[BELOW:.*]] = dtc.mul %[[SELECT]], %{{.*}} : tensor<3x4xf32>
+  // CHECK: %[[ABOVE:.*]] = dtc.compare gt %[[SELECT]], %[[ZEROS:.*]] : tensor<3x4xf32>
+  // CHECK: %[[LEAKY:.*]] = dtc.select %[[ABOVE]], %[[SELECT]], %[[BELOW]]
+  // CHECK: %[[POSITIVE:.*]] = dtc.compare gt %[[LEAKY]], %[[ZEROS]]
+  // CHECK: %[[NEGATIVE:.*]] = dtc.select %[[POSITIVE]], %[[ZEROS]], %[[LEAKY]]
+  // CHECK: dtc.exp %[[NEGATIVE]]
+  // CHECK: %[[ELU:.*]] = dtc.add
+  %leaky = "aten.leaky_relu"(%where) {negative_slope = 0.1 : f64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %elu = "aten.elu"(%leaky) {alpha = 0.5 : f64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+
   // A view of the same shape, dropout outside of training, and a conversion to the same type are nothing.
-  // CHECK-NEXT: dtc.reduce sum %[[SELECT]] dims [0, 1]
-  %view = "aten.view"(%where) {size = array<i64: 3, 4>, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  // CHECK-NEXT: dtc.reduce sum %[[ELU]] dims [0, 1]
+  %view = "aten.view"(%elu) {size = array<i64: 3, 4>, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %eval = "aten.dropout"(%view) {p = 0.1 : f64, train = false, operands = ["input"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %to = "aten.to"(%eval) {dtype = f32, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %sum = "aten.sum"(%to) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
