@@ -28,8 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
 import models  # noqa: E402
-from captured_models import MODELS, REFUSED  # noqa: E402
-from dtc.torch import CaptureError, capture  # noqa: E402
+from captured_models import MODELS, REFUSED, Tied  # noqa: E402
+from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
 
 STEPS = 3
@@ -179,6 +179,17 @@ def is_refused(name):
     return False
 
 
+def is_tied_without_memory():
+    """Whether a model without memory gives the capture that it gives with it, in which a tied parameter is one."""
+    def text(model):
+        return capture(model, lambda model, batch: model(batch["x"]).mean(), {"x": torch.zeros(3, 4)}).text
+
+    with empty_weights():
+        model = Tied()
+    found = text(model)
+    return found == text(Tied()) and found.count("torch.parameter =") == 1
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"), help="the folder of dtc's programs")
@@ -199,8 +210,9 @@ def main():
         return
     results = [check(name, arguments.bin, arguments.layout or LAYOUTS, arguments.seed) for name in names]
     results += [is_refused(name) for name in ([] if arguments.models else REFUSED)]
+    results += [] if arguments.models else [is_tied_without_memory()]
     if not all(results):
-        raise SystemExit("dtc and PyTorch differ, or a model is not refused")
+        raise SystemExit("dtc and PyTorch differ, a model is not refused, or one without memory is another")
 
 
 if __name__ == "__main__":

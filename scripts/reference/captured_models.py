@@ -126,13 +126,14 @@ class Operators(nn.Module):
         return x * weights + (labels.unsqueeze(-1) != 1).sum(-1, keepdim=True)
 
     def limits(self, x):
-        """[B, 7] -> [B, 7], with bounds at zero, queries that see no key, and indices from the end."""
-        bounds = self.origin.clamp(min=0) + 3 * self.origin.clamp(max=0) - F.leaky_relu(self.origin, 0.1) + F.elu(self.origin, 0.5)
+        """[B, 7] -> [B, 7], with activations at zero, queries that see no key, and indices from the end."""
+        zeros = F.elu(self.origin, 0.5) - F.leaky_relu(self.origin, 0.1) + self.origin.clamp(min=0)
+        zeros = zeros + 2 * torch.clamp(self.origin, max=torch.tensor(0.0))
         rows, seen = x.tanh()[:, None, :, None], torch.ones(7, 7, dtype=torch.bool).tril(-1)
         bias = torch.zeros(7, 7, dtype=x.dtype).masked_fill(~seen, float("-inf"))
         y = F.scaled_dot_product_attention(rows, rows, rows, seen) - F.scaled_dot_product_attention(2 * rows, rows, 3 * rows, bias)
         ends = self.table[torch.tensor([0, -1])].sum(0) - 2 * self.table[torch.tensor([-2, -1])].sum(0)
-        return x + 0.1 * bounds + y.flatten(1) + ends + 0.1 * x.var(dim=1, unbiased=False, keepdim=True)
+        return x + 0.1 * zeros + y.flatten(1) + ends + 0.1 * x.var(dim=1, unbiased=False, keepdim=True)
 
     def forward(self, features, labels):
         x = features.matmul(self.weight)
@@ -184,6 +185,23 @@ MODELS = {
     "mistral": of_transformers("Mistral", **SIZES, num_key_value_heads=2, sliding_window=5),
     "bert": of_transformers("Bert", **SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
 }
+
+
+class Tied(nn.Module):
+    """A parameter of two modules that is made before them, and a buffer that is not finite."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(4, 4, bias=False) for _ in range(2))
+        shared = nn.Parameter(torch.ones(4, 4))
+        for layer in self.layers:
+            layer.weight = shared
+        self.register_buffer("hidden", torch.tensor([0.0, 0.0, 0.0, float("-inf")]), persistent=False)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return (x + self.hidden).softmax(-1).square()
 
 
 class Small(nn.Module):

@@ -117,14 +117,17 @@ static Results convertPow(AtenOp &op) {
   return {*exponent < 0 ? op.elementwise<DivOp>({one, product}) : product};
 }
 
-/// x where it is not beyond the bound, which is the smaller or the larger of both. Of equal ones
-/// x has the gradient, as PyTorch gives it.
-static Value limit(AtenOp &op, Value x, Value bound, bool isLower) {
-  if (!x || !bound)
+/// x, and the bound `name` where x is beyond it. At a bound that is a number PyTorch gives x no
+/// gradient; of a tensor and x that are equal, both have half of it, as of a maximum.
+static Value limit(AtenOp &op, Value x, StringRef name, bool isLower) {
+  if (!x || (!op.operand(name) && !op.number(name)))
+    return x;
+  Value bound = op.operandOrScalar(name, op.resultType());
+  if (!bound)
     return {};
-  if (!torch::isFloat(x))
+  if (op.operand(name) || !torch::isFloat(x))
     return isLower ? op.elementwise<MaximumOp>({x, bound}) : op.elementwise<MinimumOp>({x, bound});
-  auto beyond = isLower ? ComparePredicate::Less : ComparePredicate::Greater;
+  auto beyond = isLower ? ComparePredicate::LessOrEqual : ComparePredicate::GreaterOrEqual;
   Value isBeyond = CompareOp::create(op.rewriter, op.loc, x, bound, beyond);
   return SelectOp::create(op.rewriter, op.loc, isBeyond, bound, x);
 }
@@ -134,11 +137,8 @@ static Results convertClamp(AtenOp &op) {
   Value x = op.operandOrScalar("self", type);
   if (!isNumericTensor(type))
     return {op.fail("has no rule for truth values")};
-  if (x && (op.operand("min") || op.number("min")))
-    x = limit(op, x, op.operandOrScalar("min", type), /*isLower=*/true);
-  if (x && (op.operand("max") || op.number("max")))
-    x = limit(op, x, op.operandOrScalar("max", type), /*isLower=*/false);
-  return {x};
+  x = limit(op, x, "min", /*isLower=*/true);
+  return {limit(op, x, "max", /*isLower=*/false)};
 }
 
 static Results convertGelu(AtenOp &op) {

@@ -71,9 +71,16 @@ func.func @loss(
   %leaky = "aten.leaky_relu"(%where) {negative_slope = 0.1 : f64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %elu = "aten.elu"(%leaky) {alpha = 0.5 : f64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
 
+  // At a bound that is a number there is no gradient; a bound that is a tensor has half of it.
+  // CHECK: %[[LOW:.*]] = dtc.compare le %[[ELU]], %[[BOUND:.*]] : tensor<3x4xf32>
+  // CHECK: %[[LIMITED:.*]] = dtc.select %[[LOW]], %[[BOUND]], %[[ELU]]
+  // CHECK: %[[CLAMP:.*]] = dtc.minimum %[[LIMITED]],
+  %clamp = "aten.clamp"(%elu) {min = -1.5 : f64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %limited = "aten.clamp"(%clamp, %s) {operands = ["self", "max"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+
   // A view of the same shape, dropout outside of training, and a conversion to the same type are nothing.
-  // CHECK-NEXT: dtc.reduce sum %[[ELU]] dims [0, 1]
-  %view = "aten.view"(%elu) {size = array<i64: 3, 4>, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  // CHECK-NEXT: dtc.reduce sum %[[CLAMP]] dims [0, 1]
+  %view = "aten.view"(%limited) {size = array<i64: 3, 4>, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %eval = "aten.dropout"(%view) {p = 0.1 : f64, train = false, operands = ["input"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %to = "aten.to"(%eval) {dtype = f32, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
   %sum = "aten.sum"(%to) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
