@@ -6,6 +6,7 @@
 
 #include "test/compiler/driver/SearchedPlans.h"
 
+#include "compiler/driver/CandidateSearch.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "plan/PlanReader.h"
@@ -292,6 +293,31 @@ TEST(CandidateSearch, HasTheSameBytesTwice) {
     auto second = compileModel(kDeepLlama, searchedStrategy(strategy));
     ASSERT_TRUE(first && second);
     EXPECT_EQ(serializePlan(*first), serializePlan(*second));
+  }
+}
+
+// A step that recomputes takes longer than one that does not. Where that is too long already, no
+// candidate is looked for.
+TEST(CandidateSearch, EndsWhereAStepIsTooSlow) {
+  CompileOptions options = searchedStrategy("pp=2 m=4");
+  auto all = lowerModel(kDeepLlama, options);
+  ASSERT_TRUE(all);
+  options.recompute = Recompute::Auto;
+  options.memoryLimit = arenaOf(*all) - 1;
+  Compiler compiler;
+  mlir::OwningOpRef<mlir::ModuleOp> module = kDeepLlama.load(compiler);
+  ASSERT_TRUE(module);
+  for (double times : {0.5, 2.0}) {
+    CandidateSearch search(*module, "model");
+    search.slowest = times * secondsOf(*all);
+    std::optional<Candidate> candidate = search.run(options);
+    EXPECT_EQ(candidate.has_value(), times > 1);
+    EXPECT_EQ(search.leastSeconds.has_value(), times < 1);
+    if (search.leastSeconds)
+      EXPECT_DOUBLE_EQ(*search.leastSeconds, secondsOf(*all));
+    EXPECT_TRUE(search.failure.empty());
+    // The first plan of a search that goes on does not fit.
+    EXPECT_EQ(search.closest.has_value(), times > 1);
   }
 }
 

@@ -191,3 +191,21 @@ func.func @hides_another(%a: tensor<64x512xf32>, %x: tensor<64x512xf32>, %dy: te
   %p1 = dtc.exp %second : tensor<64x512xf32>
   return %p1, %dw : tensor<64x512xf32>, tensor<512x512xf32>
 }
+
+// -----
+
+// A product stays where its operands, which would be free before, take more than twice what is exchanged.
+dist.mesh @mesh <"ep"=2>
+// CHECK-LABEL: func @holds_too_much
+func.func @holds_too_much(%x: tensor<64x256xf32>, %dy: tensor<64x128xf32>, %small: tensor<4x4xf32>)
+    -> (tensor<8x2xf32>, tensor<256x128xf32>) {
+  // CHECK-NEXT: dtc.exp
+  // CHECK-NEXT: dtc.einsum
+  // CHECK-NEXT: dist.all_to_all
+  // CHECK-NEXT: dtc.exp
+  %saved = dtc.exp %x : tensor<64x256xf32>
+  %dw = dtc.einsum "bk,bn->kn" %saved, %dy : (tensor<64x256xf32>, tensor<64x128xf32>) -> tensor<256x128xf32>
+  %rows = dist.all_to_all %small split_dim 1 dim 0 over @mesh ["ep"] : (tensor<4x4xf32>) -> tensor<8x2xf32>
+  %0 = dtc.exp %rows : tensor<8x2xf32>
+  return %0, %dw : tensor<8x2xf32>, tensor<256x128xf32>
+}
