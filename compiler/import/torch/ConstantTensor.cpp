@@ -81,11 +81,12 @@ ConstantTensor ConstantTensor::splat(Type element, ArrayRef<int64_t> shape, doub
 std::optional<ConstantTensor> ConstantTensor::get(DenseElementsAttr elements) {
   auto type = cast<RankedTensorType>(elements.getType());
   Type element = type.getElementType();
-  auto toDouble = [&](auto each) -> double {
-    if constexpr (std::is_same_v<decltype(each), APFloat>) {
+  auto toDouble = [&](const auto &each) -> double {
+    if constexpr (std::is_same_v<std::decay_t<decltype(each)>, APFloat>) {
+      APFloat wide = each;
       bool loses = false;
-      each.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
-      return each.convertToDouble();
+      wide.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &loses);
+      return wide.convertToDouble();
     } else {
       return element.isInteger(1) ? double(each.getBoolValue()) : double(each.getSExtValue());
     }

@@ -31,7 +31,7 @@ static Results convertLinear(AtenOp &op) {
   if (!x || !weight)
     return {};
   size_t rank = shapeOf(x).size();
-  if (rank < 1 || rank > 15 || shapeOf(weight).size() < 1)
+  if (rank < 1 || rank > 15 || shapeOf(weight).empty())
     return {op.fail("has operands of ranks that do not fit")};
   std::string first = letters(rank - 1);
   bool isVector = shapeOf(weight).size() == 1;
@@ -50,7 +50,7 @@ static Value multiply(AtenOp &op, Value lhs, Value rhs) {
     return op.fail("has operands of ranks that do not fit");
   int64_t leftBatch = std::max<int64_t>(left - 2, 0), rightBatch = std::max<int64_t>(right - 2, 0);
   int64_t rank = std::max(leftBatch, rightBatch);
-  std::string all = letters(size_t(rank)), result;
+  std::string all = letters(size_t(rank));
   // A dimension of size 1 beside a larger one is repeated: it has no letter in its term.
   auto batchTerm = [&](Value &value, int64_t batch, Value other, int64_t otherBatch) {
     std::string term;
