@@ -283,6 +283,11 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                              "over; add one",
                              given("context_exchange"), wordOf(options.contextExchange),
                              kContextAxis)};
+  if (options.contextHeads > 1 && source == MeshSource::Model)
+    return Error{
+        fmt::format("{} is {}, but the model declares a mesh of its own, whose axis \"{}\" "
+                    "is not divided; leave it out, or give the mesh by {}",
+                    given("context_heads"), options.contextHeads, kContextAxis, given("mesh"))};
   if (options.contextHeads > 1) {
     auto context =
         llvm::find_if(options.mesh, [](const auto &axis) { return axis.first == kContextAxis; });

@@ -83,7 +83,7 @@ public:
   mlir::Value broadcastAlong(mlir::Value x, llvm::ArrayRef<int64_t> shape,
                              llvm::ArrayRef<int64_t> dims) const;
   mlir::Value slice(mlir::Value x, int64_t dim, int64_t begin, int64_t size) const;
-  /// `x` with so many zeros after the last element of the dimension.
+  /// `x` with `count` zeros after the last element of the dimension.
   mlir::Value pad(mlir::Value x, int64_t dim, int64_t count) const;
   mlir::Value concat(mlir::ValueRange values, int64_t dim) const;
   mlir::Value einsum(llvm::StringRef equation, mlir::Value lhs, mlir::Value rhs) const;

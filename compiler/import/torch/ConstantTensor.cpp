@@ -256,7 +256,7 @@ dtc::torch::mapElements(ArrayRef<ConstantTensor> operands, Type element, ArrayRe
       return std::nullopt;
     wide.push_back(std::move(*broadcast));
   }
-  // Along a dimension of which no operand has more than one element the result has one too.
+  // The result is computed for one element of each dimension along which all operands repeat one.
   SmallVector<int64_t> small(shape);
   for (size_t dim = 0; dim < shape.size(); ++dim)
     if (llvm::all_of(wide, [&](const ConstantTensor &each) {

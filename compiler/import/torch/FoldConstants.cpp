@@ -17,7 +17,8 @@ using namespace dtc::torch;
 /// Larger ones would make the model's text larger than most models are.
 static constexpr int64_t kMaxWrittenElements = int64_t{1} << 22;
 
-/// Smaller ones are written with what is repeated.
+/// Constants of up to so many elements are written whole. Of larger ones, elements that repeat
+/// along a dimension are written once and expanded.
 static constexpr int64_t kMaxRepeatedElements = int64_t{1} << 12;
 
 /// Removes ops without uses. All of them are pure.

@@ -14,7 +14,7 @@ namespace dtc::torch {
 
 using MaybeConstant = std::optional<ConstantTensor>;
 
-/// An op of which some operands are known.
+/// An op, with the values of those operands that are known at import.
 struct KnownOp : AtenArguments {
   KnownOp(mlir::Operation *op, const ConstantMap &constants)
       : AtenArguments(op), constants(constants),

@@ -27,7 +27,7 @@ static std::optional<int64_t> firstOfRun(Value ids) {
   return first;
 }
 
-/// Known indices, of which negative ones count from the end, as those from the beginning.
+/// Replaces the negative ones of known indices, which count from the end, by `rows` more.
 static Value wrapped(AtenOp &op, Value ids, int64_t rows) {
   auto constant = ids.getDefiningOp<ConstantOp>();
   if (!constant || !isIndexTensor(ids.getType()))

@@ -70,8 +70,9 @@ static ArrayAttr withName(ArrayAttr names, size_t rank, int64_t dim, StringRef n
   return builder.getArrayAttr(list);
 }
 
-/// Of a parameter, or of the reshape that gives it the shape of all its uses. A slice of parts has
-/// the dimensions of what it slices, and a reshape after it leaves out that of the parts.
+/// Names a dimension of a parameter, or of the reshape that gives it the shape of all its uses. A
+/// slice has the dimensions of its operand, and a reshape after it may leave out the one that is
+/// sliced.
 void Namer::nameWeight(Value weight, int64_t dim, StringRef name) {
   StringRef axes = DtcDialect::kAxesAttrName;
   size_t rank = shapeOf(weight).size();
@@ -118,7 +119,7 @@ void Namer::nameProducers(Value value, int64_t dim, StringRef name) {
   }
 }
 
-/// The same of one value; `inputs` are what is named next.
+/// Names the dimension of one value, and adds to `inputs` the values that are named next.
 void Namer::nameProducer(Value value, int64_t dim, StringRef name, SmallVectorImpl<Place> &inputs) {
   if (isWeight(value))
     return nameWeight(value, dim, name);

@@ -111,11 +111,11 @@ void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
                                 Conversion &conversion) {
   // Layers share masks.
   llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, std::optional<MaskForm>> forms;
-  // What depends on no argument, but is not known; and those of which a warning was given.
-  llvm::DenseSet<Value> unknown, warned;
+  llvm::DenseSet<Value> unknown; // depend on no argument, but are too large to be computed
+  llvm::DenseSet<Value> warned;
   for (Operation &op : block.without_terminator()) {
     AtenArguments arguments(&op);
-    // What only this function sets.
+    // Only this function sets these; a captured file may have them.
     op.removeAttr("recognized");
     op.removeAttr("window");
     Value query = arguments.operand("query"), key = arguments.operand("key");

@@ -31,9 +31,9 @@ using namespace dtc;
 /// layers. More would hold operands for long, and each collective takes the time of its search.
 static constexpr unsigned kSearchedOps = 256;
 
-/// How many times the bytes of a collective's larger side the operands of delayed products may take
-/// that would be free before. Those of a weight's gradient are about two to three times what is
-/// exchanged, and each wait that is hidden by more of them makes the arena larger.
+/// Delayed products keep operands alive that would be free before. These may take this many times
+/// the bytes of the collective's operand or result, whichever is larger: enough for the gradient of
+/// an expert's weight beside the exchange of its rows. More makes the arena larger.
 static constexpr int64_t kHeldTimes = 2;
 
 namespace {
@@ -61,7 +61,7 @@ private:
     double spare;        ///< by how many seconds the ops between take longer than it
   };
   Operation *firstUser(Operation *op) const;
-  /// Calls `visit` for those of `awaited` that `op` hides, and would not if it were at `place`.
+  /// Calls `visit` for each of `awaited` that `op` hides, and would not hide if it were at `place`.
   void forEachHiddenBy(Operation *op, Operation *place, llvm::function_ref<void(Awaited &)> visit);
   /// Whether what `op` hides stays hidden without it.
   bool isSpare(Operation *op, Operation *place);

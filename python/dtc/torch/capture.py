@@ -85,7 +85,7 @@ def place_of(node):
 
 
 def module_of(node):
-    """The path of the module that a node belongs to; of those outside of the model "loss"."""
+    """The path of the module that a node belongs to, or "loss" for a node outside of the model."""
     stack = node.meta.get("nn_module_stack") or {}
     path = list(stack.values())[-1][0] if stack else ""
     path = re.sub(r"^L\['self'\]\.?", "", path)
@@ -110,7 +110,7 @@ class Printer:
     def print(self):
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         groups = {"parameter": [], "buffer": [], "input": []}
-        # A tied parameter has a placeholder for each of its places, of which one has uses.
+        # A tied parameter has a placeholder for each of its names, and only one of them is used.
         self.used = {self.name_of(specs[node.name]) for node in self.program.graph.nodes
                      if node.op == "placeholder" and node.users and specs[node.name].target}
         for node in self.program.graph.nodes:
@@ -314,7 +314,7 @@ def fail(problem):
 
 
 def decompose(program):
-    """The program with functional operators, of which those without a rule in dtc-import are decomposed by torch."""
+    """The program with functional operators. torch decomposes those that have no rule in dtc-import."""
     regions = gradients.check_regions(program, refuse)
     operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
     ignored = ("_assert_tensor_metadata", "_assert_scalar")

@@ -72,8 +72,8 @@ def check_hooks(model, fail):
 
 
 class Foreign(TorchFunctionMode):
-    """Calls fail(problem) where an operator takes a tensor that is trained and is none of the model: torch.export would make
-    a constant of it."""
+    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters: torch.export
+    would make a constant of it."""
 
     def __init__(self, fail):
         super().__init__()
