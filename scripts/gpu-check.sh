@@ -217,20 +217,22 @@ kernels() { # PROGRAM
 
 names=() states=() seconds=() notes=()
 
-# Text as a string of JSON.
-quoted() {
+# Sets $json to the text as a string of JSON, by no other process: the file is written often.
+quote() {
   local text="${1//\\/\\\\}"
   text="${text//\"/\\\"}"
-  printf '"%s"' "$(tr -cd '\040-\176' <<<"$text")"
+  json="\"${text//[^ -~]/}\""
 }
 
 write_json() {
-  local i separator=""
+  local i separator="" json
   {
-    printf '{"started": %s, "seconds": %s, "parts": [' "$(quoted "$started")" "$SECONDS"
+    quote "$started"
+    printf '{"started": %s, "seconds": %s, "parts": [' "$json" "$SECONDS"
     for i in "${!names[@]}"; do
-      printf '%s\n  {"name": %s, "state": %s, "seconds": %s, "note": %s}' "$separator" \
-        "$(quoted "${names[i]}")" "$(quoted "${states[i]}")" "${seconds[i]}" "$(quoted "${notes[i]}")"
+      quote "${notes[i]}"
+      printf '%s\n  {"name": "%s", "state": "%s", "seconds": %s, "note": %s}' "$separator" "${names[i]}" "${states[i]}" \
+        "${seconds[i]}" "$json"
       separator=","
     done
     printf '\n]}\n'

@@ -84,17 +84,17 @@ class GpuCheckTest(unittest.TestCase):
         self.assertIn("memcheck", parts)
 
     def test_without_cudnn(self):
-        self.assertEqual(self.run_check()[2]["cudnn"], ("left-out", "dtc-run finds no cuDNN"))
+        self.assertEqual(self.run_check("cudnn")[2]["cudnn"], ("left-out", "dtc-run finds no cuDNN"))
 
     def test_with_cudnn(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1").replace(
             "a GPU, 1 MiB\\n", "a GPU, 1 MiB\\ncuDNN 9.19.0 (libcudnn.so.9)\\n"))
-        _, output, parts = self.run_check()
+        _, output, parts = self.run_check("cudnn")
         self.assertEqual(parts["cudnn"][0], "ok", output)
 
     def test_layouts_over_nccl(self):
         self.write("models/gpt2-tiny-tp.plan", "")
-        self.assertEqual(self.run_check()[2]["nccl-tp"][0], "left-out")
+        self.assertEqual(self.run_check("nccl-tp")[2]["nccl-tp"][0], "left-out")
         trainer = TRAINER.replace("FACTOR", "1").replace("NORM", "1")
         nccl = trainer.replace("a GPU, 1 MiB\\n", "a GPU, 1 MiB\\nNCCL 2.30.7\\n")
         self.assertNotEqual(nccl, trainer)
@@ -114,7 +114,7 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_other_losses_fail(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1.01").replace("NORM", "1"))
-        status, output, parts = self.run_check()
+        status, output, parts = self.run_check("mlp", "gpt2-bf16", "kernels")
         self.assertEqual(status, 1, output)
         self.assertEqual(parts["mlp"][0], "failed")
         self.assertIn("largest difference of losses 0.01 ", parts["mlp"][1])
@@ -123,11 +123,11 @@ class GpuCheckTest(unittest.TestCase):
 
     def test_losses_that_are_no_numbers_fail(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "NaN").replace("NORM", "1"))
-        self.assertEqual(self.run_check()[2]["mlp"][0], "failed")
+        self.assertEqual(self.run_check("mlp")[2]["mlp"][0], "failed")
 
     def test_graphs_with_other_bits_fail(self):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1.0000001"))
-        _, output, parts = self.run_check()
+        _, output, parts = self.run_check("graphs")
         self.assertEqual(parts["graphs"][0], "failed", output)
         self.assertIn("20 steps, 20 numbers differ", parts["graphs"][1])
 
@@ -135,7 +135,8 @@ class GpuCheckTest(unittest.TestCase):
         for name in ["gpt2-124m.plan", "llama-1b-8.plan", "speed.data.txt"]:
             self.write(f"models/{name}", "")
         self.write("models/llama-1b-8.prediction.txt", "  A step takes 1.0 s: 489,153 tokens/s, 489,153 a device\n")
-        _, output, parts = self.run_check(DTC_GPU_TFLOPS="1")
+        _, output, parts = self.run_check("speed-124m", "eager-124m", "outside-124m", "speed-llama-8", "speed-llama-16",
+                                          "speed-1558m", DTC_GPU_TFLOPS="1")
         # The slow first steps do not count: 100,045 is the median of steps 30 to 59.
         self.assertIn("100044 tokens/s, MFU 626.5% of 1 TFLOP/s", parts["speed-124m"][1], output)
         self.assertEqual(parts["eager-124m"][0], "ok", output)
@@ -216,14 +217,14 @@ case "$DTC_CUDA_LIBRARIES" in */cudnn/lib*) echo 'cuDNN 9.19.0' ;; esac
     def test_what_the_package_lacks_is_left_out(self):
         os.remove(os.path.join(self.folder, "models", "gpt2-tiny.plan"))
         os.remove(os.path.join(self.folder, "bin", "GpuKernelBenchmark"))
-        status, output, parts = self.run_check()
+        status, output, parts = self.run_check("gpt2", "times")
         self.assertEqual(status, 0, output)
         self.assertEqual(parts["gpt2"], ("left-out", "the package has no models/gpt2-tiny.plan"))
         self.assertEqual(parts["times"], ("left-out", "the package has no bin/GpuKernelBenchmark"))
 
     def test_no_time_is_left(self):
         self.program("dtc-cuda-kernel-test", "#!/bin/sh\nexec sleep 1000\n")
-        _, output, parts = self.run_check(DTC_GPU_CHECK_SECONDS="10")
+        _, output, parts = self.run_check("kernels", "times", DTC_GPU_CHECK_SECONDS="10")
         self.assertIn(parts["kernels"][0], ["stopped", "left-out"], output)
         self.assertEqual(parts["times"], ("left-out", "the 10 s of the check are over"))
 
@@ -236,7 +237,7 @@ case "$DTC_CUDA_LIBRARIES" in */cudnn/lib*) echo 'cuDNN 9.19.0' ;; esac
     def test_stopped_while_a_part_runs(self):
         # The part says that it runs, then waits far longer than this test.
         self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho $$ > runs.part\nmv runs.part runs\nexec sleep 1000\n")
-        process = self.start()
+        process = self.start("kernels", "cudnn")
         runs = os.path.join(self.folder, "runs")
         while not os.path.exists(runs):
             self.assertIsNone(process.poll())

@@ -6,6 +6,7 @@
 
 #include "test/standin/cuda/Fiber.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,7 @@ namespace dtc::standin {
 
 namespace {
 
-constexpr size_t kStackGuardBytes = 4096;
+constexpr size_t kStackGuardBytes = 4096, kCacheLineBytes = 64, kMostOffset = 4096;
 // The address sanitizer puts red zones between all variables.
 #if defined(DTC_STANDIN_ADDRESS)
 constexpr size_t kStackBytes = 256 * 1024;
@@ -75,9 +76,15 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
     std::abort();
   }
   mapping = static_cast<std::byte *>(memory);
+  stackBottom = mapping + kStackGuardBytes;
+  stackBytes = kStackBytes;
 #if defined(__x86_64__)
   // What dtcStandinSwitch pops; the stack is aligned to 16 bytes before dtcStandinEnter's call.
-  auto *top = reinterpret_cast<uint64_t *>(mapping + kStackGuardBytes + kStackBytes) - 2;
+  // Stacks begin in different lines of a page, or all would share the few lines of the cache that
+  // are for one of them.
+  static std::atomic<unsigned> number = 0;
+  size_t line = number++ % (kMostOffset / kCacheLineBytes) * kCacheLineBytes;
+  auto *top = reinterpret_cast<uint64_t *>(mapping + kStackGuardBytes + kStackBytes - line) - 2;
   *--top = reinterpret_cast<uint64_t>(&dtcStandinEnter);
   *--top = 0;                                         // rbp
   *--top = 0;                                         // rbx
@@ -85,13 +92,13 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
   *--top = reinterpret_cast<uint64_t>(&Fiber::enter); // r13
   *--top = 0;                                         // r14
   *--top = 0;                                         // r15
-  inner = top;
+  context = top;
 #else
-  getcontext(&inner);
-  inner.uc_stack.ss_sp = mapping + kStackGuardBytes;
-  inner.uc_stack.ss_size = kStackBytes;
-  inner.uc_link = nullptr;
-  makecontext(&inner, reinterpret_cast<void (*)()>(+[](unsigned high, unsigned low) {
+  getcontext(&context);
+  context.uc_stack.ss_sp = mapping + kStackGuardBytes;
+  context.uc_stack.ss_size = kStackBytes;
+  context.uc_link = nullptr;
+  makecontext(&context, reinterpret_cast<void (*)()>(+[](unsigned high, unsigned low) {
     enter(reinterpret_cast<Fiber *>((uintptr_t(high) << 32) | low));
   }),
               2, unsigned(reinterpret_cast<uintptr_t>(this) >> 32),
@@ -103,6 +110,8 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
 }
 
 Fiber::~Fiber() {
+  if (!mapping)
+    return;
 #if defined(DTC_STANDIN_THREAD)
   __tsan_destroy_fiber(threadFiber);
 #elif defined(DTC_STANDIN_ADDRESS)
@@ -113,54 +122,37 @@ Fiber::~Fiber() {
 }
 
 bool Fiber::isBelowStack(const void *address) const {
-  return address >= mapping && address < mapping + kStackGuardBytes;
+  return mapping && address >= mapping && address < mapping + kStackGuardBytes;
 }
 
 void Fiber::enter(Fiber *self) {
-#if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_finish_switch_fiber(self->fakeStack, &self->outerBottom, &self->outerBytes);
-#endif
+  self->arrive();
   self->function();
   std::abort();
 }
 
-void Fiber::resume() {
+/// What the first lines after a switch to this fiber do.
+void Fiber::arrive() {
 #if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_start_switch_fiber(&outerFakeStack, mapping + kStackGuardBytes, kStackBytes);
-#elif defined(DTC_STANDIN_THREAD)
-  outerThreadFiber = __tsan_get_current_fiber();
-  __tsan_switch_to_fiber(threadFiber, 0);
-#endif
-  switchTo(/*inside=*/true);
-#if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_finish_switch_fiber(outerFakeStack, nullptr, nullptr);
+  __sanitizer_finish_switch_fiber(fakeStack, &previous->stackBottom, &previous->stackBytes);
 #endif
 }
 
-void Fiber::suspend() {
+void Fiber::switchTo(Fiber &other) {
+  other.previous = this;
 #if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_start_switch_fiber(&fakeStack, outerBottom, outerBytes);
+  __sanitizer_start_switch_fiber(&fakeStack, other.stackBottom, other.stackBytes);
 #elif defined(DTC_STANDIN_THREAD)
-  __tsan_switch_to_fiber(outerThreadFiber, 0);
+  if (!threadFiber)
+    threadFiber = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(other.threadFiber, 0);
 #endif
-  switchTo(/*inside=*/false);
-#if defined(DTC_STANDIN_ADDRESS)
-  __sanitizer_finish_switch_fiber(fakeStack, &outerBottom, &outerBytes);
-#endif
-}
-
-void Fiber::switchTo(bool inside) {
 #if defined(__x86_64__)
-  if (inside)
-    dtcStandinSwitch(&outer, inner);
-  else
-    dtcStandinSwitch(&inner, outer);
+  dtcStandinSwitch(&context, other.context);
 #else
-  if (inside)
-    swapcontext(&outer, &inner);
-  else
-    swapcontext(&inner, &outer);
+  swapcontext(&context, &other.context);
 #endif
+  arrive();
 }
 
 } // namespace dtc::standin

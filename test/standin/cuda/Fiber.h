@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A fiber runs a function until that switches back; the next switch goes on there. All fibers of a
-// thread belong to it. The address and the thread sanitizer are told of each switch.
+// A fiber runs a function until that switches to another fiber; the next switch to it goes on
+// there. All fibers of a thread belong to it. The address and the thread sanitizer are told of each
+// switch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,36 +24,37 @@ namespace dtc::standin {
 
 class Fiber {
 public:
-  /// `function` never returns: it switches back, and may never be gone on with.
+  /// The thread's own stack: that of the thread which first switches from it.
+  Fiber() = default;
+  /// `function` never returns: it switches to another fiber, and may never be gone on with.
   explicit Fiber(std::function<void()> function);
   ~Fiber();
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
 
-  /// From the thread's own stack to the fiber.
-  void resume();
-  /// From the fiber to where resume() was called.
-  void suspend();
+  /// From this fiber, which runs, to another one. Returns when something switches to this one.
+  void switchTo(Fiber &other);
 
   /// Whether `address` is in the guard page below the stack, which cannot be accessed.
   bool isBelowStack(const void *address) const;
 
 private:
   static void enter(Fiber *self);
-  void switchTo(bool inside);
+  void arrive();
 
   std::function<void()> function;
-  std::byte *mapping;
+  std::byte *mapping = nullptr; // none of the thread's own stack
 #if defined(__x86_64__)
-  void *inner = nullptr, *outer = nullptr;
+  void *context = nullptr;
 #else
-  ucontext_t inner, outer;
+  ucontext_t context;
 #endif
-  // What the sanitizers know of the two stacks.
-  void *fakeStack = nullptr, *outerFakeStack = nullptr;
-  const void *outerBottom = nullptr;
-  size_t outerBytes = 0;
-  void *threadFiber = nullptr, *outerThreadFiber = nullptr;
+  Fiber *previous = nullptr; // the one that switched to this one last
+  // What the sanitizers know of the stack.
+  void *fakeStack = nullptr;
+  const void *stackBottom = nullptr;
+  size_t stackBytes = 0;
+  void *threadFiber = nullptr;
 };
 
 } // namespace dtc::standin

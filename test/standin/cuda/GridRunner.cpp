@@ -63,6 +63,7 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
   threads = blockDim.x * blockDim.y * blockDim.z;
   states.resize(threads);
   waits.resize(threads);
+  awaited.assign((threads + 31) / 32, 0);
   places.resize(threads);
   for (unsigned i = 0; i < threads; ++i)
     places[i] = coordinates(i, blockDim);
@@ -119,28 +120,13 @@ std::optional<std::string> GridRunner::runBlock() {
     shift = random() % threads;
   }
   problem = Problem::None;
-  while (left < threads && problem == Problem::None) {
-    bool canBegin = begun < threads;
-    if (!ready.empty() && (!canBegin || random() % 2)) {
-      std::swap(ready[random() % ready.size()], ready.back());
-      unsigned next = ready.back();
-      ready.pop_back();
-      setThread(next);
-      states[next] = State::Running;
-      running = waits[next].fiber;
-    } else if (canBegin) {
-      running = idleFiber();
-    } else {
-      problem = Problem::Stuck;
-      break;
-    }
-    running->resume();
-  }
+  running = &next();
+  own.switchTo(*running);
+  running = nullptr;
   if (problem == Problem::None)
     return std::nullopt;
   std::string message = describeProblem();
   // Coroutines that wait are given up.
-  running = nullptr;
   ready.clear();
   idle.clear();
   fibers.clear();
@@ -153,7 +139,7 @@ Fiber *GridRunner::idleFiber() {
       for (;;) {
         runThreads();
         idle.push_back(running);
-        running->suspend();
+        goOn();
       }
     }));
     return fibers.back().get();
@@ -161,6 +147,34 @@ Fiber *GridRunner::idleFiber() {
   Fiber *fiber = idle.back();
   idle.pop_back();
   return fiber;
+}
+
+/// The coroutine that goes on: that of a thread which no longer waits, or one for threads that have
+/// not begun. runBlock()'s own stack where none is left or none can.
+Fiber &GridRunner::next() {
+  bool canBegin = begun < threads;
+  if (!ready.empty() && (!canBegin || random() % 2)) {
+    std::swap(ready[random() % ready.size()], ready.back());
+    unsigned thread = ready.back();
+    ready.pop_back();
+    setThread(thread);
+    states[thread] = State::Running;
+    return *waits[thread].fiber;
+  }
+  if (canBegin)
+    return *idleFiber();
+  if (left < threads)
+    problem = Problem::Stuck;
+  return own;
+}
+
+/// Leaves the coroutine that runs to another, until that or a later one comes back to it.
+void GridRunner::goOn() {
+  Fiber &self = *running, &other = next();
+  if (&other == &self)
+    return;
+  running = &other;
+  self.switchTo(other);
 }
 
 /// The body of a coroutine: executes threads until all have begun.
@@ -185,11 +199,9 @@ void GridRunner::setThread(unsigned index) {
 }
 
 void GridRunner::suspend(State state) {
-  unsigned self = current;
-  states[self] = state;
-  Fiber *fiber = running;
-  waits[self].fiber = fiber;
-  fiber->suspend();
+  states[current] = state;
+  waits[current].fiber = running;
+  goOn();
 }
 
 /// The message is not made here: what is on the stack of a coroutine that is given up is not
@@ -197,7 +209,7 @@ void GridRunner::suspend(State state) {
 void GridRunner::fail(Problem found, unsigned other) {
   problem = found;
   problemOther = other;
-  running->suspend();
+  running->switchTo(own);
   std::abort(); // nobody goes on with it
 }
 
@@ -250,10 +262,17 @@ void GridRunner::arriveInWarp() {
   if (!(mask >> (self % 32) & 1))
     fail(Problem::SelfNotInMask, self);
   states[self] = State::InWarp;
-  bool complete = true;
+  auto isMissing = [&](unsigned lane) {
+    return (mask >> lane & 1) && !(first + lane < threads && sameWait(first + lane, self));
+  };
+  // The lane that the one before waited for comes first, so that not each looks at all.
+  unsigned &missing = awaited[first / 32];
+  bool complete = !isMissing(missing);
   for (unsigned lane = 0; lane < 32 && complete; ++lane)
-    if (mask >> lane & 1)
-      complete = first + lane < threads && sameWait(first + lane, self);
+    if (isMissing(lane)) {
+      missing = lane;
+      complete = false;
+    }
   if (complete) {
     uint64_t votes = 0;
     for (unsigned lane = 0; lane < 32; ++lane)

@@ -65,7 +65,8 @@ private:
 
   std::optional<std::string> runBlock();
   void runThreads();
-  void begin(unsigned index);
+  Fiber &next();
+  void goOn();
   void setThread(unsigned index);
   /// Suspends the current thread until another makes it ready.
   void suspend(State state);
@@ -95,10 +96,12 @@ private:
   std::vector<Wait> waits;
   std::vector<uint3> places; ///< threadIdx of each thread
   std::vector<unsigned> ready;
+  std::vector<unsigned> awaited; ///< of each warp, a lane that was found not to wait with others
   Problem problem = Problem::None;
   unsigned problemOther = 0; // another thread, or a lane
 
-  Fiber *running = nullptr;
+  Fiber own;                // the stack of runBlock()
+  Fiber *running = nullptr; // a coroutine, or none
   std::vector<std::unique_ptr<Fiber>> fibers;
   std::vector<Fiber *> idle;
 };

@@ -19,19 +19,21 @@
 
 namespace dtc::standin {
 
+/// The words of a lane: two elements in each, the lower first.
 struct MatrixOperands {
-  uint32_t a[4], b[2];
+  float a[4][2], b[2][2];
 };
 /// Of the threads of the block, by number.
 inline thread_local MatrixOperands matrixOperands[1024];
 
-/// The lower or the upper half of a word.
-template <typename F> float halfOf(uint32_t word, unsigned upper) {
-  auto bits = static_cast<unsigned short>(word >> 16 * upper);
-  if constexpr (std::is_same_v<F, __half>)
-    return __half2float(__ushort_as_half(bits));
-  else
-    return __bfloat162float(__ushort_as_bfloat16(bits));
+template <typename F> void splitWord(uint32_t word, float (&elements)[2]) {
+  for (unsigned upper = 0; upper < 2; ++upper) {
+    auto bits = static_cast<unsigned short>(word >> 16 * upper);
+    if constexpr (std::is_same_v<F, __half>)
+      elements[upper] = __half2float(__ushort_as_half(bits));
+    else
+      elements[upper] = __bfloat162float(__ushort_as_bfloat16(bits));
+  }
 }
 
 /// mma.sync.aligned.m16n8k16: sums += a b, with sums in f32.
@@ -42,16 +44,16 @@ void multiplyAdd(float (&sums)[4], const uint32_t (&a)[4], const uint32_t (&b)[2
   unsigned lane = self % 32;
   const MatrixOperands *lanes = matrixOperands + (self - lane);
   MatrixOperands &own = matrixOperands[self];
-  std::copy_n(a, 4, own.a);
-  std::copy_n(b, 2, own.b);
+  for (unsigned w = 0; w < 4; ++w)
+    splitWord<F>(a[w], own.a[w]);
+  for (unsigned w = 0; w < 2; ++w)
+    splitWord<F>(b[w], own.b[w]);
   ballot(0xFFFFFFFF, true, "mma.sync", place);
   for (unsigned i = 0; i < 4; ++i) {
     unsigned row = lane / 4, column = lane % 4 * 2 + i % 2;
-    for (unsigned k = 0; k < 16; ++k) {
-      uint32_t left = lanes[row * 4 + k % 8 / 2].a[i / 2 + k / 8 * 2];
-      uint32_t right = lanes[column * 4 + k % 8 / 2].b[k / 8];
-      sums[i] += halfOf<F>(left, k % 2) * halfOf<F>(right, k % 2);
-    }
+    for (unsigned k = 0; k < 16; ++k)
+      sums[i] += lanes[row * 4 + k % 8 / 2].a[i / 2 + k / 8 * 2][k % 2] *
+                 lanes[column * 4 + k % 8 / 2].b[k / 8][k % 2];
   }
   ballot(0xFFFFFFFF, true, "mma.sync", place); // the operands have been read
 }
