@@ -373,9 +373,9 @@ TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
   standin::reset();
   Training local = train(plan, runtime::createCudaBackend(), 3, nullptr, /*graphs=*/false);
   ASSERT_EQ(local.numbers.size(), 6u);
-  for (uint64_t seed = 1; seed <= 4; ++seed) {
+  for (uint64_t seed : {1, 2, 4}) {
     restart(seed);
-    // The collectives are in the graphs, and the GPUs in so many processes.
+    // The collectives are in the graphs, and there are as many processes.
     auto processes = static_cast<int64_t>(seed);
     Training nccl = train(plan, runtime::createCudaBackend(), 3,
                           runtime::testing::ncclFabric(processes), /*graphs=*/seed > 1);
