@@ -56,13 +56,6 @@ static std::vector<int> threadCounts() {
   return backend().withThreads(1) ? std::vector{1, 2, 3} : std::vector{1};
 }
 
-/// Whether a call is run a second time, which has to give the same bits: each on the CPU, one of
-/// three elsewhere, where the stand-in takes minutes for them.
-static bool isRunAgain() {
-  static unsigned calls = 0;
-  return backend().withThreads(1) || calls++ % 3 == 0;
-}
-
 HostTensor makeTensor(DType dtype, Shape shape, const Values &values) {
   HostTensor tensor(TensorType{dtype, std::move(shape)});
   EXPECT_EQ(static_cast<int64_t>(values.size()), tensor.type.numElements());
@@ -255,8 +248,6 @@ forAllWays(const KernelCall &call,
     std::string how = describe(call, threads);
     std::vector<HostTensor> first = call.run(threads);
     check(first, how);
-    if (!isRunAgain())
-      continue;
     std::vector<HostTensor> second = call.run(threads);
     for (size_t i = 0; i < first.size(); ++i)
       EXPECT_EQ(first[i].bytes, second[i].bytes) << how << ": a rerun gives another output " << i;
