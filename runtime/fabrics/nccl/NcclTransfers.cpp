@@ -16,7 +16,11 @@ namespace dtc::runtime::nccl {
 
 NcclTransfers::NcclTransfers(std::shared_ptr<NcclWorld> world,
                              std::shared_ptr<NcclMessages> messages, int64_t device, Device &memory)
-    : world(std::move(world)), sizes(std::move(messages)), device(device), memory(memory) {}
+    : world(std::move(world)), sizes(std::move(messages)), device(device), memory(memory) {
+  this->world->add(*this);
+}
+
+NcclTransfers::~NcclTransfers() { world->remove(*this); }
 
 //===----------------------------------------------------------------------===//
 // Channels
@@ -40,18 +44,31 @@ MaybeError NcclTransfers::prepare(int64_t peer, bool sends) {
 //===----------------------------------------------------------------------===//
 
 void NcclTransfers::Message::begin() const {
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(owner.mutex);
   result.begin = std::chrono::steady_clock::now();
 }
 
 void NcclTransfers::Message::end() const {
   MaybeError failure = owner.world->failure();
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(owner.mutex);
   result.end = std::chrono::steady_clock::now();
   result.error = std::move(failure);
   hasEnded = true;
   if (wanted)
     *wanted = result;
+  wanted = nullptr;
+}
+
+void NcclTransfers::Message::endWait(const Error &error) const {
+  if (wanted)
+    wanted->error = error;
+  wanted = nullptr;
+}
+
+void NcclTransfers::aborted(const Error &failure) {
+  std::lock_guard lock(mutex);
+  for (const Message &message : messages)
+    message.endWait(failure);
 }
 
 MaybeError NcclTransfers::Message::enqueue(cuda::CudaQueue &queue, const KernelArguments &) const {
@@ -101,8 +118,8 @@ MaybeError NcclTransfers::Watch::enqueue(cuda::CudaQueue &queue, const KernelArg
 
 /// One that was waited for and has ended.
 Expected<NcclTransfers::Message *> NcclTransfers::takeUnused() {
+  std::lock_guard lock(mutex);
   for (Message &message : messages) {
-    std::lock_guard lock(message.mutex);
     if (message.isStarted || !message.hasEnded)
       continue;
     message.hasEnded = false;
@@ -165,22 +182,21 @@ MaybeError NcclTransfers::enqueueWait(Queue &queue, Ticket ticket, TransferResul
   if (message == messages.end())
     return Error{fmt::format("transfer {} was not started, or has been waited for", ticket)};
   message->isStarted = false;
-  MaybeError error = queue.enqueue(watch, {});
-  if (!error)
-    error = world->failure();
   {
-    std::lock_guard lock(message->mutex);
+    std::lock_guard lock(mutex);
     if (message->hasEnded)
       result = message->result;
     else
       message->wanted = &result;
-    if (error)
-      message->wanted = nullptr; // nobody waits for it
   }
+  MaybeError error = queue.enqueue(watch, {});
+  // An abort before this call sees no wait, one after it ends the wait.
+  if (!error)
+    error = world->failure();
   if (!error)
     error = queue.wait(*message->ended);
   if (error) {
-    std::lock_guard lock(message->mutex);
+    std::lock_guard lock(mutex);
     message->wanted = nullptr;
     result.error = error;
   }

@@ -27,10 +27,11 @@
 
 namespace dtc::runtime::nccl {
 
-class NcclTransfers final : public Transfers {
+class NcclTransfers final : public Transfers, private AbortListener {
 public:
   NcclTransfers(std::shared_ptr<NcclWorld> world, std::shared_ptr<NcclMessages> messages,
                 int64_t device, Device &memory);
+  ~NcclTransfers() override;
 
   MaybeError prepare(int64_t peer, bool sends) override;
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) override;
@@ -63,6 +64,9 @@ private:
     /// What has moved, in the result that was given or will be.
     void begin() const;
     void end() const;
+    /// Ends the wait, if there is one, with an error: nothing is written to its result afterwards,
+    /// which may be gone when the queue that waits has failed. With the mutex.
+    void endWait(const Error &error) const;
 
     const NcclTransfers &owner;
     ChannelState *channel = nullptr;
@@ -71,7 +75,7 @@ private:
     Ticket ticket = 0;
     bool isStarted = false; // and not waited for
 
-    mutable std::mutex mutex; // of what follows
+    // With the mutex of the owner.
     mutable TransferResult result;
     mutable TransferResult *wanted = nullptr;
     mutable bool hasEnded = false;
@@ -85,6 +89,7 @@ private:
     const NcclTransfers &owner;
   };
 
+  void aborted(const Error &failure) override;
   Expected<Message *> takeUnused();
   Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
                          bool sends);
@@ -95,6 +100,7 @@ private:
   Device &memory;
   Ticket lastTicket = 0;
   Watch watch{*this};
+  mutable std::mutex mutex; // of the list and the results of its messages
   std::list<Message> messages;
   /// By peer and direction. Last: their queues end before what they use.
   std::map<std::pair<int64_t, bool>, ChannelState> channels;

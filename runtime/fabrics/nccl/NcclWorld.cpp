@@ -172,6 +172,16 @@ void NcclWorld::watch(const std::shared_ptr<QueueFailure> &queue) {
     queues.push_back(queue);
 }
 
+void NcclWorld::add(AbortListener &listener) {
+  std::lock_guard lock(mutex);
+  listeners.push_back(&listener);
+}
+
+void NcclWorld::remove(AbortListener &listener) {
+  std::lock_guard lock(mutex);
+  std::erase(listeners, &listener);
+}
+
 void NcclWorld::abort(const Error &reason) {
   if (messages) // which tell this process too, of several reasons the first
     messages->abort(reason);
@@ -185,6 +195,8 @@ void NcclWorld::abortHere(const Error &reason) {
     if (aborted)
       return;
     aborted = reason.inContext("another device failed");
+    for (AbortListener *listener : listeners)
+      listener->aborted(*aborted);
     // Before the communicators, so that nobody takes what they leave for a result.
     for (const std::shared_ptr<QueueFailure> &queue : queues)
       (void)queue->set(*aborted);

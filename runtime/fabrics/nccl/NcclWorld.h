@@ -24,6 +24,15 @@
 
 namespace dtc::runtime::nccl {
 
+/// What an abort tells before it makes queues fail: who sees that a queue has failed finds complete
+/// what the listener writes.
+class AbortListener {
+public:
+  virtual ~AbortListener() = default;
+  /// Called once, on the thread that aborts, with the mutex of the world. Does not call the world.
+  virtual void aborted(const Error &failure) = 0;
+};
+
 /// The groups of the GPUs of this process and the failure of the run. A thread asks NCCL for errors
 /// of what was enqueued, and ends the communicators when the run has failed. NCCL ends none before
 /// the graphs that have work of it are destroyed, so who fails does not wait for that, and this has
@@ -58,6 +67,10 @@ public:
 
   /// A queue that fails when the run does, from now on.
   void watch(const std::shared_ptr<QueueFailure> &queue);
+  /// `listener` is told of an abort from now on until it is removed. One that came before is what
+  /// failure() says.
+  void add(AbortListener &listener);
+  void remove(AbortListener &listener);
   /// Makes all that runs or will run fail: what waits for others ends soon after the call. Only the
   /// first call counts.
   void abort(const Error &reason);
@@ -89,6 +102,7 @@ private:
   std::condition_variable ends;
   std::map<Key, std::shared_ptr<NcclGroup>> groups;
   std::vector<std::shared_ptr<QueueFailure>> queues;
+  std::vector<AbortListener *> listeners;
   MaybeError aborted;
   bool isEnding = false; // `ends` tells of this and of `aborted`
   std::thread thread;

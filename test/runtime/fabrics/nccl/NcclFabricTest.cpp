@@ -242,6 +242,35 @@ TEST_F(NcclFabricTest, AStallIsEndedByAnAbort) {
   EXPECT_TRUE(contains(stalled.get(), "another device failed: nothing has moved for 60 s"));
 }
 
+/// The queue fails before NCCL ends the message, which writes to no result of the wait then.
+TEST_F(NcclFabricTest, AnAbortIsTheErrorOfAResultThatAQueueWaitsFor) {
+  for (int run = 0; run < 20; ++run) {
+    restart(2);
+    auto fabric = std::move(*ncclFabric()(Mesh({{"a", 2, false}})));
+    auto backend = createCudaBackend();
+    auto device = std::move(*backend->openDevice(1));
+    auto end = std::move(*fabric->openTransfers(1, *device));
+    auto other = std::move(*backend->openDevice(0));
+    auto otherEnd = std::move(*fabric->openTransfers(0, *other));
+    auto queue = std::move(*device->openQueue(QueueKind::Compute));
+    EXPECT_OK(end->prepare(0, /*sends=*/false));
+    EXPECT_OK(otherEnd->prepare(1, /*sends=*/true));
+    EXPECT_OK(fabric->connect());
+    auto memory = std::move(*device->allocate(16));
+    std::vector<TransferTensor> tensors = {{memory->data(), 16}};
+    auto ticket = end->startReceive(*queue, 0, tensors);
+    ASSERT_TRUE(ticket);
+    auto result = std::make_unique<TransferResult>();
+    EXPECT_OK(end->enqueueWait(*queue, *ticket, *result));
+    fabric->abort(Error{"no more power"});
+    EXPECT_ERROR(queue->finish(), "another device failed: no more power");
+    EXPECT_EQ(messageOf(result->error), "another device failed: no more power");
+    result.reset();
+    end->drain();
+    queue.reset();
+  }
+}
+
 /// The graphs of a device live longer than its thread's work, which the session waits for.
 TEST_F(NcclFabricTest, AnAbortDoesNotWaitForGraphs) {
   restart(2);
