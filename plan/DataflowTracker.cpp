@@ -13,6 +13,10 @@
 
 namespace dtc {
 
+std::string OperandName::str() const {
+  return number < 0 ? std::string(kind) : fmt::format("{} {}", kind, number);
+}
+
 DataflowTracker::DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
                                  WorkLimit &budget)
     : context(context), channelsOfData(channelsOfData), budget(budget), lives(context),
@@ -46,7 +50,7 @@ MaybeError DataflowTracker::checkReceives(uint32_t buffer) const {
   return std::nullopt;
 }
 
-Expected<ArenaValue *> DataflowTracker::findOwn(const std::string &what, uint32_t buffer) {
+Expected<ArenaValue *> DataflowTracker::findOwn(OperandName what, uint32_t buffer) {
   if (MaybeError error = budget.spend(stepsOfAccess()))
     return *error;
   ByteRange range = rangeNow(buffer);
@@ -58,7 +62,7 @@ Expected<ArenaValue *> DataflowTracker::findOwn(const std::string &what, uint32_
   if (MaybeError error = budget.spend(static_cast<int64_t>(found.size())))
     return *error;
   if (!isWhole)
-    return Error{fmt::format("{} ({}) is read before it is written", what,
+    return Error{fmt::format("{} ({}) is read before it is written", what.str(),
                              describe(buffer, point.microbatch))};
   bool isOwn = found.size() == 1 && found[0]->range == range &&
                context.roots[found[0]->buffer] == context.roots[buffer];
@@ -67,7 +71,7 @@ Expected<ArenaValue *> DataflowTracker::findOwn(const std::string &what, uint32_
   return found[0];
 }
 
-MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
+MaybeError DataflowTracker::read(OperandName what, uint32_t buffer) {
   lastIsOfData = false;
   Expected<ArenaValue *> value = findOwn(what, buffer);
   if (!value)
@@ -83,9 +87,11 @@ MaybeError DataflowTracker::read(const std::string &what, uint32_t buffer) {
 
 /// Whether the buffer's own value, which is there, belongs to the expected microbatch and the
 /// expected repetition of the loop.
-MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer,
+MaybeError DataflowTracker::checkMoment(OperandName what, uint32_t buffer,
                                         const ArenaValue &value) const {
-  auto operand = [&] { return fmt::format("{} ({})", what, describe(buffer, point.microbatch)); };
+  auto operand = [&] {
+    return fmt::format("{} ({})", what.str(), describe(buffer, point.microbatch));
+  };
   if (value.ofData && (point.inLoop ? value.repetition != point.repetition : point.repetition > 0))
     return Error{fmt::format(
         "{} is made from the data of one repetition of the loop over microbatches, "
@@ -130,7 +136,7 @@ MaybeError DataflowTracker::checkMoment(const std::string &what, uint32_t buffer
 }
 
 MaybeError DataflowTracker::readSum(uint32_t buffer) {
-  static const std::string what = "the output that it adds to";
+  constexpr OperandName what{"the output that it adds to"};
   bool isFirst = point.microbatch == 0;
   if (isFirst && point.repetition == 0)
     return std::nullopt;
@@ -146,12 +152,12 @@ MaybeError DataflowTracker::readSum(uint32_t buffer) {
   return Error{fmt::format("{} ({}) holds the sum up to microbatch {}, written by {}; expected the "
                            "sum up to microbatch {}: sums take microbatches in their order, each "
                            "once",
-                           what, describe(buffer, point.microbatch), (*value)->microbatch,
+                           what.str(), describe(buffer, point.microbatch), (*value)->microbatch,
                            describeWriter(**value), expected)};
 }
 
 /// The bytes of the copy that is read were overwritten. `found` describes their content.
-Error DataflowTracker::overwritten(const std::string &what, uint32_t buffer) const {
+Error DataflowTracker::overwritten(OperandName what, uint32_t buffer) const {
   const ArenaValue *last = nullptr; // the latest writer but the buffer itself
   for (const ArenaValue *value : found)
     if (value->buffer != buffer && (!last || value->time > last->time))
@@ -160,7 +166,7 @@ Error DataflowTracker::overwritten(const std::string &what, uint32_t buffer) con
     last = found.front();
   return Error{fmt::format("{} ({}) does not hold its value any more: {}, which shares bytes of "
                            "the arena with it, was written since by {}",
-                           what, describe(buffer, point.microbatch),
+                           what.str(), describe(buffer, point.microbatch),
                            describe(last->buffer, last->microbatch), describeWriter(*last))};
 }
 
@@ -217,7 +223,7 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
   const plan::Transfer &started = transfer(number);
   if (MaybeError error = budget.spend(kStepsOfStart + kStepsOfTensor * started.buffers_size()))
     return error;
-  auto [it, isNew] = starts.try_emplace({number, point.microbatch},
+  auto [it, isNew] = starts.try_emplace(startKey(number, point.microbatch),
                                         Start{point.entry, point.instruction, point.now, false});
   if (!isNew)
     return Error{fmt::format("starts {} a second time; it was started in {}",
@@ -226,7 +232,7 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
   bool sends = kindOf(started) == TransferKind::Send;
   ++(sends ? startedSends : startedReceives);
   for (uint32_t buffer : started.buffers()) {
-    if (MaybeError error = sends ? read("what is sent", buffer) : checkWrite(buffer))
+    if (MaybeError error = sends ? read({"what is sent"}, buffer) : checkWrite(buffer))
       return error;
     if (sends && lastIsOfData && !point.inLoop)
       channelsOfData.insert(started.channel());
@@ -240,7 +246,7 @@ MaybeError DataflowTracker::startTransfer(uint32_t number) {
 MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   if (MaybeError error = budget.spend(static_cast<int64_t>(inFlight.size())))
     return error;
-  auto it = starts.find({number, point.microbatch});
+  auto it = starts.find(startKey(number, point.microbatch));
   if (it == starts.end())
     return Error{fmt::format("finishes {}, which has not been started",
                              describeTransfer(number, point.microbatch))};
@@ -262,7 +268,7 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
   bool sends = kindOf(transfer(number)) == TransferKind::Send;
   for (uint32_t buffer : transfer(number).buffers()) {
     if (sends) {
-      if (MaybeError error = read("what is sent", buffer)) // it was needed until now
+      if (MaybeError error = read({"what is sent"}, buffer)) // it was needed until now
         return error;
       continue;
     }
@@ -275,12 +281,17 @@ MaybeError DataflowTracker::finishTransfer(uint32_t number) {
 }
 
 MaybeError DataflowTracker::checkAllFinished() const {
+  std::optional<uint64_t> first;
   for (const auto &[key, start] : starts)
-    if (!start.finished)
-      return Error{fmt::format("starts {}, which is never finished",
-                               describeTransfer(key.first, key.second))}
-          .inContext(describeExecution(context, start.entry, start.instruction));
-  return std::nullopt;
+    if (!start.finished && (!first || key < *first))
+      first = key;
+  if (!first)
+    return std::nullopt;
+  const Start &start = starts.at(*first);
+  return Error{fmt::format("starts {}, which is never finished",
+                           describeTransfer(static_cast<uint32_t>(*first >> 32),
+                                            static_cast<uint32_t>(*first)))}
+      .inContext(describeExecution(context, start.entry, start.instruction));
 }
 
 //===----------------------------------------------------------------------===//

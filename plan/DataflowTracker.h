@@ -12,14 +12,23 @@
 #include "plan/SlotLiveRanges.h"
 #include "plan/WorkLimit.h"
 
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace dtc {
+
+/// What an error calls an operand: "input 3", or the kind alone without a number. Only an error
+/// makes the text.
+struct OperandName {
+  std::string_view kind;
+  int number = -1;
+
+  std::string str() const;
+};
 
 /// The values in the arena of one program and its transfers under way, at one point of the
 /// schedule. A value is the result of one execution in one buffer; bytes hold values. The errors
@@ -47,7 +56,7 @@ public:
   /// value of the present microbatch and repetition of the loop if it is made in the loop; after
   /// the loop, a sum over all microbatches and repetitions, or the only value. `what` names the
   /// operand.
-  MaybeError read(const std::string &what, uint32_t buffer);
+  MaybeError read(OperandName what, uint32_t buffer);
   /// An error unless the sum has all microbatches before the present one, in their order, and of
   /// all repetitions of the loop. The first of all finds nothing.
   MaybeError readSum(uint32_t buffer);
@@ -93,8 +102,8 @@ private:
   void markSums();
   MaybeError checkReceives(uint32_t buffer) const;
   /// The buffer's own value in the bytes where it lies now; null if it has no bytes.
-  Expected<ArenaValue *> findOwn(const std::string &what, uint32_t buffer);
-  MaybeError checkMoment(const std::string &what, uint32_t buffer, const ArenaValue &value) const;
+  Expected<ArenaValue *> findOwn(OperandName what, uint32_t buffer);
+  MaybeError checkMoment(OperandName what, uint32_t buffer, const ArenaValue &value) const;
   bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
   /// The cost of comparing with every tensor in flight, beside the operand itself.
   int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
@@ -103,12 +112,16 @@ private:
   }
   MaybeError checkWrite(uint32_t buffer);
   void put(uint32_t buffer, int64_t since, bool ofData);
-  Error overwritten(const std::string &what, uint32_t buffer) const;
+  Error overwritten(OperandName what, uint32_t buffer) const;
   Error conflict(const char *does, uint32_t buffer, const InFlight &other) const;
 
   std::string describe(uint32_t buffer, uint32_t ofMicrobatch) const;
   std::string describeWriter(const ArenaValue &value) const;
   std::string describeTransfer(uint32_t number, uint32_t ofMicrobatch) const;
+  /// Sorts by transfer, then by microbatch.
+  static uint64_t startKey(uint32_t transfer, uint32_t microbatch) {
+    return uint64_t{transfer} << 32 | microbatch;
+  }
   const plan::Transfer &transfer(uint32_t number) const {
     return context.program.transfers(static_cast<int>(number));
   }
@@ -123,7 +136,7 @@ private:
   std::vector<bool> isWritten; // by value: whether something has written it
   bool lastIsOfData = false;
   std::vector<InFlight> inFlight;
-  std::map<std::pair<uint32_t, uint32_t>, Start> starts; // by transfer and microbatch
+  std::unordered_map<uint64_t, Start> starts; // by startKey()
   std::vector<ArenaValue *> found;
   int64_t startedSends = 0, startedReceives = 0;
 };

@@ -51,9 +51,14 @@ private:
   MaybeError runSchedule();
   MaybeError runEntries(int begin, int end);
   MaybeError endSkip();
-  MaybeError runTask(const plan::Task &task);
-  MaybeError runInstruction(const plan::Instruction &instruction);
-  MaybeError runKernel(const plan::KernelCall &call);
+  /// What following a call takes of its kernel's entry in the table.
+  struct KernelFacts {
+    bool drawsMask = false, readsOwnOutput = false;
+  };
+
+  MaybeError runTask(uint32_t number);
+  MaybeError runInstruction(const plan::Instruction &instruction, const KernelFacts &facts);
+  MaybeError runKernel(const plan::KernelCall &call, const KernelFacts &facts);
   MaybeError checkEnd();
   bool dependsOnMicrobatch(const plan::Task &task) const;
   bool isRandomKey(uint32_t buffer) const { return randomKeys[context.roots[buffer]]; }
@@ -62,11 +67,12 @@ private:
   bool repeatsLoop;
   WorkLimit &budget;
   DataflowTracker state;
-  std::vector<bool> randomKeys;        // by value
-  std::vector<bool> depends;           // of each task, see dependsOnMicrobatch()
-  int followed = 0;                    // the last entry that was
-  std::optional<uint32_t> pendingSkip; // the last microbatch that was not followed
-  int64_t instructions = 0;            // executed
+  std::vector<bool> randomKeys;                      // by value
+  std::vector<bool> depends;                         // of each task, see dependsOnMicrobatch()
+  std::vector<std::vector<KernelFacts>> kernelFacts; // of each task's instructions
+  int followed = 0;                                  // the last entry that was
+  std::optional<uint32_t> pendingSkip;               // the last microbatch that was not followed
+  int64_t instructions = 0;                          // executed
 };
 
 } // namespace
@@ -120,8 +126,14 @@ bool DataflowWalk::dependsOnMicrobatch(const plan::Task &task) const {
 
 MaybeError DataflowWalk::runSchedule() {
   const plan::Program &program = context.program;
-  for (const plan::Task &task : program.tasks())
+  for (const plan::Task &task : program.tasks()) {
     depends.push_back(dependsOnMicrobatch(task));
+    std::vector<KernelFacts> &ofTask = kernelFacts.emplace_back();
+    for (const plan::Instruction &instruction : task.instructions()) {
+      const std::string &kernel = instruction.kernel().kernel();
+      ofTask.push_back({findKernel(kernel).drawsMask, readsOwnOutput(kernel)});
+    }
+  }
   auto begin = static_cast<int>(program.loop_begin()), end = static_cast<int>(program.loop_end());
   if (MaybeError error = runEntries(0, begin))
     return error;
@@ -150,13 +162,12 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
   bool settled = false; // the execution before this one left all values as they were
   for (int entry = begin; entry < end; ++entry) {
     const plan::ScheduleEntry &execution = program.schedule(entry);
-    const plan::Task &task = program.tasks(static_cast<int>(execution.task()));
     bool repeats = entry > begin && !depends[execution.task()] &&
                    program.schedule(entry - 1).task() == execution.task() &&
                    program.schedule(entry - 1).microbatch() > 0 &&
                    program.schedule(entry - 1).microbatch() + 1 == execution.microbatch();
     state.point.entry = entry;
-    instructions += task.instructions_size();
+    instructions += program.tasks(static_cast<int>(execution.task())).instructions_size();
     if (MaybeError error = budget.spend(1))
       return error;
     if (repeats && settled) {
@@ -169,14 +180,14 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
     followed = entry;
     settled = false;
     if (!repeats) {
-      if (MaybeError error = runTask(task))
+      if (MaybeError error = runTask(execution.task()))
         return error;
       continue;
     }
     if (MaybeError error = budget.spend(static_cast<int64_t>(state.heldValues().size())))
       return error;
     ArenaValues before = state.heldValues();
-    if (MaybeError error = runTask(task))
+    if (MaybeError error = runTask(execution.task()))
       return error;
     settled = state.heldValues().holdsLike(before);
   }
@@ -194,21 +205,24 @@ MaybeError DataflowWalk::endSkip() {
   return std::nullopt;
 }
 
-MaybeError DataflowWalk::runTask(const plan::Task &task) {
+MaybeError DataflowWalk::runTask(uint32_t number) {
+  const plan::Task &task = context.program.tasks(static_cast<int>(number));
   if (MaybeError error = budget.spend(task.instructions_size()))
     return error;
   for (int i = 0; i < task.instructions_size(); ++i) {
     state.point.instruction = i;
     ++state.point.now;
-    if (MaybeError error = runInstruction(task.instructions(i)))
+    if (MaybeError error =
+            runInstruction(task.instructions(i), kernelFacts[number][static_cast<size_t>(i)]))
       return error->inContext(describeExecution(context, state.point.entry, i));
   }
   return std::nullopt;
 }
 
-MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
+MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction,
+                                        const KernelFacts &facts) {
   if (instruction.has_kernel())
-    return runKernel(instruction.kernel());
+    return runKernel(instruction.kernel(), facts);
   if (instruction.has_start_transfer())
     return state.startTransfer(instruction.start_transfer().transfer());
   if (instruction.has_finish_transfer())
@@ -217,7 +231,7 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
   // whether they have their values now or then makes no difference.
   bool ofData = false;
   for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
-    if (MaybeError error = state.read("the input", tensor.input()))
+    if (MaybeError error = state.read({"the input"}, tensor.input()))
       return error;
     ofData |= state.lastReadIsOfData();
   }
@@ -227,16 +241,14 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction) {
   return std::nullopt;
 }
 
-MaybeError DataflowWalk::runKernel(const plan::KernelCall &call) {
-  static const std::vector<std::string> names = {"input 0", "input 1", "input 2", "input 3"};
-  bool ofData = false, drawsMask = findKernel(call.kernel()).drawsMask;
+MaybeError DataflowWalk::runKernel(const plan::KernelCall &call, const KernelFacts &facts) {
+  bool ofData = false;
   for (int i = 0; i < call.inputs_size(); ++i) {
-    if (MaybeError error = state.read(
-            i < 4 ? names[static_cast<size_t>(i)] : fmt::format("input {}", i), call.inputs(i)))
+    if (MaybeError error = state.read({"input", i}, call.inputs(i)))
       return error;
-    ofData |= state.lastReadIsOfData() || (drawsMask && isRandomKey(call.inputs(i)));
+    ofData |= state.lastReadIsOfData() || (facts.drawsMask && isRandomKey(call.inputs(i)));
   }
-  if (readsOwnOutput(call.kernel()))
+  if (facts.readsOwnOutput)
     for (uint32_t output : call.outputs())
       if (MaybeError error = state.readSum(output))
         return error;
@@ -253,13 +265,13 @@ MaybeError DataflowWalk::checkEnd() {
   state.point.microbatch = 0;
   for (const plan::State &bound : context.program.states())
     if (MaybeError error =
-            state.read("its tensor", bound.has_update() ? bound.update() : bound.buffer()))
+            state.read({"its tensor"}, bound.has_update() ? bound.update() : bound.buffer()))
       return error->inContext(fmt::format("state \"{}\", after the step", bound.name()));
   for (const plan::Output &output : context.program.outputs()) {
     if (state.isUnwritten(output.buffer()))
       return Error{fmt::format("output \"{}\" (buffer {}) is never written", output.name(),
                                output.buffer())};
-    if (MaybeError error = state.read("its tensor", output.buffer()))
+    if (MaybeError error = state.read({"its tensor"}, output.buffer()))
       return error->inContext(fmt::format("output \"{}\", after the step", output.name()));
   }
   return std::nullopt;
