@@ -50,7 +50,7 @@ const Family *findFamily(llvm::StringRef type) {
 
 } // namespace
 
-/// The configuration of a family of which nothing but sizes is missing.
+/// A configuration of the family that lacks nothing but sizes.
 static llvm::json::Object defaultsOf(const Family &family) {
   llvm::json::Object config;
   config["model_type"] = family.type;

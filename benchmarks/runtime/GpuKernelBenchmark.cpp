@@ -45,8 +45,8 @@ struct Operands {
   void *workspace = nullptr;
 };
 
-/// Indices below the size of GPT-2's vocabulary, of which each is the less frequent the larger it
-/// is: 6 in 100 are 0.
+/// Indices below the size of GPT-2's vocabulary. The larger an index is, the less frequent it is: 6
+/// in 100 are 0.
 MaybeError placeIndices(Operands &operands, Device &device, Queue &queue, std::byte *to,
                         size_t bytes) {
   auto staging = device.allocateStaging(bytes);

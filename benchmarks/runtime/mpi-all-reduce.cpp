@@ -26,7 +26,7 @@ using namespace dtc;
 using namespace dtc::runtime;
 using dtc::benchmarks::median;
 
-/// Of the slowest process.
+/// The seconds of the slowest process.
 template <typename Work> static double secondsOf(const Work &work) {
   MPI_Barrier(MPI_COMM_WORLD);
   auto begin = std::chrono::steady_clock::now();

@@ -309,7 +309,7 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                       given("link"), axis)};
   if (source == MeshSource::Model)
     return std::nullopt;
-  // Of a flag, the pass says it with the axes that there are.
+  // For a flag, the pass reports it, with the axes of the mesh.
   for (const std::string &axis : options.zeroAxes)
     if (spelling == OptionSpelling::Field && !options.hasAxis(axis))
       return Error{fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",

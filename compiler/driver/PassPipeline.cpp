@@ -205,7 +205,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
   manager.addPass(createNameDimensionsPass(nameDimensions));
-  // Of the model, which all entry points of a plan have: they find states in one place.
+  // These passes see the model, which all entry points of a plan share: so states lie in the same
+  // way in all of them.
   std::vector<std::string> defaults = defaultAxisMap(options);
   if (options.hasAxis(kContextAxis))
     buildContextParallelism(manager, options, defaults);

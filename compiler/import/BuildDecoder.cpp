@@ -51,7 +51,7 @@ private:
   };
 
   Value weightOf(llvm::StringRef name, const Side &in, const Side &out, mlir::Attribute init);
-  /// Of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
+  /// The equation of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
   std::string equation(Value x, const Side &in, const Side &out) const;
   Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
                mlir::Attribute init);
@@ -93,8 +93,8 @@ private:
       keys{{config.kvHeads, config.headSize}, "he"}, values{{config.heads, config.valueSize}, "he"},
       inner{{config.mlp}, "f"};
   Value table; ///< the embedding
-  /// Of the layers so far, where the balance loss compares the tokens of all of them; none where
-  /// each has its own.
+  /// The loads of the layers so far, where the balance loss compares the tokens of all layers; none
+  /// where each layer has a loss of its own.
   std::optional<ExpertLoads> loads;
   Value balance; ///< the balance loss, or that of the layers so far where each has its own
 };

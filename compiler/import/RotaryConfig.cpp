@@ -152,7 +152,7 @@ double RotaryConfig::number(Entries &entries, llvm::StringRef key, double fallba
   return fallback;
 }
 
-/// Of entries for which transformers takes 0 as none.
+/// Reads an entry that transformers takes as absent where it is 0.
 double RotaryConfig::numberUnlessZero(Entries &entries, llvm::StringRef key, double fallback) {
   const json *entry = entries.find(key);
   return entry && *entry == 0 ? fallback : number(entries, key, fallback);
@@ -236,7 +236,7 @@ void RotaryConfig::scaleYarn(Rotary &rotary, Entries &entries) {
   };
   double low = pairOf(numberUnlessZero(entries, "beta_fast", 32));
   double high = pairOf(numberUnlessZero(entries, "beta_slow", 1));
-  // Of entries for each kind of layers, transformers does not read it.
+  // transformers does not read it where each kind of layers has entries of its own.
   const json *truncates = family.fields.localTheta.empty() ? entries.find("truncate") : nullptr;
   if (!truncates || *truncates != false) {
     low = std::floor(low);

@@ -113,7 +113,7 @@ private:
     return result;
   }
 
-  /// Of a parameter, of all layers that it stands for.
+  /// The bytes of a parameter, for all layers that it stands for.
   double bytesOf(unsigned argument) {
     if (!function.getArgAttr(argument, DtcDialect::kParamAttrName))
       return 0;
@@ -347,7 +347,7 @@ public:
     std::optional<AxisMapCost> first = costOf(start);
     State best = start;
     descend(best);
-    // Of dimensions that exclude each other, the one that gains most by itself may be in the way of
+    // Where dimensions exclude each other, the one that gains most by itself may be in the way of
     // several that gain more together.
     if (llvm::none_of(start, [](bool isSplit) { return isSplit; }))
       for (size_t i = 0; i < decisions.size(); ++i)

@@ -193,8 +193,8 @@ Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult
   for (size_t number = 0; number < strategies.size(); ++number)
     add(number);
   sort();
-  // Of a large model each axis map takes long; where names say what to split, what is far from the
-  // best with all of that will not come near it with less.
+  // An axis map of a large model takes long. Where names say what to split, a strategy that is far
+  // from the best with all of it split will not come near the best with less.
   bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
   std::vector<int64_t> sizes;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {
@@ -277,7 +277,7 @@ void Planner::estimateAll(PlannerResult &choice,
     estimator.balance(entry.strategy, costs);
     entry.estimate = estimator.estimate(entry.strategy, costs);
     entry.fits = entry.estimate.memoryShare() <= 1;
-    // Of a model that was probed whole nothing says what a message takes.
+    // Where a model was probed whole, nothing says what a message takes.
     bool mayBeSlower = entry.strategy.pp > 1 && costs.front().layers == 0;
     if (entry.fits && !mayBeSlower)
       best = std::min(best, entry.estimate.seconds());

@@ -79,8 +79,8 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
         traits.samplePositions = std::max(traits.samplePositions, size);
       }
   });
-  // Integers are tokens or labels of positions. Other numbers are features, of which a position may
-  // have any number.
+  // Integers are tokens or labels of positions. Other numbers are features, and a position may have
+  // any number of them.
   auto addPositionsOf = [&](RankedTensorType type) {
     if (type.getElementType().isInteger(32))
       traits.samplePositions =
@@ -339,7 +339,7 @@ private:
   }
 
   static constexpr int64_t kFewStages = 4;
-  /// Of so many layers, stages may have room for one more.
+  /// For each this many layers, the stages may have one empty place.
   static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
   /// Positions of a part of a sequence; of sequences that are split also where samples could be.
   static constexpr int64_t kLeastPart = 512, kLongSequence = 32768;

@@ -150,7 +150,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   if (!isSimulated && entry.arenaBytes == 0)
     return;
   simulatedEstimates.push_back(entry.estimate.seconds());
-  // What recomputes in part fills the memory that there is, if that is enough.
+  // A plan that recomputes in part fills the available memory, if that is enough.
   if (entry.strategy.recompute != Recompute::Auto || !entry.fits) {
     double times = double(entry.arenaBytes) / entry.memoryBytes / entry.estimate.memoryShare();
     memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
@@ -197,7 +197,7 @@ void SimulatedSearch::settleAlike(size_t index) {
     if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
       isDone[other] = true;
   }
-  // Of those that fit, the best may be faster if it recomputes less.
+  // The best of those that fit may be faster if it recomputes less.
   bool mayGain = !entry.fits || (entry.strategy.recompute != Recompute::None && chosen == index);
   if (!mayGain || !choice.recomputesPartly)
     return;
@@ -280,7 +280,7 @@ void SimulatedSearch::sortResults() {
     }
     if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
       entry.fits = false;
-    // Of strategies that take as long as the chosen one, that comes first.
+    // The chosen strategy comes before others that take as long.
     std::vector<EstimatedStrategy> &list = entry.simulation ? simulated : others;
     list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
   }

@@ -82,7 +82,7 @@ private:
       : fabric(fabric), members(static_cast<size_t>(count)),
         threads(members.size(), [fabric](const Error &error) { fabric->abort(error); }) {}
 
-  /// The mean seconds of so many, which follow each other.
+  /// The mean seconds of `calls` collectives that follow each other.
   Expected<double> mean(const CollectiveSpec &spec, int64_t calls) {
     std::vector<double> seconds(members.size());
     if (MaybeError error = threads.run([&](size_t device) -> MaybeError {

@@ -84,8 +84,8 @@ public:
     return medianOf([&] { return mean(move, moves); }, least, most);
   }
 
-  /// The mean seconds of so many moves, on the device that takes the longest. The threads come one
-  /// after the other out of their sleep, and first meet in a move that does not count.
+  /// The mean seconds of `moves` moves on the device that takes longest. The threads wake one after
+  /// the other, and first meet in a move that does not count.
   Expected<double> mean(const Move &move, int64_t moves) {
     std::vector<double> seconds(count);
     if (MaybeError error = threads.run([&](size_t device) -> MaybeError {

@@ -48,7 +48,7 @@ Expected<std::unique_ptr<CheckpointSaver>> CheckpointSaver::create(Session &sess
 }
 
 void CheckpointSaver::startPopulating() {
-  constexpr size_t kAtOnce = size_t{64} << 20; // a saver that ends early waits for so much
+  constexpr size_t kAtOnce = size_t{64} << 20; // a saver that ends early waits for one such part
   populating = startThread("the memory of checkpoints", [this] {
     for (size_t done = 0; done < memory.size() && !stopsPopulating && !populated; done += kAtOnce)
       populated = memory.populate(done, kAtOnce);

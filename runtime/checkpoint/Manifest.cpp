@@ -157,7 +157,7 @@ static Expected<CheckpointTensor> parseTensor(const Json &json, size_t numFiles)
   return tensor;
 }
 
-/// Of the text as it was when the checksum was taken.
+/// Whether the text has the checksum of itself, as it was before the checksum was put in.
 static bool hasItsChecksum(std::string_view text) {
   size_t key = text.find(kChecksumKey);
   if (key == std::string_view::npos)

@@ -91,8 +91,8 @@ private:
   }
 };
 
-/// Of the names and shapes of the adapters, or of all other parameters: the same for all layouts,
-/// element types and frozen parts. Empty where there are none.
+/// The checksum of the names and shapes of the adapters, or of all other parameters: the same for
+/// all layouts, element types and frozen parts. Empty where there are none.
 static std::string checksumOfParameters(const plan::Plan &plan, bool adapters) {
   std::set<std::string> lines;
   for (const plan::State *state : distinctStates(plan))

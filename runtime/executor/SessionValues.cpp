@@ -97,8 +97,8 @@ std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process)
   return devices;
 }
 
-/// Of the programs that have the binding, the first of which this process has all shards; null if
-/// there is a process that has none such.
+/// The first program with the binding whose shards are all in this process; null if some process
+/// has no such program.
 template <typename T>
 const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &holders) const {
   const Holder<T> *own = nullptr;

@@ -262,7 +262,7 @@ ODD = {
                                         moe_intermediate_size=7, mlp_only_layers=[0], attention_bias=True,
                                         use_sliding_window=True, sliding_window=5, tie_word_embeddings=True,
                                         **(NARROW | {"num_hidden_layers": 3})),
-    # Of four layers, one has experts: the last would be another.
+    # One of the four layers has experts; the last would be another.
     "qwen3_moe_uneven": lambda: models.published(
         mixture("Qwen3Moe", num_experts=5, num_experts_per_tok=3, moe_intermediate_size=7, decoder_sparse_step=2,
                 mlp_only_layers=[3], rope_scaling=YARN, rms_norm_eps=1e-3, output_router_logits=True,
@@ -276,7 +276,7 @@ ODD = {
                                     **(UNEVEN | {"hidden_size": 24, "num_attention_heads": 6, "head_dim": 4})),
     "deepseek_v2_narrow": lambda: deepseek("DeepseekV2", n_routed_experts=5, num_experts_per_tok=3,
                                            routed_scaling_factor=1.5, **(NARROW | LATENT)),
-    # Of three groups of two experts, two are chosen.
+    # Two of three groups of two experts are chosen.
     "deepseek_v2_uneven": lambda: deepseek(
         "DeepseekV2", n_routed_experts=6, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3, topk_group=2,
         attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7},

@@ -70,7 +70,7 @@ public:
     return std::nullopt;
   }
 
-  /// Of the wanted value.
+  /// The line of the wanted value.
   std::optional<int64_t> wantedLine() const { return lineOfWanted; }
 
   // The interface of nlohmann::json for listeners to its parser, with its names.

@@ -16,7 +16,7 @@ using namespace dtc::torch;
 
 static MaybeConstant evaluateView(const KnownOp &op) {
   MaybeConstant x = op.known("self");
-  // Of another element type it is a view of the bits.
+  // With another element type, the view reinterprets the bits.
   if (!x || x->element != op.element() || x->size() != op.type.getNumElements() ||
       (x->distinct() != 1 && x->size() > kMaxConstantElements))
     return std::nullopt;

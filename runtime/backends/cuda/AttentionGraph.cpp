@@ -138,7 +138,8 @@ private:
     tensor.set_dim(dimensions).set_stride(strides).set_uid(count++);
   }
 
-  /// [batch, rows, heads, head size], of which cuDNN thinks as [batch, heads, rows, head size].
+  /// Describes a tensor [batch, rows, heads, head size] to cuDNN as [batch, heads, rows, head
+  /// size].
   void describe(frontend::graph::Tensor_attributes &tensor, int64_t rows, int64_t heads) {
     int64_t size = shape.headSize;
     describe(tensor, {shape.batch, heads, rows, size},

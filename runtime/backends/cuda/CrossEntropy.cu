@@ -26,8 +26,8 @@ template <typename F> constexpr int kVector = sizeof(Wide<F>) == 8 ? 1 : 8;
 /// Vectors that it reads before it computes; of f64 one for the same reason.
 template <typename F> constexpr int kAhead = sizeof(Wide<F>) == 8 ? 1 : 2;
 
-/// Rows of so many elements have a block of so many threads, so that one block keeps a
-/// multiprocessor busy. Not more than one is promised, so that kernels of f64 have enough
+/// A row of this many elements has a block of this many threads, so that one block keeps a
+/// multiprocessor busy. No more than one block is promised, so that kernels of f64 have enough
 /// registers.
 inline constexpr int64_t kWideRow = 32768;
 inline constexpr unsigned kWideRowThreads = 1024;
@@ -151,8 +151,8 @@ __device__ __forceinline__ Vector<F, V> narrowedVector(const Wide<F> (&values)[V
   }
 }
 
-/// dx = (exp(x - lse) - share) * dloss, where every class has a share and the label has more: of V
-/// elements, of which number `labelAt` is the label's; V or more: none is.
+/// dx = (exp(x - lse) - share) * dloss, where every class has a share and the label has more, for V
+/// elements. Element `labelAt` is that of the label; if it is V or more, none is.
 template <int V, typename F, typename Element>
 __device__ __forceinline__ Vector<F, V> gradients(const Element &element, unsigned labelAt,
                                                   Wide<F> lse, Wide<F> factor,
@@ -178,7 +178,8 @@ template <int V> __device__ __forceinline__ unsigned placeOf(int64_t label, int6
   return label >= i && label < i + V ? static_cast<unsigned>(label - i) : unsigned{V};
 }
 
-/// Of a row, from its end on: what lossOfRow() has read last is the likeliest to be in the cache.
+/// Computes the gradient of a row from its end to its beginning: what lossOfRow() has read last is
+/// the likeliest to be in the cache.
 template <int V, typename F>
 __device__ void gradOfRow(const CrossEntropyGradArrays<F> &at, int64_t row, int64_t width,
                           Wide<F> lse, LabelShares<Wide<F>> shares) {

@@ -200,7 +200,7 @@ Expected<Rendezvous> gather(const RendezvousOptions &options, Clock::time_point 
                            options.timeout.count() / 1000, missing(met, 0)));
     auto &[hello, file] = *next;
     if (std::string why = refusal(hello, options, met.connections); !why.empty()) {
-      // Whoever does not know the key hears it too, but nothing of the run.
+      // A process that does not know the key hears the refusal too, but nothing of the run.
       (void)sendAll(file.get(), framed("no\n" + why), Clock::now() + 1s);
       continue;
     }
