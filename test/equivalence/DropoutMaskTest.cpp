@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model of which masks can be read off. Forward: what drops out are ones; attention has scores of
-// zero and one-hot values, so that its output is a row of its mask, up to a factor. Backward:
-// sample b counts 16^b times in the loss, so that a gradient is a number whose digits are the masks
-// of the samples.
+// A model from whose results masks can be read. Forward: what drops out are ones; attention has
+// scores of zero and one-hot values, so that its output is a row of its mask, up to a factor.
+// Backward: sample b counts 16^b times in the loss, so that a gradient is a number whose digits are
+// the masks of the samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -222,7 +222,8 @@ std::vector<double> expectedDigits(const Mask &mask, bool attention) {
         digits[i] += place * mask[b * seq * embed + i];
         continue;
       }
-      // Of the weight [key, head, value]: the row of the query with the number of the value.
+      // For the element [key, head, value] of the weight: the row of the query with the number of
+      // the value.
       int64_t key = i / (heads * seq), head = i / seq % heads, query = i % seq;
       auto row = mask.begin() + ((b * seq + query) * heads + head) * seq;
       if (row[key])

@@ -225,7 +225,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     options.memoryLimit = arenaOf(*all);
     auto plan = compileModel(kLlama, options);
     ASSERT_TRUE(plan);
-    // Of a whole compilation alone.
+    // Only a whole compilation has these.
     plan->clear_entry_points();
     plan->clear_model_flops();
     plan->clear_masked_flops();

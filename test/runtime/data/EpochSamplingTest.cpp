@@ -177,7 +177,7 @@ TEST(SequentialBatches, AreFilledWithSamplesThatDoNotCount) {
 
 TEST(BatchRows, OnlyTheseAreRead) {
   TempDir dir;
-  // Of six sequential samples the third has a token that the input does not take.
+  // The third of six sequential samples has a token that the input does not take.
   TensorType type{DType::I32, {6, 2}};
   auto source =
       openDataSource({dir.write("a.txt", "aaaaa~aaaaaaa")}, {{"tokens", type, 'z', {}}}, {});

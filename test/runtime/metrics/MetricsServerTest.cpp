@@ -103,7 +103,7 @@ TEST(MetricsServer, HasTheMetricsOfTheModel) {
                            "sums{model=\"m\",element=\"0\"} 0.5\n"})
     EXPECT_TRUE(contains(answer, std::string("\ndtc_model_") + line)) << answer;
 
-  // Of a later step those of that step alone.
+  // After a later step, the metrics of that step alone.
   metrics.ofModel = {{.name = "expert_tokens", .of = "h.0", .elements = {6, 2}}};
   ASSERT_OK((*server)->write(metrics));
   answer = get(address);

@@ -134,7 +134,7 @@ void addPlaces(Values &whole, int64_t size, const HostTensor &shard, const Place
             elementAt(shard, (element * shape[1] + static_cast<int64_t>(row)) * width + i);
 }
 
-/// Of comparisons with results in f32: elements of 16 bits are rounded in each tile.
+/// The tolerance of comparisons with results in f32: elements of 16 bits are rounded in each tile.
 double toleranceOf(DType dtype, double exact) {
   if (dtype == DType::BF16)
     return 0x1p-5 / 0x1p29;
