@@ -73,8 +73,8 @@ private:
            anyOverlap(kernel(a).inputs(), kernel(b).outputs());
   }
 
-  /// Whether a call may not be moved past another one, with the calls that that one's group has
-  /// copies of.
+  /// Whether a call may not be moved past another one, with the calls that the group of the other
+  /// one has copies of.
   bool isHeldBy(int call, int other) const {
     if (haveOrder(call, other))
       return true;

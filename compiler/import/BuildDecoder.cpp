@@ -384,7 +384,7 @@ Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
   return expertLinear(names.expertDown, h, ofExpert, stream, residual, routing);
 }
 
-/// The same in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
+/// Experts in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
 Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
   const ExpertsConfig &experts = *config.experts;
   std::string prefix = names.experts.str() + ".";

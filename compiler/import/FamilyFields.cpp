@@ -24,7 +24,7 @@ static void setWindows(const ImportOptions &options, DecoderConfig &config, int6
       layer.window = window;
 }
 
-/// Which layers are sliding: 'layer_types' says so, or `isSliding` for those that it is absent of.
+/// Reads which layers are sliding, from 'layer_types', or from `isSliding` where that is absent.
 static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
                            llvm::function_ref<bool(int64_t)> isSliding) {
   const json *types = reader.find("layer_types");

@@ -229,7 +229,7 @@ void RotaryConfig::scaleYarn(Rotary &rotary, Entries &entries) {
   const json *given = entries.find("factor");
   double factor =
       given && given->is_null() ? double(positions) / original : requiredNumber(entries, "factor");
-  // Which pair turns so often in the original positions.
+  // The pair of elements that makes this many turns within the original positions.
   auto pairOf = [&](double turns) {
     return size * std::log(original / (turns * 2 * std::numbers::pi)) /
            (2 * std::log(entries.theta));

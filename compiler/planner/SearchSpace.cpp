@@ -54,8 +54,8 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   options.schedule = schedule;
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
-  // What is compiled is what was asked for, and whether it fits is looked at; only what is computed
-  // again can depend on a limit.
+  // The strategy is compiled as it was asked for, and then it is looked at whether the plan fits.
+  // Only recomputation can depend on a limit.
   options.memoryLimit = memoryLimit;
   options.bucketBytes = bucketBytes;
   options.stages = stages;

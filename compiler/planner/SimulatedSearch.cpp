@@ -142,7 +142,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
   Compiled compiled;
-  // As long as nothing fits, all that may be tried is.
+  // As long as nothing fits, everything that may be tried is tried.
   left -= std::isinf(best) ? 1 : workOf(entry.strategy);
   bool isSimulated = simulate(entry, compiled);
   if (entry.leastSeconds > 0)

@@ -52,7 +52,7 @@ static Calls select(const char *name, const TensorType &x) {
   return {{name, {{DType::Bool, x.shape}, x, x}, {x}, {}, {}}};
 }
 
-/// From and to the type of master weights.
+/// Conversions from and to the type of master weights.
 static Calls convert(const char *name, const TensorType &x) {
   DType to = x.dtype == DType::F32 ? DType::BF16 : DType::F32;
   return {{name, {x}, {{to, x.shape}}, {}, {}}};

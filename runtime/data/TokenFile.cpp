@@ -152,7 +152,7 @@ Expected<TokenFile> TokenFile::open(const std::string &path) {
   return tokens;
 }
 
-/// From little-endian tokens, as the host has them.
+/// Widens little-endian tokens, which is the order of the host.
 template <typename Token> static void widen(const std::byte *from, std::span<int32_t> out) {
   for (size_t i = 0; i < out.size(); ++i) {
     Token token;

@@ -53,14 +53,14 @@ static Error failure(const char *what, const char *why) {
   return Error{fmt::format("cuDNN cannot {}: {}", what, why)};
 }
 
-/// As a function of the frontend ends.
+/// The error of a function of the frontend, if it failed.
 static MaybeError check(frontend::error_t status, const char *what) {
   if (status.is_good())
     return std::nullopt;
   return failure(what, status.get_message().c_str());
 }
 
-/// As a function of cuDNN ends.
+/// The error of a function of cuDNN, if it failed.
 static MaybeError check(cudnnStatus_t status, const char *what) {
   if (status == CUDNN_STATUS_SUCCESS)
     return std::nullopt;

@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(kWideRowThreads, isWhole ? kWholeRowBlocks : 1
   F *shared = sharedArray<F>();
   int step = static_cast<int>(blockDim.x) * V, begin = static_cast<int>(threadIdx.x) * V;
   int inShared = static_cast<int>(kept), slots = (inShared + step - 1) / step;
-  // From the row at `from`; null: nothing.
+  // Copies from the row at `from`; null: copies nothing.
   auto copy = [&](const F *from, int slot) {
     if constexpr (copies) {
       int i = begin + slot * step;
