@@ -162,7 +162,7 @@ static std::string equalStages(const std::string &prefix, int64_t layers, int64_
 
 /// The bytes of the program's parameters with their master weights, gradients and optimizer's state
 /// when all are there, as they are not always at the moment of the peak. Where `layers` is not
-/// empty, of parameters alone that have it and a number in their names.
+/// empty, only parameters that have it and a number in their names count.
 static double stateBytes(const plan::Program &program, const std::string &layers) {
   double bytes = 0;
   for (const plan::State &state : program.states()) {

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. Of those that wait for memory
-// the counter is bytes of all operands a second, of products FLOPs a second.
+// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. The counter of kernels that
+// wait for memory is the bytes of all operands a second, and that of products FLOPs a second.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mpirun -n 2 dtc-benchmark-mpi-all-reduce: for each size the median time of an AllReduce of f32 by
-// the fabric of processes and by MPI_Allreduce, in turns, of the slowest process.
+// mpirun -n 2 dtc-benchmark-mpi-all-reduce: for each size the median time that the slowest process
+// takes for an AllReduce of f32 by the fabric of processes and by MPI_Allreduce, in turns.
 //
 //===----------------------------------------------------------------------===//
 

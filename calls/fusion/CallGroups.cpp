@@ -20,7 +20,7 @@ namespace {
 constexpr int kReach = 24;
 constexpr int kMostTries = 6;
 
-/// Bytes of the arena, of all slots.
+/// A range of bytes of the arena that includes all slots.
 struct ByteRange {
   uint64_t begin = 0, end = 0;
   bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }

@@ -186,7 +186,8 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
     manager.addPass(createRemoveDropoutPass());
   ParallelizeContextPassOptions context;
   context.axis = kContextAxis;
-  // Each device of generation has its heads of the cache, of a prompt and of what follows.
+  // In generation each device has its heads of the cache, both for a prompt and for what follows
+  // it.
   context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
                                 ? ContextExchange::AllGather
                                 : options.contextExchange);

@@ -30,7 +30,7 @@ namespace {
 class Exporter {
 public:
   Exporter(ModuleOp module, plan::Plan &plan) : module(module), plan(plan) {}
-  /// Exports the programs of an entry point; null: of the plan's own.
+  /// Exports the programs of an entry point; null: those of the plan's own.
   LogicalResult run(StringRef modelName, StringAttr entry);
 
 private:

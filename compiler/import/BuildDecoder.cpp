@@ -19,7 +19,7 @@ static ImportOptions optionsFor(const Family &family, ImportOptions options) {
   return options;
 }
 
-/// "q_proj.weight"; of a layer that is the current one, "weight".
+/// "q_proj.weight"; "weight" where the current layer is meant.
 static std::string parameterName(llvm::StringRef layer, llvm::StringRef name) {
   return layer.empty() ? name.str() : (layer + "." + name).str();
 }
@@ -359,7 +359,7 @@ Value DecoderBuilder::sharedExpert(Value x) {
   return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
 }
 
-/// The linear layer `name` of each expert, of rows [X, B, C, in] -> [X, B, C, out].
+/// The linear layer `name` of each expert: rows [X, B, C, in] -> [X, B, C, out].
 Value DecoderBuilder::expertLinear(llvm::StringRef name, Value rows, const Side &in,
                                    const Side &out, mlir::Attribute init, const Routing &routing) {
   const Dim &number = config.experts->number, &from = in.dims.front(), &to = out.dims.front();

@@ -275,8 +275,8 @@ std::vector<double> RotaryConfig::factors(Entries &entries, llvm::StringRef key,
   return std::vector<double>(count, 1);
 }
 
-/// Each frequency is divided by a factor of its own, of one list for sequences within the original
-/// positions and of another for longer ones.
+/// Each frequency is divided by a factor of its own, which comes from one list for sequences within
+/// the original positions and from another for longer ones.
 void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
   size_t pairs = rotary.frequencies.size();
   std::vector<double> within = factors(entries, "short_factor", pairs);

@@ -146,7 +146,7 @@ static SectionCost costOf(const plan::Program &program, const SimulatedDevice &d
   return cost;
 }
 
-/// What two programs both have, of what is there once.
+/// The costs that two programs both have, and that are there once.
 static SectionCost tiedOf(const plan::Program &one, const plan::Program &other,
                           const SectionCost &cost, const std::map<std::string, int64_t> &axes,
                           double microbatches) {

@@ -315,8 +315,8 @@ private:
         if (stages > std::max<int64_t>(traits.layers + emptyPlaces, kFewStages))
           break;
         // Chunks beyond the least are for layers that divide evenly, as their users want them, or
-        // nearly so: of 126 layers on 128 stages, the embedding and the loss have the other two. Of
-        // devices of several kinds no two stages need be alike.
+        // nearly so: where 128 stages have 126 layers, the embedding and the loss have the other
+        // two. On devices of several kinds no two stages need be alike.
         if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed && !isEven)
           continue;
         PipelineShape shape{int(strategy.pp), int(chunks), int(strategy.microbatches)};
@@ -341,7 +341,8 @@ private:
   static constexpr int64_t kFewStages = 4;
   /// For each this many layers, the stages may have one empty place.
   static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
-  /// Positions of a part of a sequence; of sequences that are split also where samples could be.
+  /// Positions of a part of a sequence; those of sequences that are split even where samples could
+  /// be.
   static constexpr int64_t kLeastPart = 512, kLongSequence = 32768;
   static constexpr int64_t kFewSamples = 8;
   static constexpr int64_t kMostPositions = 32768;

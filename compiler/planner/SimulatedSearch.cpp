@@ -311,8 +311,8 @@ void SimulatedSearch::run() {
       break;
     simulateOne(*next);
   }
-  // What by its estimate is as good as the choice is listed beside it only if it is as good: many
-  // such estimates are too low, of strategies that do not fit or are slower.
+  // A strategy that is as good as the choice by its estimate is listed beside it only if it is as
+  // good: many such estimates are too low, for strategies that do not fit or are slower.
   for (int64_t more = kListedSimulations; more > 0;) {
     std::optional<size_t> next = findNear();
     if (!next)

@@ -21,7 +21,7 @@ namespace dtc::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-/// Results that are larger are left out: of an all_gather of many members.
+/// Larger results are left out, such as those of an all_gather of many members.
 static constexpr size_t kLargestResult = size_t{64} << 20;
 
 namespace {

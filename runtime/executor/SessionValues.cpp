@@ -83,8 +83,8 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
   return gather(holders, fileTypeOf(*holders.front().binding), "state", shared->stepping == this);
 }
 
-/// The devices of a process, of those with the program, that stand for all that hold the same shard
-/// in that process; for process -1, in all processes.
+/// The devices of a process that have the program and stand for all that hold the same shard in
+/// that process; for process -1, in all processes.
 template <typename T>
 std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process) const {
   std::set<int64_t> found;

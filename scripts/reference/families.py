@@ -102,8 +102,8 @@ def gpt_neox_sequential():
 NARROW = dict(vocab_size=31, hidden_size=12, intermediate_size=18, num_key_value_heads=1, head_dim=6)
 UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_key_value_heads=3,
               head_dim=6, num_hidden_layers=3)
-# Attention with latent keys and values, and shared experts. The parts of a head that are rotated and not, and values, have
-# sizes of their own; of DeepSeek V2, those of the latents and of keys must be even.
+# Attention with latent keys and values, and shared experts. The parts of a head that are rotated and not, and values,
+# have sizes of their own; those of the latents and of keys of DeepSeek V2 must be even.
 LATENT = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=3,
               moe_intermediate_size=7, n_shared_experts=2, first_k_dense_replace=1)
 UNEVEN_LATENT = LATENT | dict(num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=11, qk_nope_head_dim=6,

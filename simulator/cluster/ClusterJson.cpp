@@ -215,7 +215,7 @@ private:
 
 } // namespace
 
-/// 'invalid value 1.5 for type TYPE_INT64' in our words, of a field.
+/// Says 'invalid value 1.5 for type TYPE_INT64' of a field in our words.
 static std::optional<std::string> rewriteTypeError(const std::string &path,
                                                    std::string_view message) {
   static constexpr std::pair<std::string_view, const char *> types[] = {

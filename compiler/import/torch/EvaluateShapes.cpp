@@ -74,7 +74,7 @@ static MaybeConstant evaluateSlice(const KnownOp &op) {
   return selects && part.size() == op.type.getNumElements() ? part.reshaped(op.shape()) : part;
 }
 
-/// x[indices], of integers that are broadcast with each other, for all of the first dimensions.
+/// x[indices] for all of the first dimensions, with integers that are broadcast with each other.
 static MaybeConstant evaluateIndex(const KnownOp &op) {
   MaybeConstant x = op.known("self");
   SmallVector<ConstantTensor> indices;

@@ -20,10 +20,10 @@ namespace dtc::runtime::cuda {
 namespace {
 
 /// Elements that a thread reads at a time: as many of 16 bits as of f32, so that they are added in
-/// the same order. Of f64 one: registers would spill.
+/// the same order. One element of f64: registers would spill.
 template <typename F> constexpr int kVector = sizeof(Wide<F>) == 8 ? 1 : 8;
 
-/// Vectors that it reads before it computes; of f64 one for the same reason.
+/// Vectors that it reads before it computes; one for f64, for the same reason.
 template <typename F> constexpr int kAhead = sizeof(Wide<F>) == 8 ? 1 : 2;
 
 /// A row of this many elements has a block of this many threads, so that one block keeps a

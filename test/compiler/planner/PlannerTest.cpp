@@ -329,7 +329,8 @@ TEST_F(PlannerSearch, ModelsWithoutNames) {
 }
 
 /// The choice is the best of all strategies, where few enough are left to compile all of them. With
-/// these seeds estimates are bad: of a kind of strategies by more than three times, and of memory.
+/// these seeds estimates are bad: the times of a kind of strategies by more than three times, and
+/// the memory as well.
 TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
   uint64_t fitting = 0;
   uint64_t count = forEachSeedOf({2, 4, 7, 22, 34, 48}, [&](uint64_t seed) {

@@ -115,7 +115,7 @@ TEST(MetricsServer, AnswersWhileOthersIdle) {
   auto server = MetricsServer::open("0", "m");
   ASSERT_OK(server);
   std::string address = (*server)->address();
-  // More than it has threads; of each second one half a request has come.
+  // More than it has threads; half a request has come from each second one.
   std::vector<int> idle;
   for (int i = 0; i < 64; ++i) {
     idle.push_back(connectTo(address));

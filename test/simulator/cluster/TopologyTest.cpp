@@ -175,7 +175,7 @@ TEST(Topology, ProgramsOfAPipeline) {
   EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}), topology.slowestGroup(0, {"pp", "tp"}));
   EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}).members, 6);
 
-  // The slowest of the pairs: of stages of two devices, one pair of three nodes' is in one node.
+  // The slowest of the pairs: one pair is in one node, and others are not.
   Topology inside = topologyOf(threeNodes(), {{"pp", 2, false, true}, {"tp", 3}});
   EXPECT_EQ(inside.slowestPair(0, 1).nodes, 2);
   EXPECT_EQ(inside.group(0, {"pp"}).nodes, 1);

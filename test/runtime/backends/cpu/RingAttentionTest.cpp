@@ -243,8 +243,8 @@ TEST(AttentionRing, LongSequences) {
       expectRing(c, layout, DType::F32);
 }
 
-/// 7 elements over 2 devices are 4 and 3; 10 over 4 are 3, 3, 3 and 1; of 5 over 4 the last device
-/// has none.
+/// 7 elements over 2 devices are 4 and 3; 10 over 4 are 3, 3, 3 and 1; with 5 over 4 the last
+/// device has none.
 TEST(AttentionRing, PaddedShards) {
   size_t next = 0;
   for (const Case &c : casesOf(7))
