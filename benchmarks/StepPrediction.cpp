@@ -30,7 +30,7 @@ using namespace dtc::benchmarks;
 
 namespace {
 
-/// What the families call what a case may say.
+/// The fields in which the configurations of a family have what a case may give.
 struct Family {
   const char *type;
   const char *heads, *kvHeads, *hidden, *mlp, *layers, *vocab, *positions;

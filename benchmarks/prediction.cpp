@@ -52,8 +52,8 @@ struct Measurement {
   double predicted = 0;        // seconds of a step
   std::vector<double> seconds; // of each step but the first
 
-  /// What else a machine does makes steps longer and never shorter: the fastest had the cores for
-  /// itself.
+  /// Other work of the machine makes steps longer and never shorter: the fastest step had the cores
+  /// for itself.
   double measured() const { return *std::min_element(seconds.begin(), seconds.end()); }
   double error() const { return predicted / measured() - 1; }
 };

@@ -271,7 +271,7 @@ std::string dtc::spell(StringRef name, OptionSpelling spelling) {
 // Between options
 //===----------------------------------------------------------------------===//
 
-/// What options ask of the mesh and it does not have.
+/// The error of options that need something of the mesh that it does not have.
 static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
                                    MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };

@@ -29,8 +29,8 @@ static constexpr double kLeastShare = 0.001;
 static constexpr double kMostPadding = 1.1;
 /// A change that gains less than this is noise of estimates.
 static constexpr double kLeastGain = 0.001;
-/// What an axis map must gain over the default one; and what it may lose where it saves memory that
-/// is not there.
+/// The share of a step that an axis map must gain over the default one, and that it may lose where
+/// it saves memory that is needed.
 static constexpr double kWorthIt = 0.01;
 
 std::vector<std::string> AxisDecision::entries(bool isSplit) const {
@@ -219,7 +219,8 @@ private:
     return result;
   }
 
-  /// What each layer has of its own is decided for all of them; what only some have is not.
+  /// Decides once for all layers about dimensions that every layer has. Dimensions that only some
+  /// layers have are decided one by one if the function has all layers, and are left out otherwise.
   void addRepeated() {
     for (auto &[dims, list] : repeated) {
       AxisDecision &first = list.front().first;

@@ -26,10 +26,10 @@
 using namespace mlir;
 using namespace dtc;
 
-/// How many times the best lower estimate those may be that are looked at, where the search is
+/// Strategies are looked at up to this many times the best lower estimate, where the search is
 /// thorough and where it is not.
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
-/// For how many sizes of tp other axis maps of a large model are looked at.
+/// The sizes of tp for which other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
 /// How many probes are made without a word of it to the user, and how many at a time where the
 /// result of one may make the others needless. Not as many as there are threads, on which no result

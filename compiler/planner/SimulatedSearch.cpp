@@ -27,7 +27,7 @@ using namespace dtc;
 
 /// How much faster than its estimate a strategy may turn out to be.
 static constexpr double kEstimateError = 0.1;
-/// How many more than the model allows are simulated as long as none fits.
+/// The strategies that are simulated beyond what the model allows as long as none fits.
 static constexpr int64_t kMoreSimulations = 6;
 /// How many more are simulated so that what is listed beside the choice is known, and how much
 /// slower than the choice an estimate must be to be listed as it is.
@@ -46,7 +46,7 @@ int64_t dtc::mostSimulations(ModuleOp model) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
 }
 
-/// How many times its estimate a strategy takes, before any of its kind was simulated: schedules
+/// The time of a strategy divided by its estimate, before any of its kind was simulated: schedules
 /// that split weights' gradients off make more, smaller tasks and keep their operands in memory.
 static double priorError(const ParallelStrategy &strategy) {
   auto rule = findScheduleRule(strategy.schedule);
@@ -59,7 +59,7 @@ static int64_t workOf(const ParallelStrategy &strategy) {
   return strategy.recompute == Recompute::Auto ? 3 : 1;
 }
 
-/// What strategies have in common whose estimates err in the same way.
+/// The kind of a strategy. Estimates of strategies of one kind err in the same way.
 static std::string kindOf(const ParallelStrategy &strategy) {
   return fmt::format("{} {} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
                      wordOf(strategy.recompute), strategy.sequenceParallel,

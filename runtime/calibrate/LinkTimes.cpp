@@ -45,8 +45,8 @@ public:
   /// One collective or message of a device.
   using Move = std::function<MaybeError(size_t device)>;
 
-  /// What a sample says, the median of several taken while all cores are at full speed: of `least`
-  /// or, if that takes no waiting, of `most`.
+  /// The median of several samples that were taken while all cores were at full speed: `least` of
+  /// them or, if that takes no waiting, `most`.
   Expected<double> medianOf(const std::function<Expected<double>()> &sample, size_t least,
                             size_t most) {
     std::vector<SpeedMeasurement> samples;
@@ -203,7 +203,7 @@ Expected<cluster::ArrivalSkew> measureArrivalSkew(CoreContext &context, CoreWatc
   cluster::ArrivalSkew skew;
   skew.set_members(members);
   skew.set_work_seconds(rounded(std::max(1e-9, median(works))));
-  // In the time of a device that has a core for itself, as all times of a device.
+  // This is the time of a device that has a core for itself, as all times of a device are.
   skew.set_wait_seconds(rounded(*wait / turns));
   return skew;
 }

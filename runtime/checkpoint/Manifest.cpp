@@ -16,7 +16,8 @@ namespace dtc::runtime {
 using Json = nlohmann::ordered_json;
 
 static constexpr std::string_view kFormat = "dtc checkpoint";
-/// What precedes the checksum in the text, and what the checksum is of: the text with these digits.
+/// The text before the checksum, and the digits that stand in its place while the checksum is
+/// computed.
 static constexpr std::string_view kChecksumKey = "\"checksum\": \"";
 static constexpr std::string_view kNoChecksum = "00000000000000000000000000000000";
 

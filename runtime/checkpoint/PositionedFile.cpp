@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is handed to the disk at once. What goes through the system's page cache is written back
+/// The bytes that are handed to the disk at once. Bytes in the system's page cache are written back
 /// while more is written, and not only at the end.
 static constexpr size_t kPartBytes = size_t{8} << 20;
 

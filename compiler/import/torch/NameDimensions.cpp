@@ -216,7 +216,8 @@ static StringRef nameOf(func::FuncOp function, Value weight, int64_t dim) {
                                              : StringRef();
 }
 
-/// What a product with a weight gives, and only products with other weights sum over.
+/// Names the dimension that a product with a weight gives and that only products with other weights
+/// sum over.
 void Namer::nameInner(EinsumOp op) {
   Value weight = op.getRhs();
   if (!isWeight(weight))

@@ -16,7 +16,7 @@ static constexpr int64_t kReduceTag = 0, kBroadcastTag = 1;
 
 namespace {
 
-/// What fits goes with the number of bytes.
+/// The first message of a text: its number of bytes, and as many of them as fit.
 struct Head {
   uint64_t bytes = 0;
   std::array<char, 504> first{};
