@@ -1,4 +1,4 @@
-//===- CudnnAttentionTest.cpp - Which calls of attention cuDNN computes ---===//
+//===- CudnnAttentionTest.cpp - Calls of attention for cuDNN --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
