@@ -16,7 +16,7 @@ using namespace dtc;
 
 namespace {
 
-/// Makes the calls of kernels over so many elements.
+/// Makes calls of kernels on operands of `elements` elements.
 class KernelCalls {
 public:
   KernelCalls(plan::Program &program, int64_t elements, uint32_t location)

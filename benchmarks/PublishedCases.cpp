@@ -126,7 +126,7 @@ const Column *findColumn(const std::string &name) {
   return nullptr;
 }
 
-/// What a row says that does not go together; empty if nothing.
+/// Checks that the columns of a row agree with each other. Returns what is wrong, or an empty text.
 std::string checkCase(PublishedCase &row) {
   int64_t perTurn = row.dp * row.microbatch;
   if (row.batch == 0)

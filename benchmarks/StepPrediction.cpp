@@ -30,7 +30,7 @@ using namespace dtc::benchmarks;
 
 namespace {
 
-/// What the families call what a case may say.
+/// The fields in which the configurations of a family have what a case may give.
 struct Family {
   const char *type;
   const char *heads, *kvHeads, *hidden, *mlp, *layers, *vocab, *positions;
@@ -50,7 +50,7 @@ const Family *findFamily(llvm::StringRef type) {
 
 } // namespace
 
-/// The configuration of a family of which nothing but sizes is missing.
+/// A configuration of the family that lacks nothing but sizes.
 static llvm::json::Object defaultsOf(const Family &family) {
   llvm::json::Object config;
   config["model_type"] = family.type;
@@ -162,7 +162,7 @@ static std::string equalStages(const std::string &prefix, int64_t layers, int64_
 
 /// The bytes of the program's parameters with their master weights, gradients and optimizer's state
 /// when all are there, as they are not always at the moment of the peak. Where `layers` is not
-/// empty, of parameters alone that have it and a number in their names.
+/// empty, only parameters that have it and a number in their names count.
 static double stateBytes(const plan::Program &program, const std::string &layers) {
   double bytes = 0;
   for (const plan::State &state : program.states()) {

@@ -44,7 +44,7 @@ struct Case {
   }
 };
 
-/// What a run tells its parent.
+/// The figures that a run tells its parent.
 struct Sample {
   double importSeconds = 0;
   double compileSeconds = 0; // until the plan is bytes

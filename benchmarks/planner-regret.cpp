@@ -6,7 +6,7 @@
 //
 // Draws small models and clusters, runs the planner on each with a few options left to choose, and
 // compiles and simulates every strategy to see what the best one would have been. Then times
-// estimates, of a model of many layers on many devices, on one thread.
+// estimates for a model of many layers on many devices, on one thread.
 //
 //===----------------------------------------------------------------------===//
 

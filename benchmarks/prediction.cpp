@@ -52,8 +52,8 @@ struct Measurement {
   double predicted = 0;        // seconds of a step
   std::vector<double> seconds; // of each step but the first
 
-  /// What else a machine does makes steps longer and never shorter: the fastest had the cores for
-  /// itself.
+  /// Other work of the machine makes steps longer and never shorter: the fastest step had the cores
+  /// for itself.
   double measured() const { return *std::min_element(seconds.begin(), seconds.end()); }
   double error() const { return predicted / measured() - 1; }
 };
@@ -117,8 +117,8 @@ static MaybeError measure(std::vector<Measurement> &entries, const Arguments &ar
   return std::nullopt;
 }
 
-/// Kendall's tau between what was predicted and a measure of each entry: of all pairs, how many
-/// more are in the same order than in another.
+/// Kendall's tau between what was predicted and a measure of each entry: the pairs in the same
+/// order less the pairs in the opposite order, as a share of all pairs.
 template <typename Measure>
 static double kendall(const std::vector<Measurement> &entries, const Measure &measure) {
   double sum = 0, pairs = 0;

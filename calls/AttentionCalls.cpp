@@ -99,7 +99,7 @@ static void checkDropout(SignatureChecker &check, const KernelSignature &signatu
     std::vector<int64_t> strides = denseStrides(check.intsAttribute("shape"));
     std::copy_n(strides.begin(), 3, call.maskStrides.begin());
   } else if (check.hasAttribute("dropout")) {
-    // Of a rate of 0: the mask may be described all the same, and is not used.
+    // With a rate of 0, the mask may be described all the same; it is not used.
     check.floatAttribute("dropout");
     if (check.hasAttribute("op"))
       check.intAttribute("op");

@@ -70,7 +70,7 @@ static constexpr KernelAttribute kTopK[] = {{"k", Int}};
 static constexpr KernelAttribute kValue[] = {{"value", Float}};
 static constexpr KernelAttribute kZigzag[] = {{"dim", Int}, {"parts", Int}, {"inverse", Bool}};
 
-/// Of a kernel with any number of inputs.
+/// The number of inputs of a kernel that takes any number.
 static constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
 static constexpr InPlacePair kFirst[] = {{0, 0}};

@@ -87,7 +87,8 @@ private:
     Class kind;
     int number;
   };
-  /// Of some outputs, the one with the last end, and the one with the last end among other classes.
+  /// Among some outputs the one with the last end, and the one with the last end whose class is
+  /// another.
   struct Reach {
     const Output *last = nullptr;
     const Output *lastOfOther = nullptr;
@@ -117,7 +118,7 @@ private:
       return {&output, reach.last};
     return {reach.last, later(reach.lastOfOther)};
   }
-  /// Of the first `count` outputs, one of another class that ends after `begin`, or null.
+  /// One of the first `count` outputs that is of another class and ends after `begin`, or null.
   const Output *ofOtherClass(size_t count, const Class &kind, uint64_t begin) const {
     const Reach &reach = reaches[count];
     const Output *other = reach.last && reach.last->kind != kind ? reach.last : reach.lastOfOther;

@@ -21,7 +21,7 @@ uint64_t messageBytes(const plan::Program &program, const plan::Transfer &transf
   return bytes;
 }
 
-/// The instructions of a program name transfers that there are.
+/// Checks that the program has the transfers that its instructions name.
 static MaybeError checkTransfersExist(const plan::Plan &plan, const plan::Program &program) {
   for (const plan::Task &task : program.tasks())
     for (int i = 0; i < task.instructions_size(); ++i) {

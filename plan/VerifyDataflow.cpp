@@ -227,7 +227,7 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction,
     return state.startTransfer(instruction.start_transfer().transfer());
   if (instruction.has_finish_transfer())
     return state.finishTransfer(instruction.finish_transfer().transfer());
-  // Of an async collective, checkAsync() has shown that nothing touches the outputs until the wait;
+  // checkAsync() has shown that nothing touches the outputs of an async collective until the wait;
   // whether they have their values now or then makes no difference.
   bool ofData = false;
   for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {

@@ -89,8 +89,8 @@ private:
     size_t band = 0;      // columns that a band may have
   };
 
-  /// So many columns that the figure fills its width, or as many more as the labels need. Where
-  /// that leaves enough, the shortest work takes whole columns, so that what is as long looks so.
+  /// As many columns as fill the width of the figure, or more if the labels need them. If there are
+  /// enough, the shortest work takes whole columns, so that work of the same length looks the same.
   Scale chooseScale(size_t room) const {
     double shortest = shown.seconds(), longest = 0;
     for (const std::vector<TaskInterval> &program : timeline.programs)

@@ -154,7 +154,7 @@ private:
     line("</g>");
   }
 
-  /// From the edge of one row to the edge of the other.
+  /// Draws a line for each transfer, from the edge of one row to the edge of the other.
   void writeTransfers() {
     for (const TransferInterval &transfer : timeline.transfers) {
       if (transfer.end < shown.start || transfer.start > shown.end)

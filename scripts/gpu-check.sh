@@ -46,7 +46,7 @@ print(*(folder for path in sys.path for folder in glob.glob(path + "/nvidia/*/li
   echo "$folders" >"$results/libraries.txt"
 }
 
-# Trains a model of the package on the CPU and on the GPU. The losses must agree to so much of themselves.
+# Trains a model of the package on the CPU and on the GPU. The losses must agree to the relative tolerance.
 train() { # MODEL DATA TOLERANCE
   local model="$1" data="$2" tolerance="$3" device
   for device in cpu cuda; do
@@ -56,7 +56,7 @@ train() { # MODEL DATA TOLERANCE
   compare_losses "$log-cpu.jsonl" "$log-cuda.jsonl" "$tolerance"
 }
 
-# The losses of 20 steps must agree to so much of themselves.
+# The losses of 20 steps must agree to the relative tolerance.
 compare_losses() { # METRICS METRICS TOLERANCE
   paste -d' ' "$1" "$2" |
     sed -nE 's/.*"loss": ?([-0-9.e+]+).*"loss": ?([-0-9.e+]+).*/\1 \2/p' |
@@ -372,8 +372,8 @@ correctness_parts() {
   fi
 }
 
-# Layouts over NCCL, of which DTC_NCCL_LIBRARIES names the folder where it is not that of the other libraries. NCCL connects
-# devices that share a GPU from 2.30 on.
+# Layouts over NCCL. DTC_NCCL_LIBRARIES names the folder of NCCL where it is not that of the other libraries. NCCL
+# connects devices that share a GPU from 2.30 on.
 nccl_parts() {
   local layout tolerance
   for layout in dp zero3 tp dp-tp dp-tp-bf16 pp pp-tp dp-tp-pp; do

@@ -145,7 +145,7 @@ static int takeRoom(int fd, uint64_t bytes) {
     return 0;
   if (errno != EOPNOTSUPP && errno != ENOSYS)
     return errno;
-  // The file system cannot keep room; that there is some is all that can be known.
+  // The file system cannot reserve room; all that can be known is whether there is some.
   struct statvfs disk;
   return fstatvfs(fd, &disk) == 0 && bytes / disk.f_frsize >= disk.f_bavail ? ENOSPC : 0;
 }

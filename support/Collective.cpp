@@ -1,4 +1,4 @@
-//===- Collective.cpp - Collectives and what they send --------------------===//
+//===- Collective.cpp - Collectives and the bytes of their messages -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

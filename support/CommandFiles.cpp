@@ -17,8 +17,8 @@
 
 namespace dtc {
 
-/// Equal for two paths of one file; nullopt where nothing can be written over. Of a file that there
-/// is not, the place where it would be made.
+/// Equal for two paths of one file; nullopt where nothing can be written over. For a file that does
+/// not exist, the place where it would be made.
 static std::optional<std::tuple<dev_t, ino_t, std::string>> identityOf(const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0)

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. Of those that wait for memory
-// the counter is bytes of all operands a second, of products FLOPs a second.
+// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. The counter of kernels that
+// wait for memory is the bytes of all operands a second, and that of products FLOPs a second.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +45,8 @@ struct Operands {
   void *workspace = nullptr;
 };
 
-/// Indices below the size of GPT-2's vocabulary, of which each is the less frequent the larger it
-/// is: 6 in 100 are 0.
+/// Indices below the size of GPT-2's vocabulary. The larger an index is, the less frequent it is: 6
+/// in 100 are 0.
 MaybeError placeIndices(Operands &operands, Device &device, Queue &queue, std::byte *to,
                         size_t bytes) {
   auto staging = device.allocateStaging(bytes);

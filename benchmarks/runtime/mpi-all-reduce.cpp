@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// mpirun -n 2 dtc-benchmark-mpi-all-reduce: for each size the median time of an AllReduce of f32 by
-// the fabric of processes and by MPI_Allreduce, in turns, of the slowest process.
+// mpirun -n 2 dtc-benchmark-mpi-all-reduce: for each size the median time that the slowest process
+// takes for an AllReduce of f32 by the fabric of processes and by MPI_Allreduce, in turns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace dtc;
 using namespace dtc::runtime;
 using dtc::benchmarks::median;
 
-/// Of the slowest process.
+/// The seconds of the slowest process.
 template <typename Work> static double secondsOf(const Work &work) {
   MPI_Barrier(MPI_COMM_WORLD);
   auto begin = std::chrono::steady_clock::now();

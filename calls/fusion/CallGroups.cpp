@@ -20,7 +20,7 @@ namespace {
 constexpr int kReach = 24;
 constexpr int kMostTries = 6;
 
-/// Bytes of the arena, of all slots.
+/// A range of bytes of the arena that includes all slots.
 struct ByteRange {
   uint64_t begin = 0, end = 0;
   bool overlaps(const ByteRange &other) const { return begin < other.end && other.begin < end; }
@@ -73,8 +73,8 @@ private:
            anyOverlap(kernel(a).inputs(), kernel(b).outputs());
   }
 
-  /// Whether a call may not be moved past another one, with the calls that that one's group has
-  /// copies of.
+  /// Whether a call may not be moved past another one, with the calls that the group of the other
+  /// one has copies of.
   bool isHeldBy(int call, int other) const {
     if (haveOrder(call, other))
       return true;

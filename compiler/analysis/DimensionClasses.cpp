@@ -51,7 +51,8 @@ void dtc::DimensionClasses::unite(Operation *op) {
   if (!interface)
     return;
   ShardingRule rule = interface.getShardingRule();
-  // Of each factor, a dimension that it is the first of: that is how propagation splits a product.
+  // Each factor has the node of a dimension in which it is the first factor: propagation splits a
+  // product by its first factor.
   std::vector<std::optional<size_t>> nodes(rule.factors.size());
   auto visit = [&](ValueRange tensors, ArrayRef<TensorFactors> all) {
     for (auto [value, dims] : llvm::zip_equal(tensors, all))

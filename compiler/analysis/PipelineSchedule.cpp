@@ -37,7 +37,7 @@ int dtc::deviceStage(const PipelineShape &shape, StagePlacement placement, int d
 
 /// Interleaved schedules take a chunk after the other for a group of at least `devices`
 /// microbatches, so that the first comes back to a device when it has done the last of the group.
-/// What `devices` does not divide makes the last group larger.
+/// The last group also has the remainder of the division by `devices`.
 static int getGroupCount(const PipelineShape &shape) {
   return std::max(1, shape.microbatches / shape.devices);
 }

@@ -117,7 +117,8 @@ public:
   /// How many tasks of a device compute: its first ones.
   size_t computing() const { return size_t(3) * shape.chunks; }
 
-  /// What a unit needs of its own device and comes later in its order; empty if there is nothing.
+  /// Finds a unit whose input its own device makes later in its order. Returns a description of it,
+  /// or an empty text.
   std::string findLateInput() const {
     for (const auto &order : schedule.orders)
       for (const PipelineUnit &unit : order) {

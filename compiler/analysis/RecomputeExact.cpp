@@ -29,7 +29,7 @@ private:
   void decide(int count, int64_t bytes);
   bool isCandidate(int op) const { return op >= 0 && input.ticks[op] >= 0; }
 
-  /// What at least is added to what is decided when the others are.
+  /// The least that deciding the remaining values adds to what is decided.
   struct Bound {
     Cost cost = 0; // at the price
     int64_t bytes = 0;

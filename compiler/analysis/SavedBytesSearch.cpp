@@ -36,7 +36,7 @@ std::optional<int64_t> SavedBytesSearch::next() const {
   constexpr int64_t kGrain = 64; // buffers are so aligned
   constexpr double kSteepest = 1;
   constexpr double kLeastRest = 0.75; // of the least rest that was seen
-  // A trial that uses so much of the limit leaves little to gain.
+  // A trial that uses this share of the limit leaves little to gain.
   constexpr double kUsed = 0.99, kToleranceOfUsed = 5;
   if (plans.empty())
     return std::numeric_limits<int64_t>::max();

@@ -170,8 +170,8 @@ private:
   /// place, itself included, with that many stages before it and none slower than the bottleneck.
   ///
   /// A stage may begin at a place if before - cut of that is at least before + cut of the stage's
-  /// end, less the bottleneck. So beginnings are kept by before - cut, and none of which another
-  /// has as much and no more cuts.
+  /// end, less the bottleneck. So beginnings are ordered by before - cut, and one is dropped where
+  /// another has at least its before - cut and no more cuts.
   void findLeastCuts() {
     leastCuts.assign(size_t(stages + 1) * (last + 1), none);
     cuts(0, 0) = 0;

@@ -55,7 +55,7 @@ LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassMana
 #ifdef NDEBUG
   manager.enableVerifier(false);
 #endif
-  // Of dtc-opt, for IR to be printed between passes; other tools have none of these flags.
+  // These are flags of dtc-opt, which print IR between passes; other tools have none of them.
   (void)applyPassManagerCLOptions(manager);
   addPasses(manager);
   return success(succeeded(manager.run(module)) && succeeded(verify(module)));
@@ -336,7 +336,7 @@ std::optional<Candidate> CandidateSearch::fit(const ResolvedOptions &options) {
                                               : keepIfFits(lower(options));
 }
 
-/// How many plans a search may take. With few ops the choices are few, of which each makes a
+/// How many plans a search may take. With few ops there are few choices, each of which makes a
 /// difference, and a plan takes little time.
 static int mostPlans(ModuleOp module) {
   int64_t ops = 0;

@@ -99,7 +99,7 @@ struct CompilePass : PassWrapper<CompilePass, OperationPass<ModuleOp>> {
 
 } // namespace
 
-/// What is wrong with options that were not read, with those that there are. `problem` is what MLIR
+/// The error of options that could not be read, with a list of all options. `problem` is what MLIR
 /// says of them.
 static std::string explainUnread(StringRef problem) {
   std::vector<std::string> names;

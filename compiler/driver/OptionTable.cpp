@@ -271,7 +271,7 @@ std::string dtc::spell(StringRef name, OptionSpelling spelling) {
 // Between options
 //===----------------------------------------------------------------------===//
 
-/// What options ask of the mesh and it does not have.
+/// The error of options that need something of the mesh that it does not have.
 static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
                                    MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
@@ -309,7 +309,7 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                       given("link"), axis)};
   if (source == MeshSource::Model)
     return std::nullopt;
-  // Of a flag, the pass says it with the axes that there are.
+  // For a flag, the pass reports it, with the axes of the mesh.
   for (const std::string &axis : options.zeroAxes)
     if (spelling == OptionSpelling::Field && !options.hasAxis(axis))
       return Error{fmt::format("{} has \"{}\", which is no axis of the mesh; name one of its axes",

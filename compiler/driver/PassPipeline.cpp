@@ -186,7 +186,8 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
     manager.addPass(createRemoveDropoutPass());
   ParallelizeContextPassOptions context;
   context.axis = kContextAxis;
-  // Each device of generation has its heads of the cache, of a prompt and of what follows.
+  // In generation each device has its heads of the cache, both for a prompt and for what follows
+  // it.
   context.exchange = wordOf(generates && options.contextExchange == ContextExchange::Auto
                                 ? ContextExchange::AllGather
                                 : options.contextExchange);
@@ -205,7 +206,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
   manager.addPass(createNameDimensionsPass(nameDimensions));
-  // Of the model, which all entry points of a plan have: they find states in one place.
+  // These passes see the model, which all entry points of a plan share: so states lie in the same
+  // way in all of them.
   std::vector<std::string> defaults = defaultAxisMap(options);
   if (options.hasAxis(kContextAxis))
     buildContextParallelism(manager, options, defaults);

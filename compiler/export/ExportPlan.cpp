@@ -30,7 +30,7 @@ namespace {
 class Exporter {
 public:
   Exporter(ModuleOp module, plan::Plan &plan) : module(module), plan(plan) {}
-  /// Exports the programs of an entry point; null: of the plan's own.
+  /// Exports the programs of an entry point; null: those of the plan's own.
   LogicalResult run(StringRef modelName, StringAttr entry);
 
 private:
@@ -57,7 +57,7 @@ private:
   plan::Plan &plan;
   plan::Program *program = nullptr;
   llvm::DenseMap<Value, uint32_t> buffers;
-  // Of the program, the numbers of:
+  // The numbers that the program gives to:
   llvm::StringMap<uint32_t> transfers;
   llvm::DenseMap<Attribute, uint32_t> slotMaps;
   llvm::StringMap<uint32_t> tasks;
@@ -66,7 +66,7 @@ private:
   llvm::DenseMap<Attribute, uint32_t> reasons;
   llvm::DenseMap<Operation *, uint32_t> instructions; ///< numbers within the task
 
-  /// Of a tensor of a transfer: its buffer, and the number that the IR gives its value.
+  /// A tensor of a transfer: its buffer, and the number that the IR gives its value.
   struct Moved {
     int program;
     uint32_t buffer;

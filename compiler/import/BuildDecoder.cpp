@@ -19,7 +19,7 @@ static ImportOptions optionsFor(const Family &family, ImportOptions options) {
   return options;
 }
 
-/// "q_proj.weight"; of a layer that is the current one, "weight".
+/// "q_proj.weight"; "weight" where the current layer is meant.
 static std::string parameterName(llvm::StringRef layer, llvm::StringRef name) {
   return layer.empty() ? name.str() : (layer + "." + name).str();
 }
@@ -51,7 +51,7 @@ private:
   };
 
   Value weightOf(llvm::StringRef name, const Side &in, const Side &out, mlir::Attribute init);
-  /// Of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
+  /// The equation of a linear layer of x [B, S, in...] or [B, in...]: "bs<in>,<weight>->bs<out>".
   std::string equation(Value x, const Side &in, const Side &out) const;
   Value linear(llvm::StringRef name, Value x, const Side &in, const Side &out, bool hasBias,
                mlir::Attribute init);
@@ -93,8 +93,8 @@ private:
       keys{{config.kvHeads, config.headSize}, "he"}, values{{config.heads, config.valueSize}, "he"},
       inner{{config.mlp}, "f"};
   Value table; ///< the embedding
-  /// Of the layers so far, where the balance loss compares the tokens of all of them; none where
-  /// each has its own.
+  /// The loads of the layers so far, where the balance loss compares the tokens of all layers; none
+  /// where each layer has a loss of its own.
   std::optional<ExpertLoads> loads;
   Value balance; ///< the balance loss, or that of the layers so far where each has its own
 };
@@ -359,7 +359,7 @@ Value DecoderBuilder::sharedExpert(Value x) {
   return model.mulRows(y, model.activation(Activation::Sigmoid, factor));
 }
 
-/// The linear layer `name` of each expert, of rows [X, B, C, in] -> [X, B, C, out].
+/// The linear layer `name` of each expert: rows [X, B, C, in] -> [X, B, C, out].
 Value DecoderBuilder::expertLinear(llvm::StringRef name, Value rows, const Side &in,
                                    const Side &out, mlir::Attribute init, const Routing &routing) {
   const Dim &number = config.experts->number, &from = in.dims.front(), &to = out.dims.front();
@@ -384,7 +384,7 @@ Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
   return expertLinear(names.expertDown, h, ofExpert, stream, residual, routing);
 }
 
-/// The same in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
+/// Experts in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
 Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
   const ExpertsConfig &experts = *config.experts;
   std::string prefix = names.experts.str() + ".";

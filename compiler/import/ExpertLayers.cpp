@@ -94,7 +94,7 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   }
   if (kind.factor != 1)
     weights = scale(weights, kind.factor);
-  // Routing is where the tokens are; of what it gives only the rows' weights go to the experts.
+  // Routing is where the tokens are; only the rows' weights go from there to the experts.
   nameDims(builder, routing.scores, {"batch", "", ""});
   nameDims(builder, routing.isSelected, {"batch", "", ""});
   nameDims(builder, weights, {"batch", "", ""});
@@ -105,8 +105,8 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   routing.rows =
       NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
   nameDims(builder, routing.rows, {"", "batch", ""});
-  // The experts have the rows' indices as well, of their own: nothing else of the routing goes
-  // there.
+  // The experts compute the rows' indices once more for themselves, so that nothing else of the
+  // routing goes there.
   routing.rowsOfExperts =
       NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
   nameDims(builder, routing.rowsOfExperts, ArrayRef(kAxesOfExperts).take_front(3));

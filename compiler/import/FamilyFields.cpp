@@ -24,7 +24,7 @@ static void setWindows(const ImportOptions &options, DecoderConfig &config, int6
       layer.window = window;
 }
 
-/// Which layers are sliding: 'layer_types' says so, or `isSliding` for those that it is absent of.
+/// Reads which layers are sliding, from 'layer_types', or from `isSliding` where that is absent.
 static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
                            llvm::function_ref<bool(int64_t)> isSliding) {
   const json *types = reader.find("layer_types");
@@ -155,7 +155,8 @@ void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options, Decode
   readLayerTypes(reader, config, [&](int64_t layer) {
     return uses && window && !config.layers[size_t(layer)].rotary;
   });
-  // Of layers that 'layer_types' says to have windows, whatever 'use_sliding_window' says.
+  // The layers to which 'layer_types' gives windows have this one, whatever 'use_sliding_window'
+  // says.
   if (window)
     setWindows(options, config, *window);
   readAttentionDropout(reader, config);
@@ -545,7 +546,7 @@ void dtc::readVit(ConfigReader &reader, const ImportOptions &options, DecoderCon
   config.residualDropout = config.embeddingDropout =
       reader.getDropoutRate("hidden_dropout_prob", 0);
   config.attentionDropout = reader.getDropoutRate("attention_probs_dropout_prob", 0);
-  // Of masked image modeling, and of a layer that classification does not have.
+  // These fields belong to masked image modeling, and to a layer that classification does not have.
   for (llvm::StringRef unused : {"encoder_stride", "pooler_output_size", "pooler_act"})
     reader.find(unused);
 }

@@ -54,7 +54,7 @@ ModelBuilder::ModelBuilder(MLIRContext &context, const ImportOptions &options,
   builder.setInsertionPointToEnd(block);
 }
 
-/// Adds an input after the arguments that there are.
+/// Adds an input after the arguments so far.
 Value ModelBuilder::addInput(StringRef name, RankedTensorType type, ArrayRef<StringRef> axes) {
   return addArgument(argumentAttrs.size(), type, DtcDialect::kInputAttrName, name, axes, {});
 }

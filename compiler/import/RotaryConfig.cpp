@@ -152,7 +152,7 @@ double RotaryConfig::number(Entries &entries, llvm::StringRef key, double fallba
   return fallback;
 }
 
-/// Of entries for which transformers takes 0 as none.
+/// Reads an entry that transformers takes as absent where it is 0.
 double RotaryConfig::numberUnlessZero(Entries &entries, llvm::StringRef key, double fallback) {
   const json *entry = entries.find(key);
   return entry && *entry == 0 ? fallback : number(entries, key, fallback);
@@ -229,14 +229,14 @@ void RotaryConfig::scaleYarn(Rotary &rotary, Entries &entries) {
   const json *given = entries.find("factor");
   double factor =
       given && given->is_null() ? double(positions) / original : requiredNumber(entries, "factor");
-  // Which pair turns so often in the original positions.
+  // The pair of elements that makes this many turns within the original positions.
   auto pairOf = [&](double turns) {
     return size * std::log(original / (turns * 2 * std::numbers::pi)) /
            (2 * std::log(entries.theta));
   };
   double low = pairOf(numberUnlessZero(entries, "beta_fast", 32));
   double high = pairOf(numberUnlessZero(entries, "beta_slow", 1));
-  // Of entries for each kind of layers, transformers does not read it.
+  // transformers does not read it where each kind of layers has entries of its own.
   const json *truncates = family.fields.localTheta.empty() ? entries.find("truncate") : nullptr;
   if (!truncates || *truncates != false) {
     low = std::floor(low);
@@ -275,8 +275,8 @@ std::vector<double> RotaryConfig::factors(Entries &entries, llvm::StringRef key,
   return std::vector<double>(count, 1);
 }
 
-/// Each frequency is divided by a factor of its own, of one list for sequences within the original
-/// positions and of another for longer ones.
+/// Each frequency is divided by a factor of its own, which comes from one list for sequences within
+/// the original positions and from another for longer ones.
 void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
   size_t pairs = rotary.frequencies.size();
   std::vector<double> within = factors(entries, "short_factor", pairs);

@@ -29,8 +29,8 @@ static constexpr double kLeastShare = 0.001;
 static constexpr double kMostPadding = 1.1;
 /// A change that gains less than this is noise of estimates.
 static constexpr double kLeastGain = 0.001;
-/// What an axis map must gain over the default one; and what it may lose where it saves memory that
-/// is not there.
+/// The share of a step that an axis map must gain over the default one, and that it may lose where
+/// it saves memory that is needed.
 static constexpr double kWorthIt = 0.01;
 
 std::vector<std::string> AxisDecision::entries(bool isSplit) const {
@@ -113,7 +113,7 @@ private:
     return result;
   }
 
-  /// Of a parameter, of all layers that it stands for.
+  /// The bytes of a parameter, for all layers that it stands for.
   double bytesOf(unsigned argument) {
     if (!function.getArgAttr(argument, DtcDialect::kParamAttrName))
       return 0;
@@ -219,7 +219,8 @@ private:
     return result;
   }
 
-  /// What each layer has of its own is decided for all of them; what only some have is not.
+  /// Decides once for all layers about dimensions that every layer has. Dimensions that only some
+  /// layers have are decided one by one if the function has all layers, and are left out otherwise.
   void addRepeated() {
     for (auto &[dims, list] : repeated) {
       AxisDecision &first = list.front().first;
@@ -347,7 +348,7 @@ public:
     std::optional<AxisMapCost> first = costOf(start);
     State best = start;
     descend(best);
-    // Of dimensions that exclude each other, the one that gains most by itself may be in the way of
+    // Where dimensions exclude each other, the one that gains most by itself may be in the way of
     // several that gain more together.
     if (llvm::none_of(start, [](bool isSplit) { return isSplit; }))
       for (size_t i = 0; i < decisions.size(); ++i)

@@ -43,8 +43,9 @@ static double roundToThreeDigits(double value) {
   return std::round(value / unit) * unit;
 }
 
-/// The link of a torus of which collectiveTime() says what it says of the cluster, for short and
-/// for long messages: of gathering over the axis, or of the slowest of those along the pipeline.
+/// The link, as bandwidth and latency, of a torus on which collectiveTime() takes as long as on the
+/// cluster for short and for long messages: a gather over the axis, or a message along the
+/// pipeline, between the neighbours with the slowest link.
 static std::pair<double, double> linkOf(const Topology &topology, const std::string &axis,
                                         int64_t size) {
   constexpr double kShort = 1, kLong = 64 << 20; // bytes

@@ -38,7 +38,7 @@ struct CostProbe::Worker {
 };
 
 /// Probes have a stage of a pipeline for each of a few layers, also where the cluster is too small
-/// for these: one of so many nodes of a kind that it is not.
+/// for these. So they are made on one that has enough nodes, all of one kind.
 static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::NodeKind &kind,
                                 int64_t times) {
   int64_t devices = countDevices(cluster);

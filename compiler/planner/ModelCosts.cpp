@@ -29,8 +29,8 @@ std::vector<const cluster::NodeKind *> dtc::kindsOfNodes(const cluster::Cluster 
   return kinds;
 }
 
-/// What part of a parameter, of its gradient and of its state each of the devices holds that ZeRO
-/// splits over.
+/// The part of a parameter, its gradient and its state that each device holds where ZeRO splits
+/// them.
 static double zeroShare(const ParameterKind &kind, int64_t devices) {
   LinkedMesh mesh;
   mesh.axes.push_back({"zero", devices});

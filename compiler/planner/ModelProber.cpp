@@ -146,7 +146,7 @@ static SectionCost costOf(const plan::Program &program, const SimulatedDevice &d
   return cost;
 }
 
-/// What two programs both have, of what is there once.
+/// The costs that two programs both have, and that are there once.
 static SectionCost tiedOf(const plan::Program &one, const plan::Program &other,
                           const SectionCost &cost, const std::map<std::string, int64_t> &axes,
                           double microbatches) {
@@ -196,7 +196,8 @@ ModelProber::PartitionKey ModelProber::partitionKeyOf(const CostKey &key) {
   return {key.tp, key.ep, key.cp, key.samples, key.sequenceParallel, key.shard};
 }
 
-/// What is recomputed is decided after the program was split.
+/// The partitioned model of a key. Its programs with different recomputation share it, as
+/// recomputation is decided after the partitioning.
 const ModelProber::Partition &ModelProber::partition(const PartitionKey &key,
                                                      const CompileOptions &probed) {
   if (auto it = partitions.find(key); it != partitions.end())

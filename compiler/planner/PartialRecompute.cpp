@@ -29,7 +29,7 @@ static StepEstimate between(const StepEstimate &from, const StepEstimate &to, do
 std::optional<EstimatedStrategy>
 dtc::findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t memoryLimit,
                           double memoryTimes) {
-  // Of those that are too large the smallest, and of the others the fastest.
+  // The smallest of those that are too large, and the fastest of the others.
   const EstimatedStrategy *large = nullptr, *small = nullptr;
   for (const EstimatedStrategy *entry : alike) {
     if (entry->strategy.recompute == Recompute::Auto)

@@ -26,10 +26,10 @@
 using namespace mlir;
 using namespace dtc;
 
-/// How many times the best lower estimate those may be that are looked at, where the search is
+/// Strategies are looked at up to this many times the best lower estimate, where the search is
 /// thorough and where it is not.
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
-/// For how many sizes of tp other axis maps of a large model are looked at.
+/// The sizes of tp for which other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
 /// How many probes are made without a word of it to the user, and how many at a time where the
 /// result of one may make the others needless. Not as many as there are threads, on which no result
@@ -193,8 +193,8 @@ Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult
   for (size_t number = 0; number < strategies.size(); ++number)
     add(number);
   sort();
-  // Of a large model each axis map takes long; where names say what to split, what is far from the
-  // best with all of that will not come near it with less.
+  // An axis map of a large model takes long. Where names say what to split, a strategy that is far
+  // from the best with all of it split will not come near the best with less.
   bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
   std::vector<int64_t> sizes;
   for (const LowerEstimate &lowerEstimate : lowerEstimates) {
@@ -277,7 +277,7 @@ void Planner::estimateAll(PlannerResult &choice,
     estimator.balance(entry.strategy, costs);
     entry.estimate = estimator.estimate(entry.strategy, costs);
     entry.fits = entry.estimate.memoryShare() <= 1;
-    // Of a model that was probed whole nothing says what a message takes.
+    // Where a model was probed whole, nothing says what a message takes.
     bool mayBeSlower = entry.strategy.pp > 1 && costs.front().layers == 0;
     if (entry.fits && !mayBeSlower)
       best = std::min(best, entry.estimate.seconds());

@@ -54,8 +54,8 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   options.schedule = schedule;
   options.chunks = pp > 1 && chunks > 1 ? chunks : 0;
   options.recompute = recompute;
-  // What is compiled is what was asked for, and whether it fits is looked at; only what is computed
-  // again can depend on a limit.
+  // The strategy is compiled as it was asked for, and then it is looked at whether the plan fits.
+  // Only recomputation can depend on a limit.
   options.memoryLimit = memoryLimit;
   options.bucketBytes = bucketBytes;
   options.stages = stages;
@@ -79,8 +79,8 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
         traits.samplePositions = std::max(traits.samplePositions, size);
       }
   });
-  // Integers are tokens or labels of positions. Other numbers are features, of which a position may
-  // have any number.
+  // Integers are tokens or labels of positions. Other numbers are features, and a position may have
+  // any number of them.
   auto addPositionsOf = [&](RankedTensorType type) {
     if (type.getElementType().isInteger(32))
       traits.samplePositions =
@@ -315,8 +315,8 @@ private:
         if (stages > std::max<int64_t>(traits.layers + emptyPlaces, kFewStages))
           break;
         // Chunks beyond the least are for layers that divide evenly, as their users want them, or
-        // nearly so: of 126 layers on 128 stages, the embedding and the loss have the other two. Of
-        // devices of several kinds no two stages need be alike.
+        // nearly so: where 128 stages have 126 layers, the embedding and the loss have the other
+        // two. On devices of several kinds no two stages need be alike.
         if (rule.minChunks != rule.maxChunks && !isFixed("chunks") && !isMixed && !isEven)
           continue;
         PipelineShape shape{int(strategy.pp), int(chunks), int(strategy.microbatches)};
@@ -339,9 +339,10 @@ private:
   }
 
   static constexpr int64_t kFewStages = 4;
-  /// Of so many layers, stages may have room for one more.
+  /// For each this many layers, the stages may have one empty place.
   static constexpr int64_t kLeastLayersOfEmptyPlace = 20;
-  /// Positions of a part of a sequence; of sequences that are split also where samples could be.
+  /// Positions of a part of a sequence; those of sequences that are split even where samples could
+  /// be.
   static constexpr int64_t kLeastPart = 512, kLongSequence = 32768;
   static constexpr int64_t kFewSamples = 8;
   static constexpr int64_t kMostPositions = 32768;

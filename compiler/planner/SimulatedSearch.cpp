@@ -27,7 +27,7 @@ using namespace dtc;
 
 /// How much faster than its estimate a strategy may turn out to be.
 static constexpr double kEstimateError = 0.1;
-/// How many more than the model allows are simulated as long as none fits.
+/// The strategies that are simulated beyond what the model allows as long as none fits.
 static constexpr int64_t kMoreSimulations = 6;
 /// How many more are simulated so that what is listed beside the choice is known, and how much
 /// slower than the choice an estimate must be to be listed as it is.
@@ -46,7 +46,7 @@ int64_t dtc::mostSimulations(ModuleOp model) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 2, 60);
 }
 
-/// How many times its estimate a strategy takes, before any of its kind was simulated: schedules
+/// The time of a strategy divided by its estimate, before any of its kind was simulated: schedules
 /// that split weights' gradients off make more, smaller tasks and keep their operands in memory.
 static double priorError(const ParallelStrategy &strategy) {
   auto rule = findScheduleRule(strategy.schedule);
@@ -59,7 +59,7 @@ static int64_t workOf(const ParallelStrategy &strategy) {
   return strategy.recompute == Recompute::Auto ? 3 : 1;
 }
 
-/// What strategies have in common whose estimates err in the same way.
+/// The kind of a strategy. Estimates of strategies of one kind err in the same way.
 static std::string kindOf(const ParallelStrategy &strategy) {
   return fmt::format("{} {} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
                      wordOf(strategy.recompute), strategy.sequenceParallel,
@@ -142,7 +142,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
   Compiled compiled;
-  // As long as nothing fits, all that may be tried is.
+  // As long as nothing fits, everything that may be tried is tried.
   left -= std::isinf(best) ? 1 : workOf(entry.strategy);
   bool isSimulated = simulate(entry, compiled);
   if (entry.leastSeconds > 0)
@@ -150,7 +150,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   if (!isSimulated && entry.arenaBytes == 0)
     return;
   simulatedEstimates.push_back(entry.estimate.seconds());
-  // What recomputes in part fills the memory that there is, if that is enough.
+  // A plan that recomputes in part fills the available memory, if that is enough.
   if (entry.strategy.recompute != Recompute::Auto || !entry.fits) {
     double times = double(entry.arenaBytes) / entry.memoryBytes / entry.estimate.memoryShare();
     memoryError = isThorough ? std::min(memoryError, times) : std::max(memoryError, times);
@@ -197,7 +197,7 @@ void SimulatedSearch::settleAlike(size_t index) {
     if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
       isDone[other] = true;
   }
-  // Of those that fit, the best may be faster if it recomputes less.
+  // The best of those that fit may be faster if it recomputes less.
   bool mayGain = !entry.fits || (entry.strategy.recompute != Recompute::None && chosen == index);
   if (!mayGain || !choice.recomputesPartly)
     return;
@@ -280,7 +280,7 @@ void SimulatedSearch::sortResults() {
     }
     if (chosen && !entry.simulation && entry.estimate.memoryShare() * mostMemoryError > 1)
       entry.fits = false;
-    // Of strategies that take as long as the chosen one, that comes first.
+    // The chosen strategy comes before others that take as long.
     std::vector<EstimatedStrategy> &list = entry.simulation ? simulated : others;
     list.insert(index == chosen ? list.begin() : list.end(), std::move(entry));
   }
@@ -311,8 +311,8 @@ void SimulatedSearch::run() {
       break;
     simulateOne(*next);
   }
-  // What by its estimate is as good as the choice is listed beside it only if it is as good: many
-  // such estimates are too low, of strategies that do not fit or are slower.
+  // A strategy that is as good as the choice by its estimate is listed beside it only if it is as
+  // good: many such estimates are too low, for strategies that do not fit or are slower.
   for (int64_t more = kListedSimulations; more > 0;) {
     std::optional<size_t> next = findNear();
     if (!next)

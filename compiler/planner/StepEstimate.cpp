@@ -117,7 +117,7 @@ double StepEstimator::costOf(const ParallelStrategy &strategy, llvm::ArrayRef<Mo
   double most = 0;
   for (size_t kind : connections.kinds[coordinate]) {
     const ModelCosts &own = costs[kind];
-    if (own.layers == 0) { // what is before the layers is the model, of which each has a part
+    if (own.layers == 0) { // `before` is the whole model, and each stage has a part of it
       most = std::max(most, field(own.before) / double(strategy.pp));
       continue;
     }
@@ -249,8 +249,8 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
          (strategy.zero == 2 ? gather : 0);
 }
 
-/// Of a device on a coordinate of the pipeline axis with so many layers of the model. `estimate` is
-/// told what a stage keeps.
+/// The bytes of a device on a coordinate of the pipeline axis that has `layers` layers of the
+/// model. `estimate` is told what a stage keeps.
 double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs,
                               int64_t coordinate, double layers, StepEstimate &estimate) const {
   const int64_t n = strategy.zeroDevices();
@@ -310,7 +310,8 @@ double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts
   estimate.keptBytes = held([](const SectionCost &part) { return part.keptBytes; }) /
                        double(strategy.chunks) * times;
   double kept = estimate.inFlight * estimate.keptBytes;
-  // Of one microbatch, what is kept goes as gradients come; sums over several are there throughout.
+  // With one microbatch, kept values are freed as gradients are made; sums over several
+  // microbatches are there throughout.
   if (strategy.microbatches == 1 && !options.base.accumulates)
     return bytes + std::max(kept, gradients);
   return bytes + kept + gradients;

@@ -318,8 +318,8 @@ MaybeError dtc::readStrategy(const std::string &path, CompileOptions &options) {
   return std::nullopt;
 }
 
-/// The axes of the mesh that split the batch: of a model that does not name it, those that are
-/// given for the first dimension of an input.
+/// The axes of the mesh that split the batch. Where the model does not name it, these are the axes
+/// that are given for the first dimension of an input.
 static std::vector<std::string> batchAxes(const CompileOptions &options,
                                           const ModelProperties &traits) {
   std::vector<std::string> axes, keys = traits.batchDims;

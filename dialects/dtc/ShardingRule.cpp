@@ -109,7 +109,7 @@ private:
     }
   }
 
-  /// The factors of single dimensions have their size. Of a group, one factor at most occurs in no
+  /// The factors of single dimensions have their size. At most one factor of a group occurs in no
   /// such dimension.
   void sizeFactors(TypeRange types, ArrayRef<TensorFactors> tensors) {
     for (bool groups : {false, true})

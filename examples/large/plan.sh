@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Plans the large examples and compares each choice with the strategy beside it, made by hand after what was published,
 # under the same simulation. docs/planning.md (large models) shows what it prints. With --published it plans the
-# published models of docs/models.md, of which few have a strategy beside them.
+# published models of docs/models.md, few of which have a strategy beside them.
 # Usage: examples/large/plan.sh [--published] [-o folder for what it writes] [example...]   (with dtc's programs in PATH)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -53,7 +53,8 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
   return calibrateDevice(options, *backend, **device, err);
 }
 
-/// As Linux names the first core's; "an unknown processor" where it does not.
+/// The name that Linux gives the processor of the first core; "an unknown processor" where it gives
+/// none.
 static std::string processorName() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)

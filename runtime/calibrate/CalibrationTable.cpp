@@ -54,7 +54,7 @@ std::string calibrationTable(const cluster::Cluster &cluster) {
     if (rate.flops() > 0)
       fmt::format_to(out, "  {:<26}{:>9.1f} GFLOP/s\n", rate.kernel() + " of " + rate.dtype(),
                      rate.flops() / 1e9);
-  // Of GPUs, small calls are of no interest.
+  // On GPUs, small calls are of no interest.
   const uint64_t few = isOfCores ? 256 << 10 : 32 << 20, many = isOfCores ? 64 << 20 : 512 << 20;
   fmt::format_to(out, "  {:<26}{:>14}{:>14}\n", "kernels of f32", formatBytes(few),
                  formatBytes(many));

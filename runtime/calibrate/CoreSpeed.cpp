@@ -48,7 +48,8 @@ double median(std::vector<double> values) {
 
 /// Keeps the units for arithmetic busy: who shares them with another thread gets half of them.
 static float compute(int rounds, float start) {
-  // As many sums at a time as it takes until one of them is done, and as there are registers for.
+  // There are enough sums at a time to fill the latency of an addition, and registers for all of
+  // them.
   using Vector = float __attribute__((vector_size(16)));
   constexpr int chains = 12;
   Vector sums[chains];

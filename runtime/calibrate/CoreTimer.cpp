@@ -12,8 +12,8 @@
 
 namespace dtc::runtime {
 
-/// Calls with larger operands are left out: of kernels that touch but few of the bytes of an
-/// operand they would take most of the time and of the memory.
+/// Calls with larger operands are left out: those of kernels that touch but few bytes of an operand
+/// would take most of the time and of the memory.
 static constexpr size_t kLargestOperands = size_t{256} << 20;
 
 static size_t groupsOfCores(const CalibrationOptions &options) {

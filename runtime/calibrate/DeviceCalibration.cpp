@@ -15,7 +15,7 @@ namespace dtc::runtime {
 CalibrationOptions gpuCalibrationOptions() {
   CalibrationOptions options;
   options.devices = 1;
-  // Tokens of a microbatch by widths of layers, of which many are three times a power of two.
+  // Tokens of a microbatch by widths of layers. Many widths are three times a power of two.
   options.rows = {256, 1024, 4096, 16384, 32768};
   options.columns = {256, 512, 768, 1024, 2048, 3072, 4096, 8192, 16384};
   options.depths = {256, 512, 1024, 2048, 4096, 16384};

@@ -16,7 +16,7 @@
 
 namespace dtc::runtime {
 
-/// Results that are larger are left out: of an all_gather of many members.
+/// Larger results are left out, such as those of an all_gather of many members.
 static constexpr size_t kLargestResult = size_t{2} << 30;
 
 namespace {
@@ -38,7 +38,7 @@ public:
     return devices;
   }
 
-  /// The median seconds of a collective, of the member that takes the longest.
+  /// The median seconds of a collective, on the member that takes longest.
   Expected<double> secondsOf(const CollectiveSpec &spec, double seconds) {
     specs.push_back(std::make_unique<CollectiveSpec>(spec));
     if (MaybeError error =
@@ -82,7 +82,7 @@ private:
       : fabric(fabric), members(static_cast<size_t>(count)),
         threads(members.size(), [fabric](const Error &error) { fabric->abort(error); }) {}
 
-  /// The mean seconds of so many, which follow each other.
+  /// The mean seconds of `calls` collectives that follow each other.
   Expected<double> mean(const CollectiveSpec &spec, int64_t calls) {
     std::vector<double> seconds(members.size());
     if (MaybeError error = threads.run([&](size_t device) -> MaybeError {

@@ -77,7 +77,7 @@ static Calls pickGrad(const char *name, const TensorType &x) {
   return {{name, {tokensOf(x), like(x, {rowsOf(x)})}, {x}, {}, {}}};
 }
 
-/// Of scores of a token for each of 64 experts at most.
+/// The type of the scores of tokens for up to 64 experts.
 static TensorType scoresOf(const TensorType &x) {
   int64_t experts = std::min<int64_t>(widthOf(x), 64);
   return like(x, {rowsOf(x) * widthOf(x) / experts, experts});
@@ -106,7 +106,7 @@ static Calls crossEntropyGrad(const char *name, const TensorType &x) {
   return {{name, {x, tokensOf(x), wideRows(x), wideRows(x)}, {x}, {{"label_smoothing", 0.0}}, {}}};
 }
 
-/// Of sequences that are generated.
+/// The positions of sequences that are generated.
 static constexpr int64_t kCachedPositions = 128;
 
 /// The next token of each sequence.
@@ -117,7 +117,7 @@ static Calls cachedAttention(const char *name, const TensorType &x) {
   return {{name, {q, k, k, {DType::I32, {rowsOf(x)}}}, {q}, {{"scale", 0.125}}, {}}};
 }
 
-/// Of one sequence, heads of 64 elements at most.
+/// One sequence with heads of up to 64 elements.
 static Calls mergeAttention(const char *name, const TensorType &x) {
   int64_t size = std::min<int64_t>(widthOf(x), 64), heads = widthOf(x) / size;
   TensorType part = like(x, {1, rowsOf(x), heads, size}), out{wideType(x.dtype), part.shape};

@@ -52,7 +52,7 @@ static Calls select(const char *name, const TensorType &x) {
   return {{name, {{DType::Bool, x.shape}, x, x}, {x}, {}, {}}};
 }
 
-/// From and to the type of master weights.
+/// Conversions from and to the type of master weights.
 static Calls convert(const char *name, const TensorType &x) {
   DType to = x.dtype == DType::F32 ? DType::BF16 : DType::F32;
   return {{name, {x}, {{to, x.shape}}, {}, {}}};
@@ -172,7 +172,7 @@ static Calls concat(const char *name, const TensorType &x) {
   return {{name, {part, part, part}, {like(x, {rows, 3, width})}, {{"dim", int64_t{1}}}, {}}};
 }
 
-/// Of the rows, as sequences are put into zigzag order: in twice as many chunks as there are parts.
+/// Puts the rows into zigzag order, as sequences are: in twice as many chunks as parts.
 static Calls zigzag(const char *name, const TensorType &x) {
   TensorType chunks = like(x, {8, rowsOf(x), widthOf(x)});
   return {{name,
@@ -215,7 +215,7 @@ static Calls maskPadding(const char *name, const TensorType &x) {
            kLastBlock}};
 }
 
-/// Of caches here: of a sequence, the kernels touch but one.
+/// The positions of a sequence in these caches: the kernels touch just one of them.
 static constexpr int64_t kMovedPositions = 4;
 
 /// A token for each sequence, into a cache and out of it.

@@ -112,7 +112,7 @@ MaybeError measureLaunch(CoreContext &context, cluster::DeviceKind &device) {
       context.timer.secondsOf({{"add", {scalar, scalar}, {scalar}, {}, {}}}, {});
   if (!kernel)
     return kernel.error();
-  // Of a machine that does other work, the difference may come out as nothing.
+  // On a machine that does other work, the difference may come out as nothing.
   double instruction = (seconds[1] - seconds[0]) / (many - few);
   device.set_launch_seconds(rounded(std::max(1e-9, instruction - *kernel)));
   return std::nullopt;

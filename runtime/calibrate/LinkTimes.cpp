@@ -21,7 +21,7 @@ namespace dtc::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-/// Results that are larger are left out: of an all_gather of many members.
+/// Larger results are left out, such as those of an all_gather of many members.
 static constexpr size_t kLargestResult = size_t{64} << 20;
 
 namespace {
@@ -45,8 +45,8 @@ public:
   /// One collective or message of a device.
   using Move = std::function<MaybeError(size_t device)>;
 
-  /// What a sample says, the median of several taken while all cores are at full speed: of `least`
-  /// or, if that takes no waiting, of `most`.
+  /// The median of several samples that were taken while all cores were at full speed: `least` of
+  /// them or, if that takes no waiting, `most`.
   Expected<double> medianOf(const std::function<Expected<double>()> &sample, size_t least,
                             size_t most) {
     std::vector<SpeedMeasurement> samples;
@@ -84,8 +84,8 @@ public:
     return medianOf([&] { return mean(move, moves); }, least, most);
   }
 
-  /// The mean seconds of so many moves, on the device that takes the longest. The threads come one
-  /// after the other out of their sleep, and first meet in a move that does not count.
+  /// The mean seconds of `moves` moves on the device that takes longest. The threads wake one after
+  /// the other, and first meet in a move that does not count.
   Expected<double> mean(const Move &move, int64_t moves) {
     std::vector<double> seconds(count);
     if (MaybeError error = threads.run([&](size_t device) -> MaybeError {
@@ -203,7 +203,7 @@ Expected<cluster::ArrivalSkew> measureArrivalSkew(CoreContext &context, CoreWatc
   cluster::ArrivalSkew skew;
   skew.set_members(members);
   skew.set_work_seconds(rounded(std::max(1e-9, median(works))));
-  // In the time of a device that has a core for itself, as all times of a device.
+  // This is the time of a device that has a core for itself, as all times of a device are.
   skew.set_wait_seconds(rounded(*wait / turns));
   return skew;
 }

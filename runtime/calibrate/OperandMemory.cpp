@@ -32,7 +32,7 @@ void OperandMemory::reset() {
 }
 
 //===----------------------------------------------------------------------===//
-// Of the host
+// Memory of the host
 //===----------------------------------------------------------------------===//
 
 /// Only pages that are touched take memory.
@@ -53,7 +53,7 @@ MaybeError HostOperandMemory::fill(std::byte *to, size_t bytes, const HostTensor
 }
 
 //===----------------------------------------------------------------------===//
-// Of a device
+// Memory of a device
 //===----------------------------------------------------------------------===//
 
 DeviceOperandMemory::DeviceOperandMemory(Device &device, Queue &queue, size_t chunkBytes)

@@ -22,7 +22,7 @@ static constexpr double kMostCalls = 256;
 /// More sets take longer to fill than to use. Operands that still fit the cache then are small
 /// enough to be found there in steps, too.
 static constexpr size_t kMostSets = 64;
-/// What is left of a call's time at least, however much of it is the launch.
+/// The least share of a call's time that is taken to be its own, however much of it is the launch.
 static constexpr double kLeastShare = 0.1;
 
 Expected<std::unique_ptr<QueueTimer>> QueueTimer::open(const CalibrationOptions &options,

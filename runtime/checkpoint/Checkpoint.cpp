@@ -16,7 +16,7 @@
 
 namespace dtc::runtime {
 
-/// Of the bytes before the tensors.
+/// The checksum of the bytes before the tensors.
 static Expected<std::string> headerChecksum(const std::string &path) {
   Expected<InputFile> file = InputFile::open(path);
   if (!file)

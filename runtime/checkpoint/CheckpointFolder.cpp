@@ -83,7 +83,7 @@ static std::string withoutSlash(const std::string &path) {
   return folder;
 }
 
-/// Of what cannot be made a folder, with the error of that.
+/// Why `folder` cannot be made. `made` is the error of making it.
 static std::string whyNoFolder(const std::string &folder, const std::error_code &made) {
   std::error_code ignored;
   if (fs::exists(folder, ignored))
@@ -166,7 +166,7 @@ MaybeError CheckpointFolder::commit(int64_t step) const {
   std::string path = temporaryPath(step);
   if (MaybeError error = flushFolder(path))
     return error;
-  // Of a link it matters whether it is there itself, wherever it leads.
+  // A link counts where it exists itself, wherever it leads.
   if (std::error_code code;
       refusedSteps.count(step) && fs::exists(fs::symlink_status(pathOf(step), code)))
     if (MaybeError error = remove(step))

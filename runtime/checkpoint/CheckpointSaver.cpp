@@ -48,7 +48,7 @@ Expected<std::unique_ptr<CheckpointSaver>> CheckpointSaver::create(Session &sess
 }
 
 void CheckpointSaver::startPopulating() {
-  constexpr size_t kAtOnce = size_t{64} << 20; // a saver that ends early waits for so much
+  constexpr size_t kAtOnce = size_t{64} << 20; // a saver that ends early waits for one such part
   populating = startThread("the memory of checkpoints", [this] {
     for (size_t done = 0; done < memory.size() && !stopsPopulating && !populated; done += kAtOnce)
       populated = memory.populate(done, kAtOnce);
@@ -61,9 +61,9 @@ MaybeError CheckpointSaver::finishPopulating() {
   return populated;
 }
 
-/// Gives each piece its place in the copy. A tensor all of which is on devices of this process is
-/// one piece; of any other, each shard is one. Of several processes none has all tensors: their
-/// copies have no gaps where others have something.
+/// Gives each piece its place in the copy. A tensor that is on devices of this process as a whole
+/// is one piece; any other tensor has a piece for each shard. Where there are several processes,
+/// none has all tensors: their copies have no gaps where others have something.
 MaybeError CheckpointSaver::planPieces() {
   std::map<std::string, std::vector<StateShard>> shardsOf; // by state
   for (StateShard &shard : session.stateShards())
@@ -159,8 +159,7 @@ void CheckpointSaver::write(CheckpointManifest given) {
   });
 }
 
-/// Whether the copied weights are a result. Of parameters that have master weights, these are what
-/// is copied.
+/// Whether the copied weights are a result. Where parameters have master weights, these are copied.
 MaybeError CheckpointSaver::checkWeights() const {
   for (const CheckpointPiece &piece : pieces) {
     plan::State::Kind kind = states.at(piece.tensor).state->kind();
@@ -176,8 +175,8 @@ MaybeError CheckpointSaver::checkWeights() const {
   return std::nullopt;
 }
 
-/// On the thread. Of several processes each writes its pieces; what they do together is done by
-/// those who call.
+/// Runs on the thread. Where there are several processes, each writes its pieces; the callers do
+/// what processes do together.
 MaybeError CheckpointSaver::writeNow() {
   if (MaybeError error = checkWeights())
     return error;

@@ -16,7 +16,8 @@ namespace dtc::runtime {
 using Json = nlohmann::ordered_json;
 
 static constexpr std::string_view kFormat = "dtc checkpoint";
-/// What precedes the checksum in the text, and what the checksum is of: the text with these digits.
+/// The text before the checksum, and the digits that stand in its place while the checksum is
+/// computed.
 static constexpr std::string_view kChecksumKey = "\"checksum\": \"";
 static constexpr std::string_view kNoChecksum = "00000000000000000000000000000000";
 
@@ -157,7 +158,7 @@ static Expected<CheckpointTensor> parseTensor(const Json &json, size_t numFiles)
   return tensor;
 }
 
-/// Of the text as it was when the checksum was taken.
+/// Whether the text has the checksum of itself, as it was before the checksum was put in.
 static bool hasItsChecksum(std::string_view text) {
   size_t key = text.find(kChecksumKey);
   if (key == std::string_view::npos)

@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What is handed to the disk at once. What goes through the system's page cache is written back
+/// The bytes that are handed to the disk at once. Bytes in the system's page cache are written back
 /// while more is written, and not only at the end.
 static constexpr size_t kPartBytes = size_t{8} << 20;
 
@@ -95,7 +95,7 @@ MaybeError PositionedFile::write(uint64_t offset, std::span<const std::byte> byt
       }
       return failure();
     }
-    // Only a hint: that all is on the disk is what fsync() tells.
+    // This is only a hint: fsync() tells that everything is on the disk.
     if (!part.direct && static_cast<size_t>(written) == kPartBytes)
       sync_file_range(fd, static_cast<off_t>(offset), written, SYNC_FILE_RANGE_WRITE);
     offset += static_cast<uint64_t>(written);

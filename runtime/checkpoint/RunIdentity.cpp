@@ -91,8 +91,8 @@ private:
   }
 };
 
-/// Of the names and shapes of the adapters, or of all other parameters: the same for all layouts,
-/// element types and frozen parts. Empty where there are none.
+/// The checksum of the names and shapes of the adapters, or of all other parameters: the same for
+/// all layouts, element types and frozen parts. Empty where there are none.
 static std::string checksumOfParameters(const plan::Plan &plan, bool adapters) {
   std::set<std::string> lines;
   for (const plan::State *state : distinctStates(plan))
@@ -155,7 +155,7 @@ public:
       add(flag, describe(what, before, after));
   }
 
-  /// As compare(), of what one of the two may not know.
+  /// Does what compare() does, for values that one of the two may not know.
   void compareKnown(const char *flag, const std::string &what, const std::string &before,
                     const std::string &after) {
     if (!before.empty() && !after.empty())
@@ -203,7 +203,7 @@ MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
                   fmt::format("{} tokens", now.sequence));
   // Without data there is nothing to train on, and so no step that the data could change.
   changes.compareKnown("data", "the data set", saved.data, now.data);
-  // Which parameters or adapters differ, loadCheckpoint() says.
+  // loadCheckpoint() says which parameters or adapters differ.
   if (saved.model == now.model && saved.adapters == now.adapters && !saved.operations.empty() &&
       !now.operations.empty() && saved.operations != now.operations)
     changes.add("model", "the operations of the model differ (what they are, how they are "

@@ -69,7 +69,7 @@ std::vector<HostAddress> addressesHere() {
   return found;
 }
 
-/// Of the name of this host.
+/// The addresses of the name of this host.
 std::vector<HostAddress> addressesOfName() {
   std::vector<HostAddress> found;
   char name[256] = {};

@@ -145,7 +145,7 @@ bool ControlConnection::Loop::mayLeave() const {
       children, [](const auto &each) { return each.second.isDone || each.second.socket; });
 }
 
-/// Until something comes or is due.
+/// Waits until something comes or is due.
 void ControlConnection::Loop::wait() {
   std::vector<pollfd> files = {{wake.get(), POLLIN, 0}, {listener.file.get(), POLLIN, 0}};
   auto add = [&](const ControlSocket &socket) {

@@ -11,7 +11,7 @@
 
 namespace dtc::runtime {
 
-/// Entries that are read at once: of a window, and of the whole file.
+/// Entries that are read at once, for a window and for the whole file.
 static constexpr uint64_t kEntriesAtOnce = 512;
 static constexpr uint64_t kEntriesCheckedAtOnce = uint64_t{1} << 16;
 

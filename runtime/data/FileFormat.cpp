@@ -67,7 +67,8 @@ static constexpr ForeignFormat kFormats[] = {
      [](const Bytes &bytes) {
        return bytes.beginWith("\x80\x02\x8A\x0A\x6C\xFC\x9C\x46\xF9\x20\x6A\xA8\x50\x19");
      }},
-    // The protocol, what objects begin with (since 4 a frame with its size), and what ends all.
+    // The protocol, the beginning of objects (since protocol 4 a frame with its size), and the end
+    // of the file.
     {"a pickle of Python", kFromPyTorch,
      [](const Bytes &bytes) {
        bool isFramed = bytes.haveAt(1, "\4\5") && bytes.haveAt(2, "\x95") &&

@@ -23,7 +23,8 @@ using Json = nlohmann::json;
 
 /// The format's own limit.
 static constexpr uint64_t kMaxHeaderBytes = 100'000'000;
-/// Of a tensor, what is converted at once: few system calls, and little memory beside the result.
+/// The bytes of a tensor that are converted at once: few system calls, and little memory beside the
+/// result.
 static constexpr int64_t kMaxReadBytes = int64_t{1} << 20;
 
 std::string SafetensorsEntry::str() const { return dtype + formatShape(shape); }

@@ -84,7 +84,7 @@ MaybeError TokenFile::checkWidth(int64_t vocabulary) const {
   std::vector<int32_t> tokens(std::min(tokenCount, most) / 4 * 4);
   if (MaybeError error = read(0, tokens))
     return error;
-  // The widest first: of numbers of 64 bits, every second half of 32 is 0 as well.
+  // The widest first: in numbers of 64 bits, every second half of 32 bits is 0 as well.
   for (uint64_t bits : {64, 32}) {
     uint64_t parts = bits / 8 / tokenBytes; // of a number, the lowest first
     if (parts < 2 || tokens.size() < fewest || tokenCount % parts != 0)
@@ -152,7 +152,7 @@ Expected<TokenFile> TokenFile::open(const std::string &path) {
   return tokens;
 }
 
-/// From little-endian tokens, as the host has them.
+/// Widens little-endian tokens, which is the order of the host.
 template <typename Token> static void widen(const std::byte *from, std::span<int32_t> out) {
   for (size_t i = 0; i < out.size(); ++i) {
     Token token;

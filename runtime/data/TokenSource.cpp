@@ -133,7 +133,8 @@ MaybeError TokenSource::readSample(const DataInput &input, uint64_t sample, std:
   return isPacked ? readPacked(input, index, position, values) : std::nullopt;
 }
 
-/// Of the window at a position in a file, what its documents make of the values of an input.
+/// Reads the values of an input in the window at a position of a file, as they follow from its
+/// documents.
 MaybeError TokenSource::readPacked(const DataInput &input, size_t file, uint64_t position,
                                    std::span<int32_t> values) const {
   uint64_t end = position + values.size() + 1; // with the last label

@@ -1,4 +1,4 @@
-//===- Deadline.cpp - What happens if something does not end in time ------===//
+//===- Deadline.cpp - A function that is called after a time --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -326,7 +326,7 @@ MaybeError DeviceExecutor::injectAfter(size_t index) {
   return std::nullopt;
 }
 
-/// Of a collective whose operands differ between microbatches.
+/// Gives a collective its operands, where they differ between microbatches.
 void DeviceExecutor::placeOperands(const PreparedCollective &collective) {
   for (size_t i = 0; i < collective.specs.size(); ++i) {
     size_t operand = collective.firstOperand + i;

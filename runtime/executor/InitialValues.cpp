@@ -55,7 +55,7 @@ static void drawRandom(const plan::State &state, const ShardRegion &region, uint
 template <typename T>
 static void fillRandom(const plan::State &state, const ShardRegion &region, uint64_t seed,
                        std::byte *shard, int threads) {
-  // Drawing so many takes milliseconds, much longer than to start a thread.
+  // Drawing this many takes milliseconds, much longer than starting a thread.
   constexpr int64_t fewestOfAThread = int64_t{1} << 18;
   int64_t elements = std::accumulate(region.size.begin(), region.size.end(), int64_t{1},
                                      std::multiplies<int64_t>());

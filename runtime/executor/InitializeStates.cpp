@@ -107,7 +107,7 @@ MaybeError Session::initializeStates(uint64_t seed) {
 MaybeError Session::initializeOtherStates(uint64_t seed) {
   if (MaybeError error = checkAtRest("states are initialized"))
     return error;
-  // Drawing numbers takes longer than copying them: of the devices with the same shard only one
+  // Drawing numbers takes longer than copying them: only one of the devices with the same shard
   // draws, where the others can read its memory.
   auto drawerOf = [&](size_t position, const plan::State &state) {
     bool canRead = shared->resources[position]->getDevice().isHostMemory();

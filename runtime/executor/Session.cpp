@@ -335,7 +335,7 @@ MaybeError Session::prepare() {
   std::vector<Session *> all = {this};
   for (const std::unique_ptr<Session> &entryPoint : entryPoints)
     all.push_back(entryPoint.get());
-  // Until the devices of all processes have come to the end of a part.
+  // Returns when the devices of all processes have come to the end of a part.
   auto runPart = [&](Session &session, const std::function<MaybeError(DeviceExecutor &)> &part) {
     StallDetector *detector = session.stallDetector.get();
     MaybeError error = session.runOnDevices(part, detector ? &detector->begin() : nullptr);

@@ -164,7 +164,7 @@ MaybeError Session::startStep() {
   shared->lastRun = shared->stepping = this;
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
     device->beginStep();
-  // An error may be that of the step before: finishStep() gives it to whose it is.
+  // An error may belong to the step before: finishStep() gives it to the right step.
   (void)runOnDevices(
       [&](DeviceExecutor &device) {
         return device.enqueueStep([&](int64_t batch) { return loadInputs(device, batch); });

@@ -83,8 +83,8 @@ Expected<HostTensor> Session::getState(const std::string &name) const {
   return gather(holders, fileTypeOf(*holders.front().binding), "state", shared->stepping == this);
 }
 
-/// The devices of a process, of those with the program, that stand for all that hold the same shard
-/// in that process; for process -1, in all processes.
+/// The devices of a process that have the program and stand for all that hold the same shard in
+/// that process; for process -1, in all processes.
 template <typename T>
 std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process) const {
   std::set<int64_t> found;
@@ -97,8 +97,8 @@ std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process)
   return devices;
 }
 
-/// Of the programs that have the binding, the first of which this process has all shards; null if
-/// there is a process that has none such.
+/// The first program with the binding whose shards are all in this process; null if some process
+/// has no such program.
 template <typename T>
 const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &holders) const {
   const Holder<T> *own = nullptr;

@@ -149,7 +149,7 @@ void StepGraphs::dropBeyond(size_t most) {
     runOf.emplace(keyOf(*runs[i].stretch, runs[i].microbatch, runs[i].repetition), i);
 }
 
-/// Of all operands that have slots.
+/// The places of all operands that have slots.
 std::vector<uint64_t> StepGraphs::placesOf(const Stretch &stretch, uint32_t microbatch) const {
   std::vector<uint64_t> places;
   auto add = [&](const ArenaRange &range) {

@@ -133,7 +133,7 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
     HostTensor positions(TensorType{DType::I32, {samples}});
     for (size_t i = 0; i < sequences.size(); ++i) {
       tokens.as<int32_t>()[i] = sequences[i].tokens.back();
-      // Of one that is done, the last token is written to its place again and again.
+      // The last token of a sequence that is done is written to its place again and again.
       positions.as<int32_t>()[i] = static_cast<int32_t>(
           std::min(static_cast<int64_t>(sequences[i].tokens.size()) - 1, places - 1));
     }

@@ -34,7 +34,8 @@ static std::optional<std::vector<int32_t>> tokensOf(const Json &value) {
   return tokens;
 }
 
-/// What a configuration says. Models of text and images have that of the text in an object.
+/// The stop tokens of a configuration. Models of text and images have those of the text in an
+/// object.
 static Expected<std::vector<int32_t>> readTokens(const std::string &path) {
   Expected<std::string> text = readText(path);
   if (!text)

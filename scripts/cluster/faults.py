@@ -89,7 +89,7 @@ class Cut(Fault):
     """All packets to and from a host are dropped."""
 
     limit = SILENT
-    messages = 2  # one on each side, of which mpirun shows its own
+    messages = 2  # one on each side; mpirun shows that of its own side
 
     def during(self, run):
         run.cluster.cut(self.host)

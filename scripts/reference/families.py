@@ -102,8 +102,8 @@ def gpt_neox_sequential():
 NARROW = dict(vocab_size=31, hidden_size=12, intermediate_size=18, num_key_value_heads=1, head_dim=6)
 UNEVEN = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_key_value_heads=3,
               head_dim=6, num_hidden_layers=3)
-# Attention with latent keys and values, and shared experts. The parts of a head that are rotated and not, and values, have
-# sizes of their own; of DeepSeek V2, those of the latents and of keys must be even.
+# Attention with latent keys and values, and shared experts. The parts of a head that are rotated and not, and values,
+# have sizes of their own; those of the latents and of keys of DeepSeek V2 must be even.
 LATENT = dict(num_key_value_heads=4, kv_lora_rank=8, q_lora_rank=None, qk_nope_head_dim=4, qk_rope_head_dim=6, v_head_dim=3,
               moe_intermediate_size=7, n_shared_experts=2, first_k_dense_replace=1)
 UNEVEN_LATENT = LATENT | dict(num_key_value_heads=3, kv_lora_rank=10, q_lora_rank=11, qk_nope_head_dim=6,
@@ -262,7 +262,7 @@ ODD = {
                                         moe_intermediate_size=7, mlp_only_layers=[0], attention_bias=True,
                                         use_sliding_window=True, sliding_window=5, tie_word_embeddings=True,
                                         **(NARROW | {"num_hidden_layers": 3})),
-    # Of four layers, one has experts: the last would be another.
+    # One of the four layers has experts; the last would be another.
     "qwen3_moe_uneven": lambda: models.published(
         mixture("Qwen3Moe", num_experts=5, num_experts_per_tok=3, moe_intermediate_size=7, decoder_sparse_step=2,
                 mlp_only_layers=[3], rope_scaling=YARN, rms_norm_eps=1e-3, output_router_logits=True,
@@ -276,7 +276,7 @@ ODD = {
                                     **(UNEVEN | {"hidden_size": 24, "num_attention_heads": 6, "head_dim": 4})),
     "deepseek_v2_narrow": lambda: deepseek("DeepseekV2", n_routed_experts=5, num_experts_per_tok=3,
                                            routed_scaling_factor=1.5, **(NARROW | LATENT)),
-    # Of three groups of two experts, two are chosen.
+    # Two of three groups of two experts are chosen.
     "deepseek_v2_uneven": lambda: deepseek(
         "DeepseekV2", n_routed_experts=6, num_experts_per_tok=3, topk_method="group_limited_greedy", n_group=3, topk_group=2,
         attention_bias=True, mlp_bias=True, rms_norm_eps=1e-3, rope_scaling=YARN | {"mscale": 1.0, "mscale_all_dim": 0.7},

@@ -7,11 +7,11 @@ PROMPT_SIZES = (3, 7, 12)
 NEW_TOKENS = 64
 TOP_K = 5
 TEMPERATURE = 0.7
-# The best logit of each position is so much above the second, relative to the largest magnitude: what is computed in
+# The best logit of each position is this much above the second, relative to the largest magnitude: what is computed in
 # another order must not choose another token.
 LEAST_MARGIN = 4e-3
-# Of so many prompts of a size, the one is taken from which most different tokens follow: a model that says the same
-# again and again would hide mistakes.
+# This many prompts of a size are drawn, and the one that most different tokens follow is taken: a model that says the
+# same again and again would hide mistakes.
 DRAWN = 100
 
 

@@ -159,7 +159,7 @@ def main():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     for name in arguments.models or FAMILIES:
-        # AdamW magnifies the rounding of gradients near 0, of some weights more than the tests allow.
+        # AdamW magnifies the rounding of gradients near 0, for some weights more than the tests allow.
         if not any(make(name, os.path.join(arguments.output, name), seed) for seed in range(20)):
             raise SystemExit(f"{name}: f32 is too far from f64 with every seed")
 

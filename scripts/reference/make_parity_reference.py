@@ -82,7 +82,8 @@ TRAINED = {"gpt2": models.gpt2, "llama": models.llama, "llama_tied": models.llam
 SETTINGS = {"gpt2_small": (models.gpt2_small, cases_of("*.ln_?.*", "*.mlp.c_fc.*")),
             "llama_small": (models.llama_small, cases_of("*norm.weight", "*.[qk]_proj.weight"))}
 GENERATED = {"gpt2_long": models.gpt2_long, "llama_long": models.llama_long}
-# Of each model. Another seed where MOST_NOISE does not hold: AdamW and Lion magnify the rounding of gradients near 0.
+# The seed of each model. It is another one where MOST_NOISE does not hold with the first: AdamW and Lion magnify the
+# rounding of gradients near 0.
 SEEDS = {"gpt2": 0, "llama": 1, "llama_tied": 2, "gpt2_small": 5, "llama_small": 6, "gpt2_long": 7,
          "llama_long": 8}
 

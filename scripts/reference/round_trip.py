@@ -34,7 +34,7 @@ from make_family_reference import draw_images
 from make_parity_reference import BATCH, SEQ, STEPS
 from training import logits_of
 
-# Of losses; of weights, relative to a tensor's largest element.
+# The tolerance of losses, and of weights relative to a tensor's largest element.
 CLOSE = 2e-6
 STRATEGY = ["--mesh", "dp=2,tp=2"]
 # With transformers 5, PEFT 0.21.2 leaves out adapters of experts, or of other layers of the same names.

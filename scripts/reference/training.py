@@ -108,7 +108,7 @@ def loss_of(model, case, samples):
     if "z_loss" in case.loss_options:
         squares = torch.logsumexp(logits, dim=-1).square()
         loss = loss + case.loss_options["z_loss"] * squares[labels != ignored].mean()
-    # Of a mixture of experts whose configuration asks for it.
+    # A mixture of experts has a balance loss where its configuration asks for it.
     if getattr(outputs, "aux_loss", None) is not None:
         loss = loss + model.config.router_aux_loss_coef * outputs.aux_loss
     return loss

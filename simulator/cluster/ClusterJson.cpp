@@ -70,7 +70,7 @@ public:
     return std::nullopt;
   }
 
-  /// Of the wanted value.
+  /// The line of the wanted value.
   std::optional<int64_t> wantedLine() const { return lineOfWanted; }
 
   // The interface of nlohmann::json for listeners to its parser, with its names.
@@ -215,7 +215,7 @@ private:
 
 } // namespace
 
-/// 'invalid value 1.5 for type TYPE_INT64' in our words, of a field.
+/// Says 'invalid value 1.5 for type TYPE_INT64' of a field in our words.
 static std::optional<std::string> rewriteTypeError(const std::string &path,
                                                    std::string_view message) {
   static constexpr std::pair<std::string_view, const char *> types[] = {

@@ -17,8 +17,8 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// A task with calls of made-up kernels, of which those named "fused" are computed together, with
-/// slices and broadcasts.
+/// A task with calls of made-up kernels. Those named "fused" are computed together, with slices and
+/// broadcasts.
 class CallGroupsTest : public ::testing::Test {
 protected:
   CallGroupsTest() { builder.task("step"); }

@@ -271,7 +271,7 @@ public:
     text += fmt::format("{} = dtc.{} {} : tensor<f64>\n  ", name, op, operands);
     return name;
   }
-  /// Of values from `leaves`.
+  /// An expression of values from `leaves`.
   std::string tree(const std::vector<const char *> &leaves, int depth) {
     if (depth == 0 || draw(4) == 0)
       return leaves[draw(leaves.size())];

@@ -39,7 +39,7 @@ constexpr const char *kGpt2Config =
     R"({"model_type": "gpt2", "vocab_size": 64, "n_positions": 32, "n_embd": 32, "n_layer": 4,
         "n_head": 8, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
 const Case kGpt2 = {"Gpt2", kGpt2Config, false};
-/// The mean is over labels that count, of which there are few in the first batches.
+/// The mean is over labels that count. The first batches have few of them.
 const Case kGpt2Ignored = {"Gpt2Ignored", kGpt2Config, true};
 const Case kGpt2Empty = {"Gpt2Empty", kGpt2Config, true, true};
 const Case kLlama = {"Llama",
@@ -64,7 +64,7 @@ std::map<std::string, HostTensor> samplesOf(const Case &example, int step) {
   return inputs;
 }
 
-/// Trains on the same samples in steps of so many batches.
+/// Trains on the same samples in steps of `batches` batches.
 TrainingRun run(const Case &example, const CompileOptions &options, int64_t batches) {
   TrainingRun result;
   Compiler compiler;
@@ -158,9 +158,10 @@ std::string withPenalty(const std::string &last) {
 })";
 }
 
-/// Of x full of ones, S is 36, Q 5 and n 12 in each batch; the gradients of S and Q are 24 for each
-/// of 3 elements of w and 2 for each of 5 of p. A loss without a divisor that depends on the data
-/// is the mean over the batches; of one with such a divisor the sums are those of all batches.
+/// With x full of ones, S is 36, Q 5 and n 12 in each batch; the gradients of S and Q are 24 for
+/// each of 3 elements of w and 2 for each of 5 of p. A loss without a divisor that depends on the
+/// data is the mean over the batches; the sums in a loss with such a divisor are those of all
+/// batches.
 TEST(AccumulationOfPenalties, CountAsInOneBatch) {
   struct Example {
     const char *last;

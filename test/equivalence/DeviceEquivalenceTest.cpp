@@ -178,7 +178,7 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
   auto plan = compile(which);
   ASSERT_TRUE(plan);
   standin::reset();
-  // Of a state against its largest element. Sixteen bits round each product.
+  // The difference of a state relative to its largest element. Sixteen bits round each product.
   double tolerance = which.isDouble ? 1e-9 : isNarrow(which) ? 0x1p-7 : 1e-4;
   Training cpu = train(plan, runtime::createCpuBackend(), 5);
   Training cuda = train(plan, runtime::createCudaBackend({.fusesCalls = !isNarrow(which)}), 5);
@@ -188,7 +188,7 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
   EXPECT_LT(cpu.numbers[8], cpu.numbers[0]) << "nothing was learned";
   ASSERT_EQ(cpu.states.size(), cuda.states.size());
   for (const auto &[name, state] : cpu.states) {
-    // The gradients of keys' biases are all rounding, of which AdamW makes whole steps.
+    // The gradients of keys' biases are nothing but rounding, and AdamW makes whole steps of it.
     bool isRounding = !which.isDouble && name.ends_with("c_attn.bias");
     EXPECT_LT(relativeDifference(state, cuda.states.at(name), 1e-6),
               isRounding ? std::max(tolerance, 1e-2) : tolerance)
@@ -375,7 +375,7 @@ TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
   ASSERT_EQ(local.numbers.size(), 8u);
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     restart(seed);
-    // The collectives are in the graphs, and the GPUs in so many processes.
+    // The collectives are in the graphs, and the GPUs in `processes` processes.
     auto processes = static_cast<int64_t>(seed);
     Training nccl = train(plan, runtime::createCudaBackend(), 4,
                           runtime::testing::ncclFabric(processes), /*graphs=*/seed > 1);

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model of which masks can be read off. Forward: what drops out are ones; attention has scores of
-// zero and one-hot values, so that its output is a row of its mask, up to a factor. Backward:
-// sample b counts 16^b times in the loss, so that a gradient is a number whose digits are the masks
-// of the samples.
+// A model from whose results masks can be read. Forward: what drops out are ones; attention has
+// scores of zero and one-hot values, so that its output is a row of its mask, up to a factor.
+// Backward: sample b counts 16^b times in the loss, so that a gradient is a number whose digits are
+// the masks of the samples.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ using Masks = std::vector<Mask>; ///< of all ops
 using Key = std::array<uint32_t, 2>;
 const Key kKey = {7, 3};
 
-/// Fills in `$B`, `$S`, `$D`, `$H`, `$R` and, of op `i`, `$i` and `$L`.
+/// Fills in `$B`, `$S`, `$D`, `$H` and `$R`, and `$i` and `$L` for op `i`.
 std::string fill(std::string text, const Sizes &sizes, int i = 0) {
   auto replace = [&](llvm::StringRef name, const std::string &value) {
     for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += value.size())
@@ -83,7 +83,8 @@ const char *kAttention = R"mlir(
       : (tensor<$Bx$Sx$Hx$Sxf64>, tensor<$Bx$Sx$Hx$Sxf64>, tensor<$Bx$Sx$Hx$Sxf64>, tensor<2xi32>)
       -> (tensor<$Bx$Sx$Hx$Sxf64>, tensor<$Bx$Hx$Sxf64>) $L)mlir";
 
-/// sum over b of c[b] times the squares of y; of attention those in which query and value agree.
+/// sum over b of c[b] times the squares of y; for attention, only the terms in which query and
+/// value agree.
 const char *kDropoutLoss = R"mlir(
   %square$i = dtc.mul %y$i, %y$i : tensor<$Bx$Sx$Dxf64> $L
   %c$i = dtc.broadcast %c dims [0] : (tensor<$Bxf64>) -> tensor<$Bx$Sx$Dxf64> $L
@@ -172,7 +173,7 @@ void setParameters(runtime::Session &session, const Sizes &sizes, bool oneHot) {
   }
 }
 
-/// The masks of one run forward: of dropout [B, S, D], of attention [B, S, H, keys].
+/// The masks of one run forward: [B, S, D] for dropout, [B, S, H, keys] for attention.
 Masks masksOf(runtime::Session &session, const Key &key) {
   Masks masks;
   // The words as they are, signed.
@@ -222,7 +223,8 @@ std::vector<double> expectedDigits(const Mask &mask, bool attention) {
         digits[i] += place * mask[b * seq * embed + i];
         continue;
       }
-      // Of the weight [key, head, value]: the row of the query with the number of the value.
+      // For the element [key, head, value] of the weight: the row of the query with the number of
+      // the value.
       int64_t key = i / (heads * seq), head = i / seq % heads, query = i % seq;
       auto row = mask.begin() + ((b * seq + query) * heads + head) * seq;
       if (row[key])

@@ -136,7 +136,7 @@ TEST(FabricFailure, EndsTheStepOfAllDevices) {
   for (uint64_t at = 0; at < 200; at += 9) {
     auto result = train(plan, runtime::testing::testFabric({.seed = at + 1, .failAt = at}));
     if (result)
-      break; // there are not so many
+      break; // a run has fewer
     ++failures;
     EXPECT_NE(result.error().message.find("the network of the test failed"), std::string::npos)
         << result.error().message;

@@ -72,7 +72,7 @@ const Strategy kStrategies[] = {
 using Results = std::map<std::string, std::vector<std::byte>>;
 
 /// Runs two steps without verifying the plan; nothing if the run fails or hangs: if no device comes
-/// to another instruction for so many seconds.
+/// to another instruction for `stallTimeout` seconds.
 std::optional<Results> execute(const std::shared_ptr<const plan::Plan> &plan, int64_t batches,
                                double stallTimeout = 60) {
   std::shared_ptr<const runtime::Backend> backend = runtime::createCpuBackend();

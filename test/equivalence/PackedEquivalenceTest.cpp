@@ -95,7 +95,7 @@ TEST(PackedForms, TrainIn16Bits) {
 
 namespace {
 
-/// Lengths of documents of each sample, of 16 tokens; what is left is padding.
+/// Lengths of documents of each sample, which has 16 tokens; the rest is padding.
 const std::vector<std::vector<int64_t>> kLengths = {{5, 8, 3}, {16}, {2, 2, 9},    {1, 3, 5, 5},
                                                     {8, 8},    {13}, {3, 3, 8, 2}, {4}};
 constexpr int64_t kSeq = 16;
@@ -144,7 +144,7 @@ std::pair<HostTensor, HostTensor> documentOf(int64_t number, int64_t length) {
   return {std::move(tokens), std::move(labels)};
 }
 
-/// The mean over all labels that count, of a run for each document.
+/// The mean over all labels that count, from a run for each document.
 Result oneByOne(const Model &model) {
   Result sum;
   int64_t number = 0, labels = 0;

@@ -187,8 +187,8 @@ static const char *kZeroStrategies[] = {
     "dp=2,fsdp=2,tp=2,pp=2 m=2 zero=3 sp",
 };
 
-/// What a stage recomputes, of every form and schedule; fewer microbatches than stages, and
-/// uneven stages.
+/// Recomputation in stages, in all forms and with several schedules; fewer microbatches than
+/// stages, and uneven stages.
 static const char *kRecomputeStrategies[] = {
     "pp=2 m=4 recompute=full",
     "pp=4 m=2 recompute=selective",
@@ -248,8 +248,8 @@ INSTANTIATE_TEST_SUITE_P(PipelineOdd, PipelineEquivalence,
                          Combine(Values(kGpt2Odd, kLlamaOdd), ValuesIn(kStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineEquivalence,
                          Combine(Values(kLlama, kLlamaOdd), ValuesIn(kZeroStrategies)), nameOf);
-// A cut may separate queries, keys and values, whose weight is one tensor in GPT-2: of this one,
-// the parts of the gradient are joined when all microbatches are summed and not for each of them.
+// A cut may separate queries, keys and values, whose weight is one tensor in GPT-2: the parts of
+// its gradient are joined when all microbatches are summed, and not for each of them.
 INSTANTIATE_TEST_SUITE_P(PipelineZero, PipelineRounding,
                          Combine(Values(kGpt2, kGpt2Odd), ValuesIn(kZeroStrategies)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineRecompute, PipelineEquivalence,

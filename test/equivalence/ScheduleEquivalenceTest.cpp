@@ -61,7 +61,7 @@ struct Results {
   std::map<std::string, HostTensor> states;
 };
 
-/// Trains on the same samples, in steps of so many batches.
+/// Trains on the same samples, in steps of as many batches as the case has.
 Results train(const Case &example) {
   Results results;
   Compiler compiler;

@@ -63,7 +63,7 @@ bool isFaulty(int64_t step) {
 /// The bytes of states of all devices.
 using Snapshot = std::vector<std::string>;
 
-/// Of all states but the step state, unless that is wanted too.
+/// The bytes of all states but the step state, unless that is wanted too.
 Snapshot takeSnapshot(const runtime::Session &session, bool withStepState = false) {
   Snapshot bytes;
   for (int64_t d = 0; d < session.numDevices(); ++d) {

@@ -133,7 +133,7 @@ static const char *kRecomputeStrategies[] = {
     "fsdp=2,tp=3 zero=3 m=3 recompute=selective sp",
 };
 
-/// 16 samples divide; of 13 or 14 the last devices have fewer, and the eighth one has none.
+/// 16 samples divide; with 13 or 14 the last devices have fewer, and the eighth one has none.
 static const char *kEvenStrategies[] = {"dp=4",      "dp=8",         "dp=4,tp=2",
                                         "dp=2,tp=4", "dp=16 zero=1", "dp=16 zero=3"};
 static const char *kOddStrategies[] = {"dp=5", "dp=8", "dp=7 zero=1", "dp=7,tp=2 zero=2",

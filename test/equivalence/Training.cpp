@@ -21,7 +21,7 @@ using namespace dtc::test;
 
 void dtc::test::PrintTo(const Model &model, std::ostream *os) { *os << model.name; }
 
-/// Labels below 32 of which sample i has about i / batch that count.
+/// Labels below 32. About i / batch of those of sample i count.
 static HostTensor unevenLabels(const Model &model, int step) {
   TensorType type{DType::I32, {model.batch, model.seq}};
   HostTensor labels = randomTensor(type, step, "labels", 32);

@@ -56,7 +56,7 @@ protected:
     return session;
   }
 
-  /// Of the layers that have experts: the experts of each token, i32 [batch, seq, selected].
+  /// The experts of each token, i32 [batch, seq, selected], in each layer that has experts.
   std::vector<HostTensor> wantedExperts() const {
     std::vector<HostTensor> wanted;
     int64_t layers = reference.json("config.json")["num_hidden_layers"];

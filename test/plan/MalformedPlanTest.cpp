@@ -27,7 +27,7 @@ namespace {
 
 constexpr const char *kTooLong = "more than are followed to prove";
 
-/// Two programs, of which the first sends and the second receives.
+/// Two programs. The first sends, and the second receives.
 struct TwoPrograms : PlanBuilder {
   explicit TwoPrograms(int64_t microbatches = 1) {
     pipelineAxis("pp", 2);

@@ -96,17 +96,17 @@ TEST(SlotMap, SlotsStayInTheArena) {
 }
 
 TEST(SlotMap, NoTwoValuesAreInASlotAtOnce) {
-  // Of one buffer.
+  // Two values of one buffer.
   EXPECT_ERROR_AFTER("program 0: task \"forward.0\", instruction 1 (kernel mul), microbatch 1: "
                      "writes buffer 6, f32[1,4], copy 0 of 4 for microbatch 1, which shares bytes "
                      "of the arena with buffer 6, f32[1,4], copy 0 of 4 for microbatch 0",
                      setMap(program, 0, {0, 0, 1}));
-  // Of two.
+  // Values of two buffers.
   EXPECT_ERROR_AFTER("program 0: task \"receive.1\", instruction 0 (start_transfer 1), microbatch "
                      "0: writes buffer 7, f32[1,4], copy 0 of 4 for microbatch 0, which shares "
                      "bytes of the arena with buffer 6, f32[1,4], copy 0 of 4 for microbatch 0",
                      setMap(program, 1, {0, 3, 0}));
-  // Of what is kept from one task to another.
+  // Values that are kept from one task to another.
   EXPECT_ERROR_AFTER(
       "input 1 (buffer 5, f32[1,4], copy 1 of 2 for microbatch 0) should hold the value of "
       "microbatch 0, but holds that of microbatch 1, written by task \"forward.0\", instruction 0 "

@@ -229,7 +229,7 @@ TEST(RepeatedLoops, AreLeftBySumsAlone) {
 }
 
 TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
-  // "prepare" makes a value of the random key, of which the loop makes another one.
+  // "prepare" makes a value from the random key, and the loop makes another one from that.
   auto errorOf = [](const char *kernel, bool repeatsLoop) {
     SumPlan plan(2, {0, 1});
     plan::State &key = plan.state("key", DType::I32, {2}, {{}});
@@ -256,7 +256,7 @@ TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {
 }
 
 TEST(RepeatedLoops, DoNotReadWhatIsMadeOfTheDataOfAnEarlierRun) {
-  // "prepare" makes a value of `from`, of which the loop makes another one.
+  // "prepare" makes a value from `from`, and the loop makes another one from that.
   auto errorOf = [](uint32_t SumPlan::*from, bool repeatsLoop,
                     plan::Input::Role role = plan::Input::DATA) {
     SumPlan plan(2, {0, 1});

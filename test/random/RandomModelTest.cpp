@@ -322,7 +322,7 @@ TEST(RandomModelReduced, PenaltyOfParameters) {
               "m=2 recompute=full accumulate", "pp=2 accumulate"});
 }
 
-// Crashed: a gradient that no stage makes, of a parameter that the loss does not depend on.
+// Crashed: no stage makes the gradient of a parameter that the loss does not depend on.
 TEST(RandomModelReduced, UnusedParameter) {
   runReduced(R"(func.func @loss(
       %x: tensor<4x3xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},

@@ -252,7 +252,7 @@ TEST(PlanSimulation, CollectivesOverThePipelineAxis) {
   EXPECT_DOUBLE_EQ(timeline.programs[0].back().start, 3);
   EXPECT_DOUBLE_EQ(timeline.programs[1].back().start, 3);
 
-  // Of an asynchronous one only the wait for it waits.
+  // For an asynchronous collective only its wait waits.
   for (plan::Program &program : *plan->mutable_programs()) {
     plan::Task &update = *program.mutable_tasks(program.tasks_size() - 1);
     update.mutable_instructions(0)->mutable_collective()->set_async(true);

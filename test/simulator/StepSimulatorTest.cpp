@@ -281,7 +281,7 @@ TEST(StepSimulator, ComputingBesideCollectivesIsSlower) {
   }
 }
 
-/// Of a task's start to its end nothing is lost if both fall on one moment.
+/// Nothing is exposed where a collective and the computation beside it end at the same moment.
 TEST(StepSimulator, EndsAtTheSameTime) {
   OneTask task;
   uint32_t collective = task.async(5);

@@ -66,7 +66,7 @@ TEST_F(CommandFilesTest, AnOutputIsNoOtherOutput) {
                 "--out0 " + dir.path("x") + "; name another file");
   for (const char *output : {"in", "link", "link2", "hard", "./in"})
     EXPECT_TRUE(contains(check({}, {"in", output}), "--out1"));
-  // Files that there are not yet, in a folder that has two names, and in one that there is not.
+  // Files that do not exist yet, in a folder that has two names, and in one that does not exist.
   EXPECT_TRUE(contains(check({}, {"folder/new", "linked/new"}), "another output"));
   EXPECT_TRUE(contains(check({}, {"no/a/new", "no/b/../a/new"}), "another output"));
   EXPECT_EQ(check({}, {"folder/new", "linked/newer", "no/new"}), "");

@@ -22,7 +22,7 @@ namespace {
 void expectPrediction(runtime::Session &session) {
   PlanSummary summary = summarizePlan(session.plan());
   PlanExplanation explanation = explainPlan(session.plan());
-  // Of a pipeline, the figures are of one device for each program.
+  // The figures of a pipeline are those of one device for each program.
   uint64_t devices = uint64_t(summary.devicesPerProgram());
   CommunicatorBytes counted = session.communicatorBytes();
   EXPECT_GT(counted.total(), 0u) << "this strategy does not communicate";

@@ -44,7 +44,8 @@ static Value isNonzero(AtenOp &op, Value x) {
   return CompareOp::create(op.rewriter, op.loc, x, zero, ComparePredicate::NotEqual);
 }
 
-/// `isLogical`: of any numbers; the bitwise operators have a rule for truth values alone.
+/// With `isLogical`, operands may be any numbers; the bitwise operators have a rule for truth
+/// values alone.
 template <typename Op, bool isLogical> static Results convertLogic(AtenOp &op) {
   auto asNumber = [&](StringRef name) -> Value {
     Value x = op.required(name);
@@ -68,8 +69,8 @@ static Results convertNot(AtenOp &op) {
   return {CompareOp::create(op.rewriter, op.loc, x, zero, ComparePredicate::Equal)};
 }
 
-/// The choice between two tensors of the result's type. There is an op for floats; of integers it
-/// is c x + (1 - c) y.
+/// The choice between two tensors of the result's type. There is an op for floats; for integers the
+/// choice is c x + (1 - c) y.
 static Value choose(AtenOp &op, Value condition, Value onTrue, Value onFalse) {
   if (!condition || !onTrue || !onFalse)
     return {};

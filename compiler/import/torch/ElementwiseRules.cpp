@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-/// The operand `name` as floats; of integers PyTorch takes the result's type.
+/// The operand `name` as floats; PyTorch gives integers the result's type.
 static Value floatOperand(AtenOp &op, StringRef name = "self") {
   Value x = op.convert(op.required(name), op.resultElement());
   return x && !torch::isFloat(x) ? op.fail("gives integers, for which there is no rule") : x;
@@ -118,7 +118,8 @@ static Results convertPow(AtenOp &op) {
 }
 
 /// x, and the bound `name` where x is beyond it. At a bound that is a number PyTorch gives x no
-/// gradient; of a tensor and x that are equal, both have half of it, as of a maximum.
+/// gradient; where x equals a bound that is a tensor, both have half of it, as those of a maximum
+/// do.
 static Value limit(AtenOp &op, Value x, StringRef name, bool isLower) {
   if (!x || (!op.operand(name) && !op.number(name)))
     return x;

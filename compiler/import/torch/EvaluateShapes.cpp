@@ -16,7 +16,7 @@ using namespace dtc::torch;
 
 static MaybeConstant evaluateView(const KnownOp &op) {
   MaybeConstant x = op.known("self");
-  // Of another element type it is a view of the bits.
+  // With another element type, the view reinterprets the bits.
   if (!x || x->element != op.element() || x->size() != op.type.getNumElements() ||
       (x->distinct() != 1 && x->size() > kMaxConstantElements))
     return std::nullopt;
@@ -74,7 +74,7 @@ static MaybeConstant evaluateSlice(const KnownOp &op) {
   return selects && part.size() == op.type.getNumElements() ? part.reshaped(op.shape()) : part;
 }
 
-/// x[indices], of integers that are broadcast with each other, for all of the first dimensions.
+/// x[indices] for all of the first dimensions, with integers that are broadcast with each other.
 static MaybeConstant evaluateIndex(const KnownOp &op) {
   MaybeConstant x = op.known("self");
   SmallVector<ConstantTensor> indices;

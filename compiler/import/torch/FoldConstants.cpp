@@ -17,7 +17,7 @@ using namespace dtc::torch;
 /// Larger ones would make the model's text larger than most models are.
 static constexpr int64_t kMaxWrittenElements = int64_t{1} << 22;
 
-/// Constants of up to so many elements are written whole. Of larger ones, elements that repeat
+/// Constants of up to this many elements are written whole. In larger ones, elements that repeat
 /// along a dimension are written once and expanded.
 static constexpr int64_t kMaxRepeatedElements = int64_t{1} << 12;
 

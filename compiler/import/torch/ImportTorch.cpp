@@ -175,7 +175,7 @@ bool CaptureReader::readArguments() {
   return true;
 }
 
-/// What random ops draw from, where there are some.
+/// The key from which random ops draw, where there are some.
 void CaptureReader::addRandomKey() {
   Block &block = function.getBody().front();
   bool draws = llvm::any_of(block.without_terminator(), [](Operation &op) {

@@ -127,7 +127,7 @@ static void markIgnoredIndex(AtenOp &op, Value labels, int64_t ignored) {
                         op.rewriter.getI64IntegerAttr(ignored));
 }
 
-/// The mean over the labels that count, 0 if none does, or the sum, of the losses of labels.
+/// The mean of the losses over the labels that count, 0 if none does, or their sum.
 static Value combineLosses(AtenOp &op, Value losses, Value counts, bool isMean) {
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(losses).size()));
   auto sum = [&](Value x) { return op.reduce(x, ReductionKind::Sum, dims, /*keep=*/false); };

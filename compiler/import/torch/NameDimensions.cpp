@@ -216,7 +216,8 @@ static StringRef nameOf(func::FuncOp function, Value weight, int64_t dim) {
                                              : StringRef();
 }
 
-/// What a product with a weight gives, and only products with other weights sum over.
+/// Names the dimension that a product with a weight gives and that only products with other weights
+/// sum over.
 void Namer::nameInner(EinsumOp op) {
   Value weight = op.getRhs();
   if (!isWeight(weight))
@@ -233,8 +234,8 @@ void Namer::nameInner(EinsumOp op) {
   if (!nameOf(function, weight, place).empty() ||
       !collectConsumers(op.getResult(), dim, consumers, 0) || consumers.empty())
     return;
-  // As in Megatron-LM, of two products in a row the first is split by its result, the second by its
-  // sum. The layer after has its own.
+  // As in Megatron-LM, the first of two products in a row is split by its result, and the second by
+  // its sum. The next layer has products of its own.
   for (size_t other = 0; other < shapeOf(weight).size(); ++other)
     if (nameOf(function, weight, int64_t(other)) == "mlp")
       return;

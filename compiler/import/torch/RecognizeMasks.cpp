@@ -19,11 +19,13 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-/// What is added to hidden scores at most: after a softmax nothing is left of them in any type.
+/// The largest number that hides a score to which it is added: in any type, the score is 0 after a
+/// softmax.
 static constexpr double kHiddenAtMost = -1e9;
 
 namespace {
-/// Which keys the queries see, if that is a causal mask, a window of one, or all.
+/// The keys that queries see, where these are all keys, those of a causal mask, or those of a
+/// window.
 struct MaskForm {
   bool causal = false;
   std::optional<int64_t> window;

@@ -23,7 +23,7 @@ static Value reduceNamed(AtenOp &op, ReductionKind kind, int64_t &count) {
   count = 1;
   for (int64_t dim : *dims)
     count *= shapeOf(x)[dim];
-  // Of truth values and integers a sum is one of floats, which counts up to 2^24 exactly.
+  // Truth values and integers are added as floats, which count exactly up to 2^24.
   bool isCount = !torch::isFloat(x) && kind == ReductionKind::Sum && count < (1 << 24) &&
                  (isMaskTensor(x.getType()) || isa<FloatType>(op.resultElement()));
   if (isCount)

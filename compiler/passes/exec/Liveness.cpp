@@ -124,7 +124,7 @@ void Liveness::extendOverRepetitions() {
   }
 }
 
-/// Of one copy of a buffer, as the arena places it.
+/// The bytes of one copy of a buffer, as the arena places it.
 static int64_t bytesOf(Operation *root) {
   return int64_t(llvm::alignTo(exec::getNumBytes(cast<MemRefType>(root->getResult(0).getType())),
                                exec::kBufferAlignment));

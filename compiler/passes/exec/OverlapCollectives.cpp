@@ -49,7 +49,7 @@ private:
   /// The running collectives that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<exec::CollectiveOp, 1>> readers, writers;
   llvm::SetVector<Operation *> running;
-  /// Those of the running ones whose inputs are memory that their outputs do not use: it is free
+  /// The running collectives whose inputs are memory that their outputs do not use: it is free
   /// again when they end.
   llvm::SetVector<Operation *> holding;
   unsigned kernels = 0; ///< passed so far

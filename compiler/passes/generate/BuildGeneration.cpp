@@ -65,7 +65,7 @@ private:
   BlockArgument positions;
   std::optional<SequenceDims> dims;
   llvm::DenseMap<Value, Value> rows; ///< values cut to those positions
-  /// The same of values that do not depend on the tokens, by the dimension of positions.
+  /// The same for values that do not depend on the tokens, by the dimension of positions.
   llvm::DenseMap<std::pair<Value, unsigned>, Value> tableRows;
   Value ids;               ///< positions as [batch, 1]
   llvm::StringSet<> names; ///< of states
@@ -81,7 +81,7 @@ LogicalResult GenerationBuilder::findLogits() {
                                   << " dtc.cross_entropy, expected one, of the logits of tokens";
   logits = losses.front().getLogits();
   unpackSequences(function);
-  // So that the programs of both phases can be cut into the same stages.
+  // The numbers let the programs of both phases be cut into the same stages.
   for (auto [number, op] : llvm::enumerate(function.front().without_terminator()))
     op.setAttr(kOpNumberAttrName, builder.getI64IntegerAttr(number));
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());

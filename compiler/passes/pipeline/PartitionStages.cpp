@@ -224,7 +224,7 @@ std::vector<bool> StageCutter::placesToCut(ArrayRef<double> crossing) const {
 
 /// The part of a stage's mean time that the largest cut counts for.
 static constexpr double kMostForCuts = 0.02;
-/// For how many times a stage's mean time messages may take before they count in full.
+/// The part of a message's time beyond this many times a stage's mean time counts in full.
 static constexpr double kLongMessage = 2;
 
 FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {

@@ -30,8 +30,8 @@ int DeviceRecompute::valueIndex(Value value, int64_t stage) {
   if (!fresh)
     return it->second;
   RecomputeValue entry;
-  // What comes from outside the loop is there, what has no stage is made again anyway, and what the
-  // backward pass makes is not kept for it.
+  // Values from outside the loop are there, values without a stage are made again anyway, and those
+  // that the backward pass makes are not kept for it.
   Operation *definer = value.getDefiningOp();
   definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
   dist::StageAttr made = definer ? assignment.of(definer) : dist::StageAttr();

@@ -417,8 +417,8 @@ LogicalResult Partitioner::classifySingle() {
       ofBatch.insert(op.result_begin(), op.result_end());
   }
 
-  // From the last op to the first: in the loop is what an op of the loop uses, or a sum over
-  // batches. Ops before a sum that can take sums run after the loop.
+  // Goes from the last op to the first: an op is in the loop if an op of the loop or a sum over
+  // batches uses it. Ops before a sum that can take sums run after the loop.
   llvm::DenseSet<Operation *> sums;
   for (Operation &op : llvm::reverse(block.without_terminator())) {
     auto isSum = [&](Operation *user) { return sums.contains(user); };

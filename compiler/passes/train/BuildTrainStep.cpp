@@ -439,7 +439,8 @@ void TrainStepBuilder::updateStepState() {
   update(lossScale, SelectOp::create(builder, loc, scalars.apply, kept, half));
 }
 
-/// Adds the norm of the gradients, of which `gradients` are a known multiple, and all updates.
+/// Adds the norm of the gradients and all updates. `gradients` are the gradients times a known
+/// factor.
 void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
   buildScalars();
   Value norm = gradientNorm(gradients);

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As Attention.cpp and AttentionGrad.cpp, in the same blocks, with products of tiles. The gradients
-// of keys and values are summed transposed, (elements, keys): then weights, whose rows are queries,
-// are right operands of their products, and pairs of their rows need no transposing.
+// Attention and its gradient in the same blocks as in Attention.cpp and AttentionGrad.cpp, with
+// products of tiles. The gradients of keys and values are summed transposed, (elements, keys): then
+// weights, whose rows are queries, are right operands of their products, and pairs of their rows
+// need no transposing.
 //
 //===----------------------------------------------------------------------===//
 

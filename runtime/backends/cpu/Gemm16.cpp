@@ -20,9 +20,9 @@ namespace {
 /// With fewer multiplications a call of the library costs more than widening does.
 constexpr int64_t kSmallWork = 16384;
 
-/// A product whose operands are widened this many rows and columns at a time: so much that an
-/// element that is widened takes part in hundreds of multiplications, and so little that the blocks
-/// are small against the operands.
+/// The rows and columns of the operands that are widened at a time: enough for a widened element to
+/// take part in hundreds of multiplications, and few enough for the blocks to be small against the
+/// operands.
 constexpr int64_t kBlockSize = 512;
 
 struct BlockSizes {

@@ -27,7 +27,7 @@ int64_t grainOfProducts(const GroupedProductCall &call) {
   return grainFor(call.keepsRows ? each : each * call.groups);
 }
 
-/// Of wide elements: each product has the rows that there are.
+/// The kernel for wide elements: each product has just the rows with an index.
 template <typename F> std::unique_ptr<CpuKernel> makeWide(const GroupedProductCall &call) {
   return makeKernel([call](const CpuArguments &args) {
     const F *lhs = input<F>(args, 0), *rhs = input<F>(args, 1);
@@ -148,7 +148,7 @@ std::unique_ptr<CpuKernel> make16(const GroupedProductCall &call) {
   return std::make_unique<SumsKernel16<F, R>>(call);
 }
 
-/// Of sums of nothing.
+/// The kernel for sums without terms.
 std::unique_ptr<CpuKernel> makeZeros(size_t bytes) {
   return makeKernel([bytes](const CpuArguments &args) {
     std::fill_n(output<std::byte>(args, 0), bytes, std::byte{0});

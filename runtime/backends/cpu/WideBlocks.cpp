@@ -78,7 +78,7 @@ static void convertBlock(const From *from, To *to, int64_t count) {
   return i;
 }
 
-/// As the constructor of BFloat16.
+/// Rounds as the constructor of BFloat16 does.
 [[gnu::target("arch=x86-64-v4")]] static int64_t narrowV4(const float *from, BFloat16 *to,
                                                           int64_t count) {
   const __m512i one = _mm512_set1_epi32(1), half = _mm512_set1_epi32(0x7FFF);

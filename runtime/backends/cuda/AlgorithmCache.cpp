@@ -70,7 +70,7 @@ parseLine(std::string_view line) {
   return std::pair(std::move(key), algorithm);
 }
 
-/// What the cache has already stays. A file that cannot be read has nothing.
+/// Entries that the cache has already stay. A file that cannot be read has none.
 void AlgorithmCache::read() {
   std::error_code none;
   Expected<std::string> text =

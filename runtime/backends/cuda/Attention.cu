@@ -39,7 +39,7 @@ template <typename T, int D> struct RowState {
     }
   }
 
-  /// From products to weights of row i, of which the columns from `hidden` to `visible` are seen.
+  /// Turns the products of row i into weights. The columns from `hidden` to `visible` are seen.
   template <bool IsBounded>
   __device__ __forceinline__ void weigh(const DeviceAttention &shape, int i,
                                         W (&row)[T::scoreColumns], int hidden, int visible,

@@ -28,7 +28,7 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// Of shared memory, three fit into a multiprocessor, with 168 registers for each thread.
+/// Three blocks fit into the shared memory of a multiprocessor, with 168 registers for each thread.
 constexpr int kBlocksAtOnce = 3;
 constexpr double kLog2E = 1.4426950408889634;
 
@@ -66,7 +66,7 @@ struct Shape {
   }
 };
 
-/// Of each query its lse in powers of 2, and the sum of out * dout. Those of a head follow each
+/// For each query its lse in powers of 2, and the sum of out * dout. Those of a head follow each
 /// other, as many as its tiles have rows; beyond the queries, lse is infinite, so that weights are
 /// 0.
 struct RowStatistics {
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
 #pragma unroll
     for (int j = 0; j < WarpgroupResult::kPairs; ++j)
       lse[j] = loadVector<2>(at.rows.lse + row + WarpgroupResult::columnOf(j));
-    // Of column c, the keys up to row c + seen are visible.
+    // In column c, the keys up to row c + seen are visible.
     int seen = shape.causal
                    ? Shape::atMostTile(queryTile * int64_t{kTileSize} + shape.earlier - begin)
                    : kTileSize;
@@ -326,7 +326,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     beginProduct<F>(slopes, dout, v[step % 2]);
     endProducts();
     copyNext(step + 1);
-    // Of row r, the keys up to column r + seen of the tile are visible, and none from `end` on.
+    // In row r, the keys up to column r + seen of the tile are visible, and none from `end` on.
     int64_t key = int64_t{step} * kTileSize;
     int seen = shape.causal ? Shape::atMostTile(begin + shape.earlier - key) : kTileSize;
     int end = Shape::atMostTile(shape.keys - key);

@@ -53,14 +53,14 @@ static Error failure(const char *what, const char *why) {
   return Error{fmt::format("cuDNN cannot {}: {}", what, why)};
 }
 
-/// As a function of the frontend ends.
+/// The error of a function of the frontend, if it failed.
 static MaybeError check(frontend::error_t status, const char *what) {
   if (status.is_good())
     return std::nullopt;
   return failure(what, status.get_message().c_str());
 }
 
-/// As a function of cuDNN ends.
+/// The error of a function of cuDNN, if it failed.
 static MaybeError check(cudnnStatus_t status, const char *what) {
   if (status == CUDNN_STATUS_SUCCESS)
     return std::nullopt;
@@ -138,7 +138,8 @@ private:
     tensor.set_dim(dimensions).set_stride(strides).set_uid(count++);
   }
 
-  /// [batch, rows, heads, head size], of which cuDNN thinks as [batch, heads, rows, head size].
+  /// Describes a tensor [batch, rows, heads, head size] to cuDNN as [batch, heads, rows, head
+  /// size].
   void describe(frontend::graph::Tensor_attributes &tensor, int64_t rows, int64_t heads) {
     int64_t size = shape.headSize;
     describe(tensor, {shape.batch, heads, rows, size},

@@ -20,14 +20,14 @@ namespace dtc::runtime::cuda {
 namespace {
 
 /// Elements that a thread reads at a time: as many of 16 bits as of f32, so that they are added in
-/// the same order. Of f64 one: registers would spill.
+/// the same order. One element of f64: registers would spill.
 template <typename F> constexpr int kVector = sizeof(Wide<F>) == 8 ? 1 : 8;
 
-/// Vectors that it reads before it computes; of f64 one for the same reason.
+/// Vectors that it reads before it computes; one for f64, for the same reason.
 template <typename F> constexpr int kAhead = sizeof(Wide<F>) == 8 ? 1 : 2;
 
-/// Rows of so many elements have a block of so many threads, so that one block keeps a
-/// multiprocessor busy. Not more than one is promised, so that kernels of f64 have enough
+/// A row of this many elements has a block of this many threads, so that one block keeps a
+/// multiprocessor busy. No more than one block is promised, so that kernels of f64 have enough
 /// registers.
 inline constexpr int64_t kWideRow = 32768;
 inline constexpr unsigned kWideRowThreads = 1024;
@@ -151,8 +151,8 @@ __device__ __forceinline__ Vector<F, V> narrowedVector(const Wide<F> (&values)[V
   }
 }
 
-/// dx = (exp(x - lse) - share) * dloss, where every class has a share and the label has more: of V
-/// elements, of which number `labelAt` is the label's; V or more: none is.
+/// dx = (exp(x - lse) - share) * dloss, where every class has a share and the label has more, for V
+/// elements. Element `labelAt` is that of the label; if it is V or more, none is.
 template <int V, typename F, typename Element>
 __device__ __forceinline__ Vector<F, V> gradients(const Element &element, unsigned labelAt,
                                                   Wide<F> lse, Wide<F> factor,
@@ -178,7 +178,8 @@ template <int V> __device__ __forceinline__ unsigned placeOf(int64_t label, int6
   return label >= i && label < i + V ? static_cast<unsigned>(label - i) : unsigned{V};
 }
 
-/// Of a row, from its end on: what lossOfRow() has read last is the likeliest to be in the cache.
+/// Computes the gradient of a row from its end to its beginning: what lossOfRow() has read last is
+/// the likeliest to be in the cache.
 template <int V, typename F>
 __device__ void gradOfRow(const CrossEntropyGradArrays<F> &at, int64_t row, int64_t width,
                           Wide<F> lse, LabelShares<Wide<F>> shares) {
@@ -268,7 +269,7 @@ __global__ void __launch_bounds__(kWideRowThreads, isWhole ? kWholeRowBlocks : 1
   F *shared = sharedArray<F>();
   int step = static_cast<int>(blockDim.x) * V, begin = static_cast<int>(threadIdx.x) * V;
   int inShared = static_cast<int>(kept), slots = (inShared + step - 1) / step;
-  // From the row at `from`; null: nothing.
+  // Copies from the row at `from`; null: copies nothing.
   auto copy = [&](const F *from, int slot) {
     if constexpr (copies) {
       int i = begin + slot * step;

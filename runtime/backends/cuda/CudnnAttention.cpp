@@ -89,7 +89,7 @@ private:
   std::unique_ptr<CudaKernel> own;
 };
 
-/// What distinguishes calls that have a graph.
+/// The key of a graph: what distinguishes calls that need different graphs.
 std::string keyOf(const AttentionCall &call, AttentionGraph::Pass pass) {
   const AttentionShape &shape = call.shape;
   return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass),

@@ -118,7 +118,7 @@ MaybeError launchDots(CudaQueue &queue, void *workspace, std::span<const TensorG
                 static_cast<const Wide<F> *>(sums));
 }
 
-/// What the calls of a launch share is their workspace.
+/// The calls of a launch share their workspace.
 template <typename F, typename R>
 MaybeError launchDotProducts(CudaQueue &queue, const void *shared,
                              std::span<const TensorGroup> groups) {

@@ -31,7 +31,8 @@ template <typename T> struct ForwardArrays {
   T *act, *out;
 };
 
-/// Of dact = dout * gate, dgate = dout * act, and dx, the gradient of the activation at x.
+/// The arrays of dact = dout * gate, dgate = dout * act, and dx, the gradient of the activation at
+/// x.
 template <typename T> struct BackwardArrays {
   const T *dout, *gate, *act, *x;
   T *dact, *dgate, *dx;

@@ -51,10 +51,10 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   }
 }
 
-// The gradient of a table: first each row gets a list of the places in `ids` that have its number,
-// in any order, of kListed at most; then rows with no more sum what is listed, in the order of the
-// places; then those with more look for their places themselves, as there are few such rows. So
-// frequent indices cost no more than others, and no sum depends on timing.
+// The gradient of a table: first each row gets a list of at most kListed places in `ids` that have
+// its number, in any order; then rows with no more sum what is listed, in the order of the places;
+// then those with more look for their places themselves, as there are few such rows. So frequent
+// indices cost no more than others, and no sum depends on timing.
 
 inline constexpr int kListed = 32; // one for each lane
 

@@ -234,7 +234,7 @@ bool Matmul::isRefusal(cublasStatus_t status) const {
          (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE);
 }
 
-/// What was written by another program need not be one.
+/// Whether cuBLASLt takes the algorithm, which another program may have written.
 bool Matmul::isUsable(const Call &call, const cublasLtMatmulAlgo_t &algorithm) const {
   cublasLtMatmulHeuristicResult_t checked = {};
   return library.matmulAlgoCheck(call.handle, call.operation, first, second, result, result,

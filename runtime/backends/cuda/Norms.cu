@@ -27,8 +27,9 @@ template <typename F> struct NormOperands {
 /// of f32, so that they are added in the same order.
 template <typename F> constexpr int kRowVector = sizeof(Wide<F>) == 8 ? 2 : 4;
 
-/// A block for each row, of which a thread has C vectors, which are all that there are: it is read
-/// once. `inVectors` says how, not in which order elements are added.
+/// Each row has a block. A thread has C vectors of the row, and the threads together have the whole
+/// row, which is read once. `inVectors` says how elements are read, not in which order they are
+/// added.
 template <bool hasMean, int C, bool inVectors, typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads)
     rowNormKernel(const NormOperands<F> all, int64_t rows, int64_t width, Wide<F> eps) {

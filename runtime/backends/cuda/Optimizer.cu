@@ -85,8 +85,8 @@ template <typename W> struct SharedOperands {
   const uint8_t *apply;
 };
 
-/// Of a group of tensors. With one moment, the second is the first, and nothing is written to it.
-/// `Converted` is the new parameter in 16 bits, of type H; null if H is void.
+/// The arrays of each tensor of a group. With one moment, the second is the first, and nothing is
+/// written to it. `Converted` is the new parameter in 16 bits, of type H; null if H is void.
 enum Array { P, G, First, Second, POut, FirstOut, SecondOut, Converted, NumArrays };
 
 template <OptimizerRule rule, int Capacity, typename W, typename H>

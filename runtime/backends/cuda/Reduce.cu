@@ -72,7 +72,7 @@ struct Schedule {
   int64_t chunks = 1;
 };
 
-/// Chunks are so many that some hundred thousand threads have work, and not more.
+/// Makes enough chunks to give some hundred thousand threads work, and no more.
 Schedule scheduleOf(const DeviceLoops<1> &kept, const DeviceLoops<1> &reduced, bool reducesInner) {
   Schedule schedule;
   int64_t results = std::max<int64_t>(kept.count, 1);

@@ -34,7 +34,7 @@ static std::vector<std::string> splitAtColons(const std::string &text) {
   return parts;
 }
 
-/// What is in `folder` and has a name that begins with `prefix`, in order.
+/// The entries of `folder` whose names begin with `prefix`, in order.
 static std::vector<fs::path> matching(const fs::path &folder, const std::string &prefix) {
   std::vector<fs::path> found;
   std::error_code error;

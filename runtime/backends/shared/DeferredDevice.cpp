@@ -59,7 +59,7 @@ public:
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return given >= number; });
   }
-  /// Of the queue that was asked last.
+  /// The failure of the queue that was asked last.
   MaybeError failure() const {
     std::shared_ptr<QueueFailure> queue;
     {

@@ -11,8 +11,8 @@
 
 namespace dtc::runtime {
 
-/// All members' operands of a small collective together. One thread passes over so much in less
-/// time than a sleeping thread takes to wake.
+/// The most bytes that all members' operands of a small collective have together. One thread passes
+/// over this many in less time than a sleeping thread takes to wake.
 static constexpr uint64_t kSmallBytes = 64 * 1024;
 
 /// A member's operands of this size do not stay in the caches until they are used again.

@@ -16,7 +16,7 @@ static constexpr int64_t kReduceTag = 0, kBroadcastTag = 1;
 
 namespace {
 
-/// What fits goes with the number of bytes.
+/// The first message of a text: its number of bytes, and as many of them as fit.
 struct Head {
   uint64_t bytes = 0;
   std::array<char, 504> first{};
@@ -141,8 +141,8 @@ Expected<std::vector<double>> gather(Messages &messages, double value) {
     return *error;
   Tree tree(messages, /*root=*/0);
   std::unique_ptr<MessageBatch> batch = messages.openBatch();
-  // Of this process and those below it, which come after it. Those below a child are as many as lie
-  // between it and this one.
+  // The values of this process and of those below it, whose numbers follow its own. A child has as
+  // many processes below it as there are between it and this one.
   std::vector<double> values(static_cast<size_t>(std::min(tree.lowest, tree.count - tree.place)));
   values.front() = value;
   auto partFrom = [&](int64_t first, int64_t most) {

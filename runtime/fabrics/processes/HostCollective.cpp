@@ -12,8 +12,8 @@
 
 namespace dtc::runtime {
 
-/// All processes' values of a small bucket together. To add up so much takes less time than to wait
-/// for what others have added up.
+/// The most bytes that all processes' values of a small bucket have together. Adding up this many
+/// takes less time than waiting for what others have added up.
 static constexpr size_t kSmallHostBytes = 2 * HostExchange::smallBytes();
 
 template <typename Start, typename Take>
@@ -45,7 +45,7 @@ class PartCursor {
 public:
   explicit PartCursor(std::vector<MessagePart> theParts) : parts(std::move(theParts)) {}
 
-  /// Calls move(data, bytes) for the next ones, at most so many.
+  /// Calls move(data, bytes) for the next bytes, at most `most` of them.
   template <typename Move> void forEach(size_t most, const Move &move) {
     while (most > 0 && part < parts.size()) {
       size_t bytes = std::min(most, parts[part].bytes - at);

@@ -27,7 +27,7 @@ namespace dtc::runtime {
 /// stays in the caches.
 static constexpr size_t kChunkBytes = 1024 * 1024;
 
-/// Of one process for another.
+/// The least bytes that one process has for another.
 static constexpr size_t kLeastPairBytes = 4096;
 
 namespace {
@@ -65,8 +65,8 @@ void pauseBriefly() {
 
 } // namespace
 
-/// Of one process, written by it and read by the others. What others wait for at different times is
-/// in cache lines of its own.
+/// The progress of one process, which it writes and the others read. Values that others wait for at
+/// different times are in cache lines of their own.
 struct HostExchange::Progress {
   struct alignas(64) Published {
     Counter count;
@@ -84,9 +84,9 @@ struct HostExchange::Progress {
   alignas(64) Counter taken; // chunks
 };
 
-/// Processes that do the same come within some microseconds. Whoever gives way to other threads may
-/// get its core back milliseconds later where these are many, so that it does so only where
-/// processes share cores or where it has waited for a while; then it sleeps.
+/// Processes that do the same arrive within some microseconds. A process that gives way to many
+/// other threads may get its core back milliseconds later. So it gives way only where processes
+/// share cores, or after it has waited for a while; then it sleeps.
 template <typename Counter>
 static MaybeError await(Counter &counter, uint32_t target, const Messages &messages) {
   using namespace std::chrono;

@@ -29,7 +29,7 @@ namespace dtc::runtime {
 
 namespace {
 
-/// From the beginning of the file to the memory.
+/// The bytes from the beginning of the file to the memory.
 constexpr size_t kHeadBytes = 4096;
 
 /// A file descriptor, closed at its end.

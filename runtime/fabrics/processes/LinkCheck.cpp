@@ -28,7 +28,7 @@ static constexpr double kSlow = 2;
 static constexpr size_t kProbeBytes = 8;
 static constexpr size_t kMostSlow = 32; // that are listed
 
-/// Of an even number the one before the middle of those that are sorted.
+/// The median; of an even number of values the lower one of the two in the middle.
 static double medianOf(std::vector<double> values) {
   auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
   std::nth_element(values.begin(), middle, values.end());

@@ -14,7 +14,8 @@ namespace dtc::runtime {
 /// Messages of this size keep a network busy, and while one is added up the next is on its way.
 static constexpr size_t kSegmentBytes = 512 * 1024;
 
-/// Of so small a bucket each process gets everything at once instead of a part and then the rest.
+/// Each process gets everything of such a small bucket at once, instead of a part and then the
+/// rest.
 static constexpr size_t kDirectBytes = 4096;
 
 MessageCollective::MessageCollective(Messages &messages, const ProcessGroup &group, int64_t tag)

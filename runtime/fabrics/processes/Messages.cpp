@@ -12,8 +12,8 @@
 
 namespace dtc::runtime {
 
-/// Whoever waits makes the messages move, so that it cannot sleep for long; where processes share
-/// cores, others go first from the beginning.
+/// The thread that waits moves the messages, so that it cannot sleep for long. Where processes
+/// share cores, it lets others go first from the beginning.
 MaybeError MessageBatch::wait() {
   using namespace std::chrono;
   constexpr microseconds awake(200), longest(200);

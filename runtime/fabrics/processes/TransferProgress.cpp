@@ -78,7 +78,7 @@ void TransferProgress::loop() {
       continue;
     }
     sleep = look() ? shortest : std::min(sleep * 2, longest);
-    // Whoever starts a message wakes the thread.
+    // A thread that starts a message wakes this one.
     changed.wait_for(lock, sleep);
   }
 }

@@ -31,7 +31,7 @@ static constexpr const char *kGreeting = "dtc-run 1";
 /// Most bytes of what a process says, and of the list of all.
 static constexpr size_t kMostHello = 4096, kMostList = 64 << 20;
 static constexpr size_t kMostStrangers = 1024;
-/// How much longer than it waits for others a process waits for what process 0 says of them.
+/// A process waits this much longer for the list of process 0 than process 0 waits for the others.
 static constexpr auto kPatience = 5s;
 
 namespace {
@@ -130,7 +130,7 @@ private:
   std::vector<Stranger> waiting;
 };
 
-/// What makes a hello one that this run does not want; empty if it is one of the run.
+/// Why this run refuses a hello; empty if it takes it.
 std::string refusal(const Hello &hello, const RendezvousOptions &options,
                     const std::vector<OwnedFile> &known) {
   if (!equalSecrets(hello.key, options.key))
@@ -200,7 +200,7 @@ Expected<Rendezvous> gather(const RendezvousOptions &options, Clock::time_point 
                            options.timeout.count() / 1000, missing(met, 0)));
     auto &[hello, file] = *next;
     if (std::string why = refusal(hello, options, met.connections); !why.empty()) {
-      // Whoever does not know the key hears it too, but nothing of the run.
+      // A process that does not know the key hears the refusal too, but nothing of the run.
       (void)sendAll(file.get(), framed("no\n" + why), Clock::now() + 1s);
       continue;
     }

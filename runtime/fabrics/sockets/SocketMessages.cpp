@@ -201,7 +201,7 @@ public:
   void onAbort(std::function<void(const Error &)> heard) override { network->onAbort(heard); }
 
 private:
-  /// What is on its way arrives before this end closes.
+  /// Messages that are on their way arrive before this end closes.
   void sayGoodbye() {
     auto deadline = std::chrono::steady_clock::now() + kGoodbyeTime;
     for (const auto &link : network->links)

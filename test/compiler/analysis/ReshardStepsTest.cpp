@@ -25,7 +25,7 @@ static std::vector<ReshardStep> steps(llvm::ArrayRef<int64_t> shape, const Layou
   return plan ? std::vector(plan->steps.begin(), plan->steps.end()) : std::vector<ReshardStep>();
 }
 
-/// Of the steps; none stands for a slice.
+/// The kinds of the steps; none stands for a slice.
 using Kinds = std::vector<std::optional<CollectiveKind>>;
 static constexpr std::optional<CollectiveKind> kSlice = std::nullopt;
 

@@ -152,7 +152,7 @@ TEST(SavedBytesSearch, ComesNearTheBestOfRandomArenas) {
   }
 }
 
-// Of two plans that keep the same, the larger arena counts.
+// Where two plans keep the same, the larger arena counts.
 TEST(SavedBytesSearch, BelievesTheWorse) {
   SavedBytesSearch keep(100, 0);
   keep.add({50, 50, 90, 1});

@@ -122,7 +122,7 @@ class RecomputeAuto : public testing::TestWithParam<SweepCase> {};
 } // namespace
 
 // At each limit the plan fits, and each device computes hardly longer than with the best bound on
-// what is kept, of all that a fine sweep tried; a higher limit never needs more recomputation.
+// what is kept that a fine sweep found; a higher limit never needs more recomputation.
 TEST_P(RecomputeAuto, UsesTheMemoryThatThereIs) {
   constexpr int kLimits = 7, kBounds = 160;
   constexpr double kTolerance = 0.03;
@@ -225,7 +225,7 @@ TEST(RecomputeAutoLimits, KeepsAllThatFits) {
     options.memoryLimit = arenaOf(*all);
     auto plan = compileModel(kLlama, options);
     ASSERT_TRUE(plan);
-    // Of a whole compilation alone.
+    // Only a whole compilation has these.
     plan->clear_entry_points();
     plan->clear_model_flops();
     plan->clear_masked_flops();

@@ -1,4 +1,4 @@
-//===- ModelFingerprintTest.cpp - Tests of what must not change -----------===//
+//===- ModelFingerprintTest.cpp - Tests of fingerprints of models ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

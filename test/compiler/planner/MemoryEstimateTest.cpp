@@ -76,7 +76,7 @@ std::vector<MemoryCase> memoryCases() {
        4,
        ComputeType::F32,
        {"transformer.h.*", "transformer.wte.weight"}},
-      // Few dimensions divide by so many devices.
+      // This many devices divide few dimensions.
       {"ManyDevices",
        {.layers = 4, .hidden = 128, .batch = 72, .seq = 4},
        {},

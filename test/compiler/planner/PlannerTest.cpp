@@ -91,8 +91,8 @@ TEST_F(PlannerSearch, ShowsWhatItChoseAndWhatIsNext) {
   EXPECT_EQ(explainSlower(choice.best.front(), choice.best.front()), "about the same");
 }
 
-/// Of a model of many ops few strategies are simulated. What is listed beside the choice is known
-/// to be what it says, or is much slower by its estimate; the rest is counted.
+/// Few strategies of a model of many ops are simulated. A strategy that is listed beside the choice
+/// has been simulated, or is much slower by its estimate; the rest is counted.
 TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
   model.layers = 40;
   options.axes = {{"pp", 1}};
@@ -179,8 +179,8 @@ TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   EXPECT_LT(best.seconds(), 0.8 * simulation->stepSeconds);
 }
 
-/// Where nothing but recomputation fits, as little of it as the memory asks for is best, also of
-/// models of so many layers that few strategies are compiled.
+/// Where nothing but recomputation fits, as little of it as the memory asks for is best, also for
+/// models with too many layers for more than a few strategies to be compiled.
 TEST_F(PlannerSearch, RecomputesAsLittleAsTheMemoryAsksFor) {
   for (int64_t layers : {4, 40}) {
     SCOPED_TRACE(layers);
@@ -296,7 +296,8 @@ func.func @loss(%a: tensor<64x{1}xf32> {{dtc.param = "up.weight"}}, %b: tensor<{
                      batch, width);
 }
 
-/// Of a wide model with few samples the weights are split, of a narrow one with many the samples.
+/// The weights of a wide model with few samples are split, and the samples of a narrow one with
+/// many.
 TEST_F(PlannerSearch, ModelsWithoutNames) {
   machines = smallCluster(/*nodes=*/1, /*devicesOfNode=*/4);
   using Strings = std::vector<std::string>;
@@ -328,7 +329,8 @@ TEST_F(PlannerSearch, ModelsWithoutNames) {
 }
 
 /// The choice is the best of all strategies, where few enough are left to compile all of them. With
-/// these seeds estimates are bad: of a kind of strategies by more than three times, and of memory.
+/// these seeds estimates are bad: the times of a kind of strategies by more than three times, and
+/// the memory as well.
 TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
   uint64_t fitting = 0;
   uint64_t count = forEachSeedOf({2, 4, 7, 22, 34, 48}, [&](uint64_t seed) {

@@ -248,7 +248,7 @@ TEST_F(RepeatedLayers, LayersThatDifferStayWhole) {
   expectWhole(chain.str(5));
 }
 
-/// Of the same type, but split in another way.
+/// Parameters of the same type that are split in another way.
 TEST_F(RepeatedLayers, ParametersThatDifferStayWhole) {
   Chain chain;
   chain.otherArguments[3] = "%w#: tensor<8x8xf32> {dtc.param = \"w#\", dtc.axes = [\"mlp\", \"\"], "

@@ -214,7 +214,7 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   EXPECT_FALSE(found.hasSequenceAxis);
 }
 
-/// The largest input of a model of images are pixels, of which a position has many.
+/// The largest input of a model of images is its pixels, and a position has many of them.
 TEST_F(SearchSpace, MicrobatchesOfImagesAreBoundedByTheirPositions) {
   PlannerContext compiler;
   ImportOptions batch;

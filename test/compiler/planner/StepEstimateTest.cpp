@@ -143,7 +143,7 @@ TEST_F(StepEstimates, MemoryFallsWithZero) {
 
 TEST_F(StepEstimates, MemoryGrowsWithWhatIsKeptAndFallsWithStages) {
   ParallelStrategy strategy;
-  // Of one microbatch, gradients take the place of what was kept.
+  // With one microbatch, gradients take the place of kept values.
   double single = estimate(strategy).bytes;
   costs.layer.keptBytes *= 2;
   EXPECT_DOUBLE_EQ(estimate(strategy).bytes, single);

@@ -80,7 +80,7 @@ private:
     bool isFirst = stage == 0, isLast = stage + 1 == stages;
     uint32_t ahead =
         std::min(stages - 1 - stage, microbatches); // forward before the first backward
-    // A verifier takes no more copies than there are microbatches.
+    // A verifier takes at most as many copies as microbatches.
     uint32_t slots = std::min(ahead + 2, microbatches), two = std::min(2u, microbatches);
     uint32_t in = slotted(DType::F32, {3}, slots), h = slotted(DType::F32, {3}, slots);
     uint32_t back = slotted(DType::F32, {3}, two), gradient = slotted(DType::F32, {3}, two);

@@ -174,7 +174,7 @@ TEST(KernelBytes, WholeOperandsButForRows) {
   EXPECT_EQ(bytes("slice", {kMatrix}, {row}), 64 + 64);
   TensorType rows{DType::F32, {2, 16}};
   EXPECT_EQ(bytes("embedding", {kMatrix, ids}, {rows}), 128 + 8 + 128);
-  // Of a table that is smaller than the result, rows are read again.
+  // Rows of a table that is smaller than the result are read again.
   EXPECT_EQ(bytes("embedding", {row, ids}, {rows}), 128 + 8 + 128);
   TensorType cache{DType::F32, {2, 64, 16}}, tokens{DType::F32, {2, 1, 16}};
   EXPECT_EQ(bytes("cache_update", {cache, tokens, ids}, {cache}), 128 + 128 + 8);

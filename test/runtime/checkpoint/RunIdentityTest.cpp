@@ -88,7 +88,7 @@ TEST(RunIdentity, OperationsAreComparedOfTheSameParameters) {
                                   "connected, or their numbers); give what it had, or allow the "
                                   "change with --allow-change model");
   EXPECT_OK(check(saved, now, {"model"}));
-  // Of other parameters, loading the checkpoint tells which.
+  // Where parameters differ, loading the checkpoint says which.
   now.adapters = "";
   EXPECT_OK(check(saved, now));
   now.adapters = "a";

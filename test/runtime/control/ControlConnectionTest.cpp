@@ -379,7 +379,7 @@ TEST_F(ControlConnectionTest, StrangersDoNotDisplaceAProcess) {
   flush(process);
 }
 
-/// It was taken for a stranger, of which there were too many.
+/// It was taken for a stranger while there were too many of them.
 TEST_F(ControlConnectionTest, WhoIsTurnedAwayComesAgain) {
   open(2, {0});
   auto next = [&] {

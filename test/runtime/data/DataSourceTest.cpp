@@ -104,7 +104,7 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
   wide[7] = 128'000;
   EXPECT_EQ(error("a.bin", bytesOf(wide), 50'257), ""); // a token that no such file has
   EXPECT_TRUE(contains(error("a.bin", bytesOf(wide), 128'256), "16-bit numbers is at most 1, as"));
-  // What 16-bit tokens are like, few tokens, and those of which nothing can be told.
+  // Files that look like 16-bit tokens, that have few tokens, and that do not show what they are.
   EXPECT_EQ(error("b.bin", bytesOf(countingTokens(600)), 128'256), "");
   EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint16_t>(600, 0)), 50'257), "");
   EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint32_t>(wide.begin(), wide.begin() + 20)), 50'257),
@@ -517,7 +517,7 @@ TEST(DataSource, FindsWhetherAnyLabelCounts) {
   EXPECT_TRUE(counts({floats}));
   y.as<int32_t>()[1499] = 3;
   EXPECT_TRUE(counts({floats, {"y", {DType::I32, {4, 5}}, 10, -100}}));
-  // Of tokens, the labels are the next ones.
+  // The labels of tokens are the next tokens.
   auto inputs = tokenInputs(2, 5, 100);
   inputs[1].ignoredIndex = 7;
   for (uint16_t last : {7, 8}) {

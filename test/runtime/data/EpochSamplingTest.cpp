@@ -96,7 +96,7 @@ TEST(EpochSampling, AnyBatchCanBeReadFirst) {
 TEST(EpochSampling, WindowsOfTokensCoverAFile) {
   TempDir dir;
   TensorType type{DType::I32, {3, 4}};
-  // 6 windows of 4; of the last 3 bytes, one is a label.
+  // 6 windows of 4; one of the last 3 bytes is a label.
   auto source =
       openDataSource({dir.write("a.txt", "abcdefghijklmnopqrstuvwxyz0")},
                      {{"tokens", type, 0, {}}, {"labels", type, 0, {}}}, {1, Sampling::Epochs});
@@ -177,7 +177,7 @@ TEST(SequentialBatches, AreFilledWithSamplesThatDoNotCount) {
 
 TEST(BatchRows, OnlyTheseAreRead) {
   TempDir dir;
-  // Of six sequential samples the third has a token that the input does not take.
+  // The third of six sequential samples has a token that the input does not take.
   TensorType type{DType::I32, {6, 2}};
   auto source =
       openDataSource({dir.write("a.txt", "aaaaa~aaaaaaa")}, {{"tokens", type, 'z', {}}}, {});

@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-/// Of files of these contents.
+/// The fingerprint of files with these contents.
 std::string fingerprint(const std::vector<std::string> &contents) {
   TempDir dir;
   std::vector<InputFile> files;
@@ -76,7 +76,7 @@ TEST(Fingerprint, CoversBothEndsOfEachFileOfALargeSet) {
   EXPECT_NE(print, fingerprint({large, changed(small, 0)}));
   EXPECT_NE(print, fingerprint({large, changed(small, small.size() - 1)}));
   EXPECT_NE(print, fingerprint({large + 'a', small}));
-  // Of the rest most: a change of 64 KiB is seen wherever it is.
+  // Most of the rest counts: a change of 64 KiB is seen wherever it is.
   std::string middle = large;
   std::fill_n(middle.begin() + 33'333'333, 64 << 10, 'x');
   EXPECT_NE(print, fingerprint({middle, small}));

@@ -26,7 +26,7 @@ constexpr const char *kIndexName = "model.safetensors.index.json";
 
 class WeightsFileShardsTest : public ::testing::Test {
 protected:
-  /// A file of these tensors, f32[2], the first element of which is `value`.
+  /// A file of these tensors, f32[2]. The first element of each is `value`.
   void write(const std::string &name, const std::vector<std::string> &tensors, float value) {
     std::map<std::string, HostTensor> all;
     for (const std::string &tensor : tensors) {

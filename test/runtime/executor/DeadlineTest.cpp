@@ -1,4 +1,4 @@
-//===- DeadlineTest.cpp - What happens if something does not end in time --===//
+//===- DeadlineTest.cpp - A function that is called after a time ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

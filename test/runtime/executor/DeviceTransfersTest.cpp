@@ -21,7 +21,7 @@ using namespace dtc::runtime::testing;
 namespace plan = dtc::plan;
 
 TEST(DeviceTransfers, FindTensorsOfDifferentNumbersOfSlots) {
-  // In 7 microbatches, tensors of 2, 3 and no slots, of which a message has all.
+  // In 7 microbatches, a message of all tensors, which have 2, 3 and no slots.
   constexpr int64_t microbatches = 7;
   const std::vector<uint32_t> slots = {2, 3, 0};
   PlanBuilder builder;

@@ -21,7 +21,7 @@ namespace plan = dtc::plan;
 
 namespace {
 
-/// So many rows that going through them would not end, though they have no elements.
+/// Too many rows to go through in any time, though they have no elements.
 constexpr int64_t kRows = int64_t{1} << 57;
 
 /// Calls each kernel that goes through rows or heads with empty tensors.

@@ -26,8 +26,8 @@ namespace {
 
 constexpr float kInf = INFINITY;
 
-/// On two devices, for two microbatches: y = x + x and z = y * x in the layer "h.0.mlp", of which
-/// each microbatch has its own, and "sum", f32[6], of z over the microbatches.
+/// On two devices, for two microbatches: y = x + x and z = y * x in the layer "h.0.mlp", for each
+/// microbatch, and "sum", f32[6], the sum of z over the microbatches.
 std::shared_ptr<plan::Plan> twoLayerPlan() {
   PlanBuilder b;
   b.axis("dp", 2);

@@ -96,7 +96,7 @@ private:
 
 class MemoryCheck : public ::testing::Test {
 protected:
-  /// Why a session cannot have the plan, which needs 1 MiB and some workspace: of memory that is
+  /// Why a session cannot have the plan, which needs 1 MiB and some workspace, in memory that is
   /// `free`, beside processes whose devices are in the memory of such owners.
   std::string refusal(Device::FreeMemory free, std::vector<std::string> others = {}) {
     auto plan = forwardPlan();

@@ -212,7 +212,7 @@ TEST(Pipeline, CollectivesSeeTheSlotsOfTheirMicrobatch) {
       builder.schedule(task, microbatch);
     auto session = makeSession(builder.build());
     ASSERT_OK(trainStep(*session, 0));
-    // Of both devices: 0 + 1, and the microbatch twice.
+    // The sum over both devices: 0 + 1, and twice the microbatch.
     EXPECT_EQ(pipelineTest::values(session->getOutput("sum")), (std::vector<float>{5, 20}));
   }
 }

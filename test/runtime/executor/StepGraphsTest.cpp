@@ -43,7 +43,7 @@ protected:
     return builder.async();
   }
 
-  /// Of the first program, as it is; what it computes does not matter.
+  /// Prepares the first program as it is; what it computes does not matter.
   const PreparedProgram &prepare() {
     auto made = std::make_shared<plan::Plan>(builder.plan);
     auto created = PreparedPlan::create(made, *createFakeBackend(), 1);

@@ -16,7 +16,7 @@ namespace {
 
 Event::TimePoint at(int seconds) { return Event::TimePoint(std::chrono::seconds(seconds)); }
 
-/// Of a transfer whose bytes moved from second 10 to second 20.
+/// The time of a wait for a transfer whose bytes moved from second 10 to second 20.
 TransferTime timeOfAWait(int begin, int end) {
   TransferResult moved;
   moved.begin = at(10);

@@ -103,7 +103,7 @@ TEST(MetricsServer, HasTheMetricsOfTheModel) {
                            "sums{model=\"m\",element=\"0\"} 0.5\n"})
     EXPECT_TRUE(contains(answer, std::string("\ndtc_model_") + line)) << answer;
 
-  // Of a later step those of that step alone.
+  // After a later step, the metrics of that step alone.
   metrics.ofModel = {{.name = "expert_tokens", .of = "h.0", .elements = {6, 2}}};
   ASSERT_OK((*server)->write(metrics));
   answer = get(address);
@@ -115,7 +115,7 @@ TEST(MetricsServer, AnswersWhileOthersIdle) {
   auto server = MetricsServer::open("0", "m");
   ASSERT_OK(server);
   std::string address = (*server)->address();
-  // More than it has threads; of each second one half a request has come.
+  // More than it has threads; half a request has come from each second one.
   std::vector<int> idle;
   for (int i = 0; i < 64; ++i) {
     idle.push_back(connectTo(address));

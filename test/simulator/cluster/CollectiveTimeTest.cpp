@@ -247,7 +247,7 @@ TEST(CollectiveTime, MeasuredTimesComeFirst) {
   };
   EXPECT_EQ(seconds(CollectiveKind::AllReduce, 2), 5);
   EXPECT_EQ(seconds(CollectiveKind::AllReduce, 4), 7);
-  // Of more than were measured the most hold.
+  // For more devices than were measured, the time of the most measured devices holds.
   EXPECT_EQ(seconds(CollectiveKind::AllReduce, 8), 7);
   EXPECT_EQ(seconds(CollectiveKind::AllGather, 2), 1); // not measured
   // A permute is messages, if it was not measured itself.

@@ -105,7 +105,7 @@ TEST(Topology, GroupsThatStraddleNodes) {
   GroupShape straddles = topology.group(4, {"tp"});
   EXPECT_EQ(straddles.nodes, 2);
   EXPECT_EQ(straddles.perNode, 2);
-  // Of the first node's network cards one member has a quarter; of the second node's two have all.
+  // One member has a quarter of the first node's network cards; two have all of the second node's.
   EXPECT_EQ(straddles.networkBandwidth, 10.0 / 4 * 0.5);
   EXPECT_EQ(topology.slowestGroup(0, {"tp"}), straddles);
 }
@@ -120,7 +120,7 @@ TEST(Topology, CardsOfDevices) {
   EXPECT_EQ(all.group(0, {"dp", "tp"}).networkBandwidth, 40);
   cluster.mutable_node_kinds(0)->set_network_bandwidth(100);
   EXPECT_EQ(topologyOf(cluster, {{"dp", 3}, {"tp", 4}}).group(0, {"dp"}).networkBandwidth, 10);
-  // Of a node's total alone a device has its share.
+  // Where only a node's total is given, a device has its share of it.
   cluster.mutable_node_kinds(0)->set_device_network_bandwidth(0);
   EXPECT_EQ(topologyOf(cluster, {{"dp", 3}, {"tp", 4}}).group(0, {"dp"}).networkBandwidth, 25);
 }
@@ -175,7 +175,7 @@ TEST(Topology, ProgramsOfAPipeline) {
   EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}), topology.slowestGroup(0, {"pp", "tp"}));
   EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}).members, 6);
 
-  // The slowest of the pairs: of stages of two devices, one pair of three nodes' is in one node.
+  // The slowest of the pairs: one pair is in one node, and others are not.
   Topology inside = topologyOf(threeNodes(), {{"pp", 2, false, true}, {"tp", 3}});
   EXPECT_EQ(inside.slowestPair(0, 1).nodes, 2);
   EXPECT_EQ(inside.group(0, {"pp"}).nodes, 1);

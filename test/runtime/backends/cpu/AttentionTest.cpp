@@ -197,8 +197,8 @@ TEST(Attention, Halves) {
   expectRoundedPasses(all, 23);
 }
 
-/// Of the size that tiles of warpgroups have: whole tiles and parts of some, fewer queries than
-/// keys and more, heads that share keys.
+/// Heads of the size that tiles of warpgroups have: whole tiles and parts of some, fewer queries
+/// than keys and more, heads that share keys.
 TEST(Attention, HeadsOf64) {
   const std::vector<Case> all = {
       {1, 128, 128, 2, 2, 64, true, 0.125}, {2, 150, 150, 4, 2, 64, true, 0.1},

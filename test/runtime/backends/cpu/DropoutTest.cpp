@@ -17,7 +17,8 @@ namespace {
 constexpr DType kAllFloatTypes[] = {DType::F32, DType::F64, DType::BF16, DType::F16};
 constexpr int32_t kSeed = -77, kIteration = 12, kOp = 9;
 
-/// Of the element with that index in the whole tensor, as docs/kernels.md says it.
+/// Whether the mask keeps the element with that index in the whole tensor, as docs/kernels.md
+/// defines it.
 bool keeps(double rate, int64_t element) {
   auto block = static_cast<uint64_t>(element) / 4;
   PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
@@ -27,7 +28,7 @@ bool keeps(double rate, int64_t element) {
          static_cast<uint64_t>(std::llround(rate * 0x1p32));
 }
 
-/// Of a step in which the loop over microbatches has run so often before.
+/// The key of a step in which the loop over microbatches has run `repetition` times before.
 HostTensor key(int64_t repetition = 0) {
   return makeTensor(DType::I32, {2}, {kSeed, static_cast<double>(kIteration - repetition)});
 }

@@ -18,7 +18,7 @@ struct Sizes {
 const Sizes kSizes[] = {
     {1, 1, 1, 1, 1}, {2, 3, 5, 4, 7}, {3, 2, 130, 33, 9}, {4, 1, 64, 16, 40}, {2, 2, 200, 3, 64}};
 
-/// Of each group a random number of rows has an index, none and all of them too.
+/// A random number of rows of each group has an index; none and all of them occur too.
 HostTensor someRows(Random &random, const Sizes &s) {
   HostTensor rows = random.integers(DType::I32, {s.x, s.b, s.c}, 0, 9);
   HostTensor counts = random.integers(DType::I32, {s.x, s.b}, 0, static_cast<int>(s.c));
@@ -67,7 +67,7 @@ Values reference(const Case &c, const Sizes &s, const Values &lhs, const Values 
   return out;
 }
 
-/// Of 16-bit operands, whose sums are f32, and the result perhaps rounded.
+/// For 16-bit operands, whose sums are f32, and whose result may be rounded.
 void expectClose(const KernelCall &call, const Values &expected) {
   double largest = 1;
   for (double value : expected)

@@ -134,7 +134,7 @@ void addPlaces(Values &whole, int64_t size, const HostTensor &shard, const Place
             elementAt(shard, (element * shape[1] + static_cast<int64_t>(row)) * width + i);
 }
 
-/// Of comparisons with results in f32: elements of 16 bits are rounded in each tile.
+/// The tolerance of comparisons with results in f32: elements of 16 bits are rounded in each tile.
 double toleranceOf(DType dtype, double exact) {
   if (dtype == DType::BF16)
     return 0x1p-5 / 0x1p29;
@@ -243,8 +243,8 @@ TEST(AttentionRing, LongSequences) {
       expectRing(c, layout, DType::F32);
 }
 
-/// 7 elements over 2 devices are 4 and 3; 10 over 4 are 3, 3, 3 and 1; of 5 over 4 the last device
-/// has none.
+/// 7 elements over 2 devices are 4 and 3; 10 over 4 are 3, 3, 3 and 1; with 5 over 4 the last
+/// device has none.
 TEST(AttentionRing, PaddedShards) {
   size_t next = 0;
   for (const Case &c : casesOf(7))

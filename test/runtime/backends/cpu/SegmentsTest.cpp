@@ -68,7 +68,7 @@ std::vector<Case> cases() {
           {2, 12, 12, 2, 1, 4, true, {7, 5}, 3},
           {2, 12, 12, 2, 2, 4, true, {7, 2}, 4, 1.3},
           {2, 9, 12, 2, 2, 4, false, {5, 3}, 0, 0.9},
-          // Of more than a block of rows and a tile of keys, that segments begin in the middle of.
+          // More than a block of rows and a tile of keys; segments begin in the middle of them.
           {2, 300, 300, 2, 1, 8, true, {130, 1, 64, 70}},
           {2, 300, 300, 2, 1, 8, false, {130, 1, 64, 70}},
           {1, 150, 330, 4, 2, 16, true, {90, 75, 3}, 40},

@@ -46,7 +46,7 @@ void expectParts(const Case &c, const Layout &layout, DType dtype) {
   expectNear(dv, valuesOf(gradients[2]), dtype, 1e-13);
 }
 
-/// Of sequences of `size` queries that zigzag parts may have.
+/// Cases of sequences of `size` queries that zigzag parts may have.
 std::vector<Case> casesOf(int64_t size) {
   return {{2, size, size, 4, 2, 4, true},
           {1, size, size + 8, 4, 1, 3, true},
@@ -59,7 +59,7 @@ std::vector<Case> casesOf(int64_t size) {
           {2, size, size + 3, 2, 2, 4, true, 4, 0.8, {7, 2}}};
 }
 
-/// Of more than a block of rows and a tile of keys.
+/// Cases of more than a block of rows and a tile of keys.
 std::vector<Case> longCasesOf(int64_t size) {
   return {{1, size, size, 2, 1, 8, true},
           {1, size, size + 10, 1, 1, 16, true, 90},

@@ -15,7 +15,7 @@
 namespace dtc::runtime::test::tilesTest {
 namespace {
 
-/// The elements in rows of `stride`, of which `columns` are used.
+/// Random elements between -1 and 1.
 std::vector<BFloat16> randomHalves(int64_t count, uint64_t seed) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<float> numbers(-1, 1);

@@ -1,4 +1,4 @@
-//===- CudnnAttentionTest.cpp - Which calls of attention cuDNN computes ---===//
+//===- CudnnAttentionTest.cpp - Calls of attention for cuDNN --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -52,8 +52,8 @@ protected:
     bool byOwnKernels = false;
   };
 
-  /// Runs a call on random operands, of which the first lies `shift` bytes after its place, as many
-  /// times as there are queues. With `captures`, all but the first run it as a graph.
+  /// Runs a call on random operands, once for each queue. The first operand lies `shift` bytes
+  /// after its place. With `captures`, all but the first run it as a graph.
   static Result run(const KernelSignature &signature, bool usesCudnn = true, size_t shift = 0,
                     int queues = 1, bool captures = false, bool demandsCudnn = false) {
     std::unique_ptr<Backend> backend =

@@ -125,7 +125,7 @@ Outcome run(const std::vector<Call> &calls, bool apart, bool applies = true) {
   return result;
 }
 
-/// Runs the calls in both ways and expects so many launches where they may be put together.
+/// Runs the calls in both ways, and expects `launches` launches where they may be put together.
 void expectLaunches(const std::vector<Call> &calls, uint64_t launches, bool applies = true) {
   Outcome together = run(calls, /*apart=*/false, applies);
   Outcome apart = run(calls, /*apart=*/true, applies);
@@ -184,7 +184,7 @@ TEST(HeldLaunches, CallsThatDependOnEachOtherKeepTheirOrder) {
   expectLaunches({convert(a[0], DType::F32, a[1], DType::F32, 40),
                   convert(b[0], DType::F32, a[0], DType::F32, 40)},
                  2);
-  // Two that write one place, of which the last counts.
+  // Two that write one place; the last one counts.
   expectLaunches({convert(a[0], DType::F32, a[1], DType::F32, 40),
                   convert(b[0], DType::F32, a[1], DType::F32, 40)},
                  2);
@@ -209,7 +209,7 @@ TEST(HeldLaunches, SumsOfSquaresAreTwoLaunches) {
   for (size_t count : {size_t(1), size_t(8), size_t(9), most, most + 1}) {
     std::vector<Call> calls;
     for (size_t i = 0; i < count; ++i)
-      // Of one element and more; some overlap, as they are only read.
+      // Operands of one element and more; some overlap, as they are only read.
       calls.push_back(squares(kTensors + 4096 + 64 * i, kTensors + 4 * i, int64_t(1 + i * 7 % 90)));
     Outcome together = run(calls, /*apart=*/false);
     EXPECT_EQ(together.launches, (count + most - 1) / most * 2);

@@ -21,7 +21,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// Of two of the processes, each message to the other takes longer.
+/// Messages between two of the processes take longer.
 class SlowBatch final : public MessageBatch {
 public:
   SlowBatch(std::unique_ptr<MessageBatch> batch, int64_t slow)

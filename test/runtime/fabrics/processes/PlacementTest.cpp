@@ -25,7 +25,7 @@ static Mesh meshOf(const std::vector<std::pair<const char *, int64_t>> &sizes) {
   return Mesh(axes);
 }
 
-/// So many processes on each host.
+/// The host of each process, with `counts` processes on the hosts in turn.
 static std::vector<std::string> hosts(const std::vector<size_t> &counts) {
   std::vector<std::string> names;
   for (size_t host = 0; host < counts.size(); ++host)
