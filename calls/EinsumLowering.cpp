@@ -51,7 +51,7 @@ public:
   }
 
 private:
-  /// By letter; 0 for letters that the operand does not have.
+  /// The stride of each letter; 0 for letters that the operand does not have.
   using Strides = std::array<int64_t, 26>;
 
   /// The letters of the rows and columns of a matrix, in order.
@@ -178,7 +178,7 @@ private:
         result.copies[i] = copyOf(i, best[i].strides);
   }
 
-  /// Between an operand and its copy in the workspace.
+  /// The loops between an operand and its copy in the workspace.
   LoopNest<2> copyOf(size_t term, const Strides &copied) const {
     std::vector<int64_t> shape, strides, copiedStrides;
     Strides dense = stridesOf(term);

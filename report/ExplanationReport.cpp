@@ -217,7 +217,7 @@ private:
       field("remedy", reason.remedy);
   }
 
-  /// In the order of the first of each kind.
+  /// Merges alike tensors, in the order of the first of each kind.
   static std::vector<TensorRow> mergeAlike(const std::vector<ExplainedTensor> &tensors) {
     std::vector<TensorRow> rows;
     std::map<std::vector<std::string>, size_t> numbers; // of rows, by all that a pattern says

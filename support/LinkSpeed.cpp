@@ -75,7 +75,7 @@ Expected<NamedLink> parseNamedLink(std::string_view text) {
   return NamedLink{std::string(axis), *speed};
 }
 
-/// In the largest unit that gives a number of at least one.
+/// Writes a number in the largest unit in which it is at least one.
 static std::string format(double value, std::span<const Unit> units) {
   size_t i = units.size() - 1;
   // A little less than one, or 1 us would be 1000 ns.

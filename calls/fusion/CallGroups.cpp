@@ -151,7 +151,7 @@ private:
       makers[readers.valueOf(output)] = call;
   }
 
-  /// With the group of call `other`, or with that call alone.
+  /// Tries to join a call with the group of call `other`, or with that call alone.
   bool tryJoin(int call, int other, std::optional<size_t> group) {
     std::vector<int> calls = group ? result.groups[*group].calls : std::vector<int>{other};
     int place = group ? result.groups[*group].place : other;

@@ -191,7 +191,7 @@ private:
     return letters;
   }
 
-  /// Without the letters of a single element, which lie anywhere.
+  /// Leaves out the letters of a single element, which lie anywhere.
   std::string withSizes(std::string letters, size_t term) const {
     const KernelSignature &signature = calls.calls[product].signature;
     const TensorType &type =

@@ -56,7 +56,7 @@ std::vector<StageEdge> dtc::chainEdges(const PipelineShape &shape, double second
 // Simulation
 //===----------------------------------------------------------------------===//
 
-/// By unit: its place in its device's order.
+/// The place of each unit in the order of its device.
 static std::vector<int> unitPositions(const PipelineSchedule &schedule) {
   std::vector<int> positions(countUnits(schedule.shape), -1);
   for (const auto &order : schedule.orders)
@@ -280,7 +280,7 @@ PipelineSimulation dtc::simulateSchedule(const PipelineSchedule &schedule,
 // Receives
 //===----------------------------------------------------------------------===//
 
-/// By microbatch: the last place at which it or one before it is used.
+/// For each microbatch, the last place at which it or one before it is used.
 static std::vector<int> lastUsesSoFar(llvm::ArrayRef<int> lastUses) {
   std::vector<int> latest(lastUses.begin(), lastUses.end());
   for (size_t i = 1; i < latest.size(); ++i)

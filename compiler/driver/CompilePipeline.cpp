@@ -73,7 +73,7 @@ struct CompilePass : PassWrapper<CompilePass, OperationPass<ModuleOp>> {
   CompilePass(const CompileOptions &options, StringRef text)
       : options(options), argument(fmt::format("{}{{{}}}", kPipelineName.str(), text.str())) {}
 
-  /// With the options, so that a pipeline that is printed can be run.
+  /// The name with the options, so that a pipeline that is printed can be run.
   StringRef getArgument() const override { return argument; }
   StringRef getName() const override { return "CompilePass"; }
 

@@ -85,7 +85,7 @@ Expected<LoraOptions> dtc::parseLora(StringRef text) {
   return options;
 }
 
-/// As PEFT compares: the target is the whole name, or what comes after a dot of it.
+/// Compares as PEFT does: the target is the whole name, or its end after a dot.
 static bool isNamedBy(StringRef module, StringRef target) {
   return module.consume_back(target) && (module.empty() || module.ends_with("."));
 }

@@ -269,7 +269,7 @@ private:
   StringRef prefix;
   int64_t keptLayers, layers;
   std::vector<AxisDecision> decisions;
-  /// By their dims, with those that speak of one layer.
+  /// The decisions about repeated layers by their dims, each with the dims in one layer.
   std::map<std::vector<std::string>, std::vector<std::pair<AxisDecision, std::vector<std::string>>>>
       repeated;
 };

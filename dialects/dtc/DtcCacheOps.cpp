@@ -74,7 +74,8 @@ ShardingRule CachedAttentionOp::getShardingRule() {
   return makeEquationRule(*this, "bS(gr)D,bTgD,bTgD,b->bS(gr)D");
 }
 
-/// With half of the keys, or the window's: how many a query sees is known when it runs.
+/// Counts half of the keys, or those of the window: how many a query sees is known only when it
+/// runs.
 double CachedAttentionOp::getFlops() {
   return getAttentionFlops(getQ().getType(), getK().getType(), /*causal=*/true, getWindow());
 }

@@ -163,7 +163,8 @@ void StepFigure::writeBar(HtmlWriter &page, const StepWindow &window, size_t pro
   page.close();
 }
 
-/// From the lower edge of the one row to the upper one of the other, or the other way round.
+/// Draws each transfer from the lower edge of one row to the upper edge of the other, or the other
+/// way round.
 void StepFigure::writeTransfers(HtmlWriter &page, const StepWindow &window) const {
   for (const TransferInterval &transfer : timeline.transfers) {
     if (!window.shows(transfer.start, transfer.end))

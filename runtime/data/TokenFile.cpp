@@ -27,7 +27,7 @@ struct LlmcFormat {
 };
 } // namespace
 
-/// For GPT-2's vocabulary, and for that of Llama 3.
+/// The formats for GPT-2's vocabulary and for that of Llama 3.
 static constexpr LlmcFormat kLlmcFormats[] = {{20240520, 1, 2, "16-bit tokens (llm.c)"},
                                               {20240801, 7, 4, "32-bit tokens (llm.c)"}};
 

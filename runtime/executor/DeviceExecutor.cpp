@@ -80,7 +80,7 @@ MaybeError DeviceExecutor::openNetwork(Fabric &fabric, bool wantsGraphs) {
   return transfers->prepare();
 }
 
-/// Where waits are measured, collectives are seen only between stretches.
+/// Collectives are in no graph where waits are measured: they are seen only between stretches.
 bool DeviceExecutor::canCapture(size_t group) const {
   if (!communicator->canBeCaptured() || stepTimes.measuresWaits())
     return false;

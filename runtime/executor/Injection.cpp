@@ -129,7 +129,7 @@ static std::optional<uint32_t> floatOutput(const PreparedProgram &program,
   return std::nullopt;
 }
 
-/// Where the instruction comes from; a plan need not say.
+/// The place in the model that the instruction comes from; a plan need not say it.
 static std::string locationOf(const PreparedPlan &plan, const plan::Instruction &instruction) {
   auto index = static_cast<int>(instruction.location());
   return index < plan.plan->locations_size() ? plan.plan->locations(index) : "unknown";

@@ -377,7 +377,7 @@ bool PreparedPlan::hasAsync(size_t index) const {
                      [&](const auto &entryPoint) { return entryPoint->hasAsync(index); });
 }
 
-/// With the kernels of a backend that has the right number of threads.
+/// Prepares the plan with the kernels of a backend that has the right number of threads.
 static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
                                                           const Backend &backend,
                                                           std::span<const int64_t> devices,

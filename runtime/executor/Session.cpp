@@ -229,7 +229,7 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
   return std::nullopt;
 }
 
-/// By device of this process.
+/// The injections of each device of this process.
 Expected<std::vector<std::vector<PreparedInjection>>>
 Session::prepareInjections(const SessionOptions &options) const {
   std::span<const int64_t> held = fabric().devices();

@@ -56,7 +56,7 @@ void ShardRegion::forEachRun(const std::function<void(int64_t, int64_t, int64_t)
   }
 }
 
-/// The same of a box of one piece.
+/// Does what forEachRun() does, for a box of one piece.
 void ShardRegion::forEachRunOfPiece(
     const std::function<void(int64_t, int64_t, int64_t)> &visit) const {
   // Dimensions after the last one that is split are whole; with that one they make a run.

@@ -80,7 +80,7 @@ public:
   using number_float_t = json::number_float_t;
   using string_t = json::string_t;
   using binary_t = json::binary_t;
-  /// The same as a field that is left out; lists have no such elements.
+  /// A null is the same as a field that is left out; lists have no such elements.
   bool null() { return !frames.back().list || scalar("null"); }
   bool boolean(bool) { return scalar("a truth value"); }
   bool number_integer(number_integer_t) { return scalar("a number"); }

@@ -153,7 +153,7 @@ static Results convertGelu(AtenOp &op) {
   return {GeluOp::create(op.rewriter, op.loc, x, kind)};
 }
 
-/// Where x is more than zero; at zero PyTorch takes the derivative from below.
+/// A mask of where x is more than zero; at zero PyTorch takes the derivative from below.
 static Value isAbove(AtenOp &op, Value x) {
   return CompareOp::create(op.rewriter, op.loc, x, op.constant(shapeOf(x), op.resultElement(), 0),
                            ComparePredicate::Greater);

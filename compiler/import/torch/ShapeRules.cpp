@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-/// The same elements in the shape of the result, which the capture knows.
+/// Gives the elements the shape of the result, which the capture knows.
 static Results convertView(AtenOp &op) {
   return {op.reshape(op.required("self"), op.resultType().getShape())};
 }

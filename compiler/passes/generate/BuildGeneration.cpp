@@ -61,7 +61,7 @@ private:
   bool isPrefill;
   Value logits;
   BlockArgument tokens;
-  /// For each sample the position whose logits are wanted.
+  /// The position of each sample whose logits are wanted.
   BlockArgument positions;
   std::optional<SequenceDims> dims;
   llvm::DenseMap<Value, Value> rows; ///< values cut to those positions

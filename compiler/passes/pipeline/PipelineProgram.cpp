@@ -30,7 +30,7 @@ private:
   const StageAssignment &assignment;
   PipelineProgram program;
   StageTransfer &transferFor(size_t producer, size_t user);
-  /// By producer, receiver, and the fragment where one has a message of its own.
+  /// The transfer of each producer, receiver, and fragment where one has a message of its own.
   std::map<std::tuple<size_t, int64_t, std::optional<size_t>>, size_t> transferOf;
 };
 

@@ -123,7 +123,7 @@ void Placement::findHomes() {
       made[arg] = homes.lookup(of.getValue()).empty() ? home(arg) : homes.lookup(of.getValue());
 }
 
-/// Where results are needed, from the last op to the first.
+/// Finds where results are needed, from the last op to the first.
 void Placement::findNeeds() {
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
   for (auto [index, value] : llvm::enumerate(ret.getOperands()))

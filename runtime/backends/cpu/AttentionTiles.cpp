@@ -24,7 +24,8 @@ namespace {
 
 /// Rows or keys of a block whose products leave out the same: two by two tiles.
 constexpr int64_t kTileGroup = 2 * kTileRows;
-/// Between the rows of a block of weights: its columns are multiples of the depth of a tile.
+/// The stride between the rows of a block of weights: its columns are multiples of the depth of a
+/// tile.
 constexpr int64_t kWeightStride = kKeyBlock + kTileDepth;
 
 int64_t padRows(int64_t count) { return roundUp(count, kTileRows); }

@@ -90,7 +90,7 @@ void multiplyWidened(const GemmShape &shape, const F *a, const F *b, R *c, void 
     }
 }
 
-/// Without memory of its own, for when the library cannot have any.
+/// A product that needs no memory of its own, for when the library cannot have any.
 template <typename F, typename R>
 void multiplyPlainly(const GemmShape &s, const F *a, const F *b, R *c) {
   for (int64_t i = 0; i < s.m; ++i)

@@ -21,7 +21,7 @@ namespace dtc::runtime::cpu {
 
 namespace {
 
-/// As many multiplications as are worth a thread of their own, in elements of a loop.
+/// The elements of a loop whose multiplications are worth a thread of their own.
 int64_t grainOfProducts(const GroupedProductCall &call) {
   int64_t each = call.rows * call.n * std::min<int64_t>(call.k, 64);
   return grainFor(call.keepsRows ? each : each * call.groups);
@@ -111,7 +111,7 @@ private:
   Gemm16<F, R> product;
 };
 
-/// For each matrix one product of all its rows; empty ones add nothing.
+/// The kernel that has one product of all rows for each matrix; empty rows add nothing.
 template <typename F, typename R> class SumsKernel16 final : public CpuKernel {
 public:
   explicit SumsKernel16(const GroupedProductCall &call)

@@ -22,7 +22,7 @@ template <typename F> struct Operands {
   const Wide<F> *lse;
   const F *dout;
   F *dq, *dk, *dv;
-  /// For each query of each head the sum of out * dout, as lse lies.
+  /// The sum of out * dout for each query of each head, in the order of lse.
   Wide<F> *dots;
 };
 

@@ -26,7 +26,7 @@ namespace dtc::runtime::cuda {
 // The library
 //===----------------------------------------------------------------------===//
 
-/// From this version on it makes graphs for a GPU by its properties.
+/// The first version that makes graphs for a GPU by its properties.
 static constexpr size_t kOldestVersion = 90800;
 
 static std::string describeVersion(size_t version) {

@@ -173,7 +173,7 @@ __device__ __forceinline__ Vector<F, V> gradients(const Element &element, unsign
   }
   return narrowedVector<V, F>(values);
 }
-/// Where the label is in V elements from number i on; V or more: not there.
+/// The place of the label in V elements from number i on; V or more: it is not there.
 template <int V> __device__ __forceinline__ unsigned placeOf(int64_t label, int64_t i) {
   return label >= i && label < i + V ? static_cast<unsigned>(label - i) : unsigned{V};
 }

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(256) addChunksKernel(const __grid_constant__ D
   }
 }
 
-/// Where the parts of the workspace begin.
+/// The places where the parts of the workspace begin.
 struct Workspace {
   size_t bytes = 0;
   size_t take(size_t size) {

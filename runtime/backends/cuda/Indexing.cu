@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
 
 inline constexpr int kListed = 32; // one for each lane
 
-/// In the workspace; all but `places` begin as zeros.
+/// Arrays in the workspace; all but `places` begin as zeros.
 struct RowLists {
   int32_t *numLong;  // of rows with more than kListed places
   int32_t *hits;     // [rows]: places of the row

@@ -244,7 +244,7 @@ MaybeError DeferredQueue::call(HostWork &work) {
   });
 }
 
-/// Also where the queue has failed: who waits for the event has to wake.
+/// Records the event also where the queue has failed: the thread that waits for it has to wake.
 MaybeError DeferredQueue::record(Event &event) {
   const std::shared_ptr<Moments> &moments = static_cast<DeferredEvent &>(event).moments;
   uint64_t number = moments->ask(failure);

@@ -80,7 +80,7 @@ Block sourceBlock(const CollectiveSpec &spec, size_t to) {
              : wholeOf(spec.input);
 }
 
-/// Where in an output is what comes from rank `from`.
+/// The block of an output that comes from rank `from`.
 Block targetBlock(const CollectiveSpec &spec, size_t from) {
   return spec.kind == CollectiveKind::Permute
              ? wholeOf(spec.input)

@@ -224,7 +224,7 @@ Expected<Rendezvous> gather(const RendezvousOptions &options, Clock::time_point 
   return met;
 }
 
-/// For a process but the first one, to which `file` is the connection.
+/// Joins a run as a process other than the first one, to which `file` is the connection.
 Expected<Rendezvous> join(const RendezvousOptions &options, OwnedFile file,
                           Clock::time_point deadline) {
   auto withFirst = [&](const std::string &why) {
