@@ -215,6 +215,10 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   split.shard.assign(options.shard.begin(), options.shard.end());
   split.defaultShard.assign(defaults.begin(), defaults.end());
   split.whole = {"batch"};
+  if (options.zero > 0) {
+    std::vector<std::string> zero = zeroAxes(options);
+    split.zeroAxes.assign(zero.begin(), zero.end());
+  }
   manager.addPass(createSplitMeshAxesPass(split));
   if (options.mode == CompileMode::Generate) {
     BuildGenerationPassOptions generate;

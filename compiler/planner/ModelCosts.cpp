@@ -29,26 +29,16 @@ std::vector<const cluster::NodeKind *> dtc::kindsOfNodes(const cluster::Cluster 
   return kinds;
 }
 
-/// The part of a parameter, its gradient and its state that each device holds where ZeRO splits
-/// them.
-static double zeroShare(const ParameterKind &kind, int64_t devices) {
-  LinkedMesh mesh;
-  mesh.axes.push_back({"zero", devices});
-  Layout layout = Layout::replicated(int64_t(kind.shape.size()));
+/// A parameter as ZeRO finds it; axes that split it are added to the mesh.
+static ZeroTensor zeroTensor(const ParameterKind &kind, LinkedMesh &mesh, double weight) {
+  ZeroTensor tensor{SmallVector<int64_t>(ArrayRef(kind.shape)),
+                    Layout::replicated(int64_t(kind.shape.size())), weight};
   for (auto [dim, shards] : llvm::enumerate(kind.shards))
     if (shards > 1) {
-      layout.dims[dim] = {unsigned(mesh.axes.size())};
+      tensor.layout.dims[dim] = {unsigned(mesh.axes.size())};
       mesh.axes.push_back({"split", shards});
     }
-  unsigned zero = 0;
-  std::optional<unsigned> dim =
-      chooseZeroDim(mesh, kind.shape, layout, zero, SmallVector<bool>(kind.shape.size(), true));
-  if (!dim)
-    return 1;
-  AxisList axes = layout.dims[*dim];
-  double before = double(mesh.localSize(kind.shape[*dim], axes));
-  axes.push_back(zero);
-  return double(mesh.localSize(kind.shape[*dim], axes)) / before;
+  return tensor;
 }
 
 const SectionCost::Rest &SectionCost::restOf(int64_t devices) const {
@@ -60,8 +50,23 @@ const SectionCost::Rest &SectionCost::restOf(int64_t devices) const {
     bytes.states += times * kind.stateBytes;
     bytes.gradients += times * kind.gradientBytes;
   };
-  for (const auto &[kind, count] : parameters) {
-    double share = zeroShare(kind, devices);
+  LinkedMesh mesh;
+  mesh.axes.push_back({"zero", devices});
+  AxisList axes = {0};
+  SmallVector<ZeroTensor> tensors;
+  for (const auto &[kind, count] : parameters)
+    tensors.push_back(zeroTensor(
+        kind, mesh, double(count) * (kind.parameterBytes + kind.stateBytes + kind.gradientBytes)));
+  if (std::optional<ZeroCut> cut = findZeroCut(mesh, tensors, axes))
+    applyZeroCut(*cut, mesh, axes);
+  for (const auto &[entry, tensor] : llvm::zip_equal(parameters, tensors)) {
+    const auto &[kind, count] = entry;
+    std::optional<Layout> split = splitForZero(mesh, tensor.shape, tensor.layout, axes,
+                                               SmallVector<bool>(tensor.shape.size(), true));
+    // What part of it each device holds.
+    double share = split ? double(localElements(mesh, tensor.shape, *split)) /
+                               double(localElements(mesh, tensor.shape, tensor.layout))
+                         : 1;
     add(it->second.beyond, kind, double(count) * (share - 1 / double(devices)));
     if (share == 1)
       add(it->second.whole, kind, double(count));

@@ -99,3 +99,27 @@ TEST(AnyToAny, RandomPairsOfStrategies) {
     expectSameTraining(pair);
   });
 }
+
+// What ZeRO splits along two dimensions, or with shards of nothing but padding, is saved as any
+// other state.
+TEST(AnyToAny, UnevenZero) {
+  Pair pair;
+  pair.config = R"({"model_type": "gpt2", "vocab_size": 23, "n_positions": 6, "n_embd": 10,
+    "n_layer": 2, "n_head": 2, "n_inner": 14, "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0})";
+  pair.model = {pair.config.c_str()};
+  pair.model.batch = 24;
+  pair.model.seq = 6;
+  pair.model.isDouble = true;
+  pair.tolerance = 1e-9;
+  const std::pair<const char *, const char *> kMoves[] = {
+      {"dp=12 zero=3", "dp=7 zero=2"},
+      {"dp=7 zero=1", "dp=6,tp=2 zero=3"},
+      {"dp=4,pp=2 m=2 zero=2", "dp=24 zero=1"},
+  };
+  for (auto [from, to] : kMoves) {
+    pair.from = from;
+    pair.to = to;
+    SCOPED_TRACE(pair.from + " to " + pair.to);
+    expectSameTraining(pair);
+  }
+}

@@ -62,6 +62,13 @@ const Model kVitOdd = {"VitOdd", R"({"model_type": "vit", "image_size": [6, 9], 
   "num_labels": 7, "num_channels": 1, "qkv_bias": false})",
                        14, /*seq=*/0};
 
+/// Widths and a vocabulary that ZeRO divides by padding, along two dimensions, or with shards of
+/// nothing but padding.
+const Model kGpt2Uneven = {"Gpt2Uneven", R"({"model_type": "gpt2", "vocab_size": 23,
+  "n_positions": 6, "n_embd": 10, "n_layer": 2, "n_head": 2, "n_inner": 14, "attn_pdrop": 0,
+  "embd_pdrop": 0, "resid_pdrop": 0})",
+                           24, 6, /*eps=*/1e-4};
+
 class StrategyEquivalence : public testing::TestWithParam<std::tuple<Model, const char *>> {};
 
 } // namespace
@@ -122,6 +129,18 @@ static const char *kZero3Strategies[] = {
     "dp=2,fsdp=2,tp=4 m=3 zero=3 sp",
 };
 
+/// Numbers of devices that the model does not divide by, alone and with other kinds of parallelism.
+static const char *kUnevenZeroStrategies[] = {
+    "dp=3 zero=1",           "dp=4 zero=2",
+    "dp=4 zero=3",           "dp=6 zero=1",
+    "dp=6 zero=2 m=2",       "dp=7 zero=3",
+    "dp=12 zero=3",          "dp=24 zero=1",
+    "dp=2,fsdp=6 zero=3",    "dp=3,tp=2 zero=3 sp",
+    "dp=6,tp=2 zero=2 m=2",  "dp=6,pp=2 m=2 zero=1",
+    "dp=4,pp=2 m=3 zero=3",  "dp=4,tp=2,pp=2 m=2 zero=2 schedule=zb-h1",
+    "dp=4,cp=3 zero=3 m=2",
+};
+
 /// What is recomputed has the same bits.
 static const char *kRecomputeStrategies[] = {
     "recompute=full",
@@ -173,3 +192,5 @@ INSTANTIATE_TEST_SUITE_P(Zero3, StrategyEquivalence,
                          Combine(Values(kGpt2, kGpt2Odd, kLlama, kLlamaOdd, kLlamaOneKv, kVitOdd),
                                  ValuesIn(kZero3Strategies)),
                          nameOf);
+INSTANTIATE_TEST_SUITE_P(UnevenZero, StrategyEquivalence,
+                         Combine(Values(kGpt2Uneven), ValuesIn(kUnevenZeroStrategies)), nameOf);

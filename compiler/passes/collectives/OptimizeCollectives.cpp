@@ -57,11 +57,20 @@ static bool goesRound(Operation *op) {
   return permute && permute.getShift() != 0;
 }
 
+/// Whether the op pads the operand of a collective, or drops padding between two of them, and has no
+/// other use.
+static bool fitsForCollective(Operation *op) {
+  return op->hasOneUse() && isa<dist::CollectiveOpInterface>(*op->user_begin()) &&
+         (isa<PadOp>(op) || (isa<SliceOp>(op) && isa_and_nonnull<dist::CollectiveOpInterface>(
+                                                     op->getOperand(0).getDefiningOp())));
+}
+
 /// Moves each collective of the block to right after the op that makes its operand, but for those
-/// of a ring.
+/// of a ring. What pads the operand moves with it.
 static void startEarly(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (!isa<dist::CollectiveOpInterface>(op))
+    bool fits = fitsForCollective(&op) && !isRepeated(*op.user_begin());
+    if (!isa<dist::CollectiveOpInterface>(op) && !fits)
       continue;
     if (goesRound(&op))
       continue;
@@ -87,7 +96,8 @@ namespace {
 
 /// Fills buckets in the order in which collectives can start. A bucket is closed when it is full,
 /// or when something needs one of its results. A collective that needs one waits for the bucket and
-/// is filled in after it: the sum over replicas of what was just scattered, say.
+/// is filled in after it: the sum over replicas of what was just scattered, say. So does what adds
+/// or drops padding between the two.
 class Bucketing {
 public:
   Bucketing(Block &block, int64_t bucketBytes) : block(block), bucketBytes(bucketBytes) {}
@@ -96,10 +106,13 @@ public:
 private:
   struct Open {
     SmallVector<Operation *> members;
-    SmallVector<Operation *> followers; ///< collectives of the members' results
+    /// Collectives of the members' results, and what pads these for them, in the order of the block.
+    SmallVector<Operation *> followers;
     int64_t bytes = 0;
   };
   void fill(Operation *op);
+  void place(Operation *op, Operation *next);
+  bool follows(Operation *op);
   void add(Operation *op, Operation *next);
   void close(unsigned bucket, Operation *before);
 
@@ -125,18 +138,30 @@ void Bucketing::close(unsigned index, Operation *before) {
   // One by one: a follower may fill a bucket, and the next one may need what is in that.
   for (Operation *follower : bucket.followers) {
     follower->moveBefore(before);
-    add(follower, before);
+    place(follower, before);
   }
+}
+
+/// Whether `op` needs a result of an open bucket, and now waits for it.
+bool Bucketing::follows(Operation *op) {
+  auto it = bucketOf.find(op->getOperand(0).getDefiningOp());
+  if (it == bucketOf.end())
+    return false;
+  unsigned index = it->second;
+  open[index].followers.push_back(op);
+  bucketOf[op] = index;
+  return true;
+}
+
+/// Lets a collective, or what pads for one, wait for the bucket that it needs a result of, or adds
+/// the collective to a bucket.
+void Bucketing::place(Operation *op, Operation *next) {
+  if (!follows(op) && isa<dist::CollectiveOpInterface>(op))
+    add(op, next);
 }
 
 /// Adds `op` to a bucket; buckets that are closed for that are placed before `next`.
 void Bucketing::add(Operation *op, Operation *next) {
-  if (auto it = bucketOf.find(op->getOperand(0).getDefiningOp()); it != bucketOf.end()) {
-    unsigned index = it->second;
-    open[index].followers.push_back(op);
-    bucketOf[op] = index;
-    return;
-  }
   int64_t bytes = collectiveBytes(op);
   // Bytes, not latency, are what a large one costs: it starts at once.
   if (bytes >= bucketBytes)
@@ -162,9 +187,11 @@ void Bucketing::run() {
     return;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (isa<dist::CollectiveOpInterface>(op)) {
-      add(&op, op.getNextNode());
+      place(&op, op.getNextNode());
       continue;
     }
+    if (fitsForCollective(&op) && follows(&op))
+      continue;
     // In a ring, what comes first must not wait for what comes later.
     for (unsigned i = 0; i < open.size(); ++i)
       if (!open[i].members.empty() && goesRound(open[i].members.front()))

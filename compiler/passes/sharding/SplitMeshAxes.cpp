@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/ZeroSplit.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/sharding/LogicalAxes.h"
 
@@ -36,6 +37,8 @@ private:
   /// Notes where the axes of a value's dimensions would have to be cut.
   void collect(Type type, ArrayAttr names, const LinkedMesh &mesh, const LogicalAxisMap &map,
                Cuts &cuts);
+  /// Notes where an axis that ZeRO splits over would have to be cut for shards of even sizes.
+  void collectForZero(const LinkedMesh &mesh, const LogicalAxisMap &map, Cuts &cuts);
   SmallVector<int64_t> partSizes(int64_t size, const std::set<int64_t> &cuts);
   void replace(dist::MeshOp meshOp, const LinkedMesh &mesh, const Cuts &cuts);
 };
@@ -62,6 +65,55 @@ void SplitMeshAxesPass::collect(Type type, ArrayAttr names, const LinkedMesh &me
       left /= size;
     }
   }
+}
+
+/// How a parameter will lie without ZeRO, as far as its own sharding or the names of its dimensions
+/// say.
+static Layout layoutOfParameter(func::FuncOp function, BlockArgument arg, const LinkedMesh &mesh,
+                                const LogicalAxisMap &map) {
+  auto type = cast<RankedTensorType>(arg.getType());
+  if (auto sharding = dist::getSharding(arg))
+    if (sharding.getMesh().getValue() == mesh.name)
+      return getLayout(mesh, sharding);
+  Layout layout = Layout::replicated(type.getRank());
+  auto names = function.getArgAttrOfType<ArrayAttr>(arg.getArgNumber(), "dtc.axes");
+  if (!names || int64_t(names.size()) != type.getRank())
+    return layout;
+  for (auto [dim, name] : llvm::enumerate(names.getAsRange<StringAttr>()))
+    if (auto it = map.find(name.getValue()); it != map.end())
+      for (unsigned axis : it->second.axes)
+        if (!layout.isShardedOver(axis))
+          layout.dims[dim].push_back(axis);
+  return layout;
+}
+
+void SplitMeshAxesPass::collectForZero(const LinkedMesh &mesh, const LogicalAxisMap &map,
+                                       Cuts &cuts) {
+  AxisList axes;
+  for (const std::string &name : zeroAxes)
+    for (unsigned axis : mesh.findAll(name))
+      if (!llvm::is_contained(axes, axis) && !mesh.isTemporal(axis) && !mesh.axes[axis].pipeline)
+        axes.push_back(axis);
+  SmallVector<ZeroTensor> tensors; // layers are alike, so few are different
+  for (auto function : getOperation().getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    for (BlockArgument arg : function.getArguments()) {
+      auto type = dyn_cast<RankedTensorType>(arg.getType());
+      if (!type || !function.getArgAttr(arg.getArgNumber(), "dtc.param"))
+        continue;
+      Layout layout = layoutOfParameter(function, arg, mesh, map);
+      auto *same = llvm::find_if(tensors, [&](const ZeroTensor &other) {
+        return ArrayRef(other.shape) == type.getShape() && other.layout == layout;
+      });
+      if (same == tensors.end())
+        tensors.push_back({SmallVector<int64_t>(type.getShape()), layout, 1});
+      else
+        same->weight += 1;
+    }
+  }
+  if (std::optional<ZeroCut> cut = findZeroCut(mesh, tensors, axes))
+    cuts[cut->axis].insert(cut->first);
 }
 
 /// 8 cut at 2 and 4 is 2, 2, 2. A cut that does not divide the next one is left out.
@@ -145,6 +197,7 @@ void SplitMeshAxesPass::runOnOperation() {
                 cuts);
     });
   }
+  collectForZero(mesh, map, cuts);
   if (!cuts.empty())
     replace(*meshOp, mesh, cuts);
 }

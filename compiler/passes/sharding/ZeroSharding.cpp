@@ -58,65 +58,91 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
 
 namespace {
 
-/// The tensors that ZeRO was asked to split, and those of them that stay whole on every device.
-class ReplicatedTensors {
+/// What a device holds of the tensors that ZeRO was asked to split, and how much more that is than
+/// an even part of them.
+class UnevenTensors {
 public:
-  ReplicatedTensors(Propagation &propagation, const ZeroOptions &options)
+  UnevenTensors(Propagation &propagation, const ZeroOptions &options)
       : propagation(propagation), options(options) {}
 
-  /// Counts a parameter with what the stage splits of it: and the bytes that a device has of it.
-  void count(BlockArgument parameter, int64_t bytes, bool isSplit) {
-    (isSplit ? splitBytes : wholeBytes) += bytes;
-    ++parameters;
-    if (isSplit)
-      return;
-    ++whole;
-    if (bytes > largestBytes)
-      largest = parameter;
-    largestBytes = std::max(largestBytes, bytes);
-  }
-
-  /// Warns where what stays whole is no small addition to a device's part of the rest.
-  void warn() const {
-    const LinkedMesh &mesh = propagation.getMesh();
-    int64_t shards = mesh.product(options.axes), part = llvm::divideCeil(splitBytes, shards);
-    if (shards == 1 || wholeBytes <= part / 10)
-      return;
-    func::FuncOp function = propagation.getFunction();
-    auto name = function.getArgAttrOfType<StringAttr>(largest.getArgNumber(), "dtc.param");
-    auto warning = emitWarning(function.getLoc());
-    const char *what[] = {"", "the optimizer's state of", "the optimizer's state and gradients of",
-                          "the optimizer's state, gradients and values of"};
-    warning << "ZeRO stage " << options.stage << " over " << mesh.str(options.axes) << " leaves "
-            << what[options.stage] << " " << whole << " of " << parameters
-            << (parameters == 1 ? " parameter" : " parameters")
-            << " whole: " << formatBytes(wholeBytes) << " on every device, besides "
-            << formatBytes(part) << " for its part of the others; no dimension of the largest, '"
-            << name.getValue() << "' (" << largest.getType() << "), can be split so that each of "
-            << shards << " devices has a part; take a number of devices that divides one";
-  }
+  /// Counts a parameter that lies as `layout` without ZeRO and as `target` with it, or stays as it
+  /// is; `bytes` is what the stage splits for each of its elements. A remark names what stays.
+  void count(BlockArgument parameter, int64_t bytes, const Layout &layout,
+             const std::optional<Layout> &target);
+  /// Warns where a device holds much more than an even part.
+  void warn() const;
 
 private:
+  StringRef nameOf(BlockArgument parameter) const {
+    return propagation.getFunction()
+        .getArgAttrOfType<StringAttr>(parameter.getArgNumber(), "dtc.param")
+        .getValue();
+  }
+  /// "the optimizer's state", and what else the stage splits.
+  StringRef whatIsSplit() const {
+    const char *what[] = {"", "the optimizer's state", "the optimizer's state and gradients",
+                          "the optimizer's state, gradients and values"};
+    return what[options.stage];
+  }
+
   Propagation &propagation;
   const ZeroOptions &options;
-  int64_t parameters = 0, whole = 0, splitBytes = 0, wholeBytes = 0, largestBytes = -1;
-  BlockArgument largest;
+  int64_t heldBytes = 0, evenBytes = 0, largestExcess = -1;
+  int64_t largestHeld = 0, largestEven = 0;
+  BlockArgument largest; ///< of which a device holds most beyond an even part
 };
 
 } // namespace
 
-/// The bytes of a value on a device if it lies as `layout`.
-static int64_t localBytes(const LinkedMesh &mesh, Value value, const Layout &layout) {
-  int64_t bytes = elementBytes(value.getType());
-  for (int64_t size : layout.localShape(mesh, cast<RankedTensorType>(value.getType()).getShape()))
-    bytes *= size;
-  return bytes;
+void UnevenTensors::count(BlockArgument parameter, int64_t bytes, const Layout &layout,
+                          const std::optional<Layout> &target) {
+  const LinkedMesh &mesh = propagation.getMesh();
+  auto shape = cast<RankedTensorType>(parameter.getType()).getShape();
+  int64_t before = bytes * localElements(mesh, shape, layout);
+  int64_t held = target ? bytes * localElements(mesh, shape, *target) : before;
+  int64_t even = llvm::divideCeil(before, mesh.product(freeAxes(layout, options.axes)));
+  heldBytes += held;
+  evenBytes += even;
+  if (held - even > largestExcess) {
+    largest = parameter;
+    largestExcess = held - even;
+    largestHeld = held;
+    largestEven = even;
+  }
+  if (!target)
+    emitRemark(parameter.getLoc())
+        << "ZeRO stage " << options.stage << " leaves " << whatIsSplit() << " of '"
+        << nameOf(parameter) << "' (" << parameter.getType() << ") whole, " << formatBytes(before)
+        << " on every device: a device has one element of it";
+}
+
+void UnevenTensors::warn() const {
+  if (heldBytes - evenBytes <= evenBytes / 10)
+    return;
+  const LinkedMesh &mesh = propagation.getMesh();
+  emitWarning(propagation.getFunction().getLoc())
+      << "ZeRO stage " << options.stage << " over " << mesh.str(options.axes) << " leaves "
+      << formatBytes(heldBytes) << " of " << whatIsSplit() << " on every device, where "
+      << formatBytes(evenBytes) << " would be even; most of that is '" << nameOf(largest) << "' ("
+      << largest.getType() << "), " << formatBytes(largestHeld) << " instead of "
+      << formatBytes(largestEven) << ", which " << mesh.product(options.axes)
+      << " devices do not divide; take a number of devices with smaller prime factors";
+}
+
+/// Appends to `value`, which lies as `layout`, the axes that `target` has besides.
+static void appendAxes(Propagation &propagation, Value value, const Layout &layout,
+                       const Layout &target) {
+  for (auto [dim, lists] : llvm::enumerate(llvm::zip_equal(layout.dims, target.dims))) {
+    auto [before, after] = lists;
+    if (after.size() > before.size())
+      propagation.append(value, dim, ArrayRef(after).drop_front(before.size()));
+  }
 }
 
 /// Splits the parameters that do not train. They have no gradient and no state, but they have
 /// memory.
 static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
-                        const llvm::DenseSet<Value> &trained, ReplicatedTensors &tensors) {
+                        const llvm::DenseSet<Value> &trained, UnevenTensors &tensors) {
   func::FuncOp function = propagation.getFunction();
   for (BlockArgument arg : function.getArguments()) {
     if (!function.getArgAttr(arg.getArgNumber(), "dtc.param") || trained.contains(arg))
@@ -124,12 +150,13 @@ static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
     Layout layout = propagation.layoutOf(arg);
     AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(arg.getType());
-    std::optional<unsigned> dim = chooseZeroDim(propagation.getMesh(), type.getShape(), layout,
-                                                axes, SmallVector<bool>(type.getRank(), true));
+    std::optional<Layout> target =
+        splitForZero(propagation.getMesh(), type.getShape(), layout, axes,
+                     SmallVector<bool>(type.getRank(), true));
     if (!axes.empty())
-      tensors.count(arg, localBytes(propagation.getMesh(), arg, layout), dim.has_value());
-    if (dim && !axes.empty())
-      propagation.append(arg, *dim, axes);
+      tensors.count(arg, elementBytes(type), layout, target);
+    if (target)
+      appendAxes(propagation, arg, layout, *target);
     propagation.close(arg);
   }
 }
@@ -171,7 +198,7 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
 /// Splits what the stage splits of a parameter that an optimizer updates.
 static void splitTrained(Propagation &propagation, const ZeroOptions &options,
                          OptimizerOpInterface op, BlockArgument parameter,
-                         ReplicatedTensors &tensors) {
+                         UnevenTensors &tensors) {
   const LinkedMesh &mesh = propagation.getMesh();
   Layout layout = propagation.layoutOf(parameter);
   AxisList axes = freeAxes(layout, options.axes);
@@ -179,7 +206,7 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
   // Where the gradient is made, before it is summed over batches.
   auto batches = op.getGradientMutable().get().getDefiningOp<dist::SumBatchesOp>();
   OpOperand &gradient = batches ? batches.getInputMutable() : op.getGradientMutable();
-  std::optional<unsigned> dim = chooseZeroDim(mesh, type.getShape(), layout, axes,
+  std::optional<Layout> target = splitForZero(mesh, type.getShape(), layout, axes,
                                               splittableDims(gradient.get(), type.getRank()));
   SmallVector<Value> states;
   for (OpOperand &operand : op->getOpOperands())
@@ -188,31 +215,28 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
       states.push_back(operand.get());
   int64_t bytes = 0;
   for (Value state : states)
-    bytes += localBytes(mesh, state, layout);
+    bytes += elementBytes(state.getType());
   if (options.stage >= 2)
-    bytes += localBytes(mesh, gradient.get(), layout);
+    bytes += elementBytes(gradient.get().getType());
   if (options.stage >= 3)
-    bytes += localBytes(mesh, parameter, layout);
+    bytes += elementBytes(type);
   if (!axes.empty())
-    tensors.count(parameter, bytes, dim.has_value());
+    tensors.count(parameter, bytes, layout, target);
   // What a stage leaves alone must not follow the optimizer's state.
-  if (options.stage < 3 || !dim)
+  if (options.stage < 3 || !target)
     propagation.close(parameter);
-  if (!dim || axes.empty())
+  if (!target)
     return;
   auto split = [&](Value value) {
     if (propagation.layoutOf(value) == layout)
-      propagation.append(value, *dim, axes);
+      appendAxes(propagation, value, layout, *target);
     propagation.close(value);
   };
   llvm::for_each(states, split);
   if (options.stage >= 3)
     split(parameter);
-  if (options.stage >= 2) {
-    Layout target = layout;
-    target.dims[*dim].append(axes);
-    splitGradient(propagation, op, gradient, target);
-  }
+  if (options.stage >= 2)
+    splitGradient(propagation, op, gradient, *target);
 }
 
 LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &options) {
@@ -227,7 +251,7 @@ LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &option
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
   llvm::DenseSet<Value> trained;
-  ReplicatedTensors tensors(propagation, options);
+  UnevenTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
