@@ -1,4 +1,4 @@
-//===- DiagnosticPrinter.cpp - Diagnostics of MLIR on standard error ------===//
+//===- DiagnosticPrinter.cpp - Diagnostics of MLIR for people -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,7 +26,8 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
 /// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
 /// h.0.attn: ...", or without a place where it has none.
 static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
-                                                mlir::Diagnostic &diagnostic) {
+                                                mlir::Diagnostic &diagnostic,
+                                                llvm::raw_ostream &os) {
   std::string name = printable(nameOf(diagnostic.getLocation()).str());
   if (name.empty())
     return llvm::failure();
@@ -47,7 +48,7 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler
                        : severity == mlir::DiagnosticSeverity::Warning ? "warning"
                        : severity == mlir::DiagnosticSeverity::Remark  ? "remark"
                                                                        : "note";
-    llvm::errs() << word << ": " << text << "\n";
+    os << word << ": " << text << "\n";
   };
   print(diagnostic.getLocation(), message, diagnostic.getSeverity());
   for (mlir::Diagnostic &note : diagnostic.getNotes())
@@ -56,11 +57,11 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler
 }
 
 DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context,
-                                     bool printsRemarks)
-    : errors(llvm::errs()), sourceHandler(sources, &context, errors),
+                                     bool printsRemarks, llvm::raw_ostream &os)
+    : errors(os), sourceHandler(sources, &context, errors),
       nameHandler(&context,
-                  [this](mlir::Diagnostic &diagnostic) {
-                    return printNamedDiagnostic(sourceHandler, diagnostic);
+                  [this, &os](mlir::Diagnostic &diagnostic) {
+                    return printNamedDiagnostic(sourceHandler, diagnostic, os);
                   }),
       remarkHandler(&context,
                     [printsRemarks](mlir::Diagnostic &diagnostic) {
