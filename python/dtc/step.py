@@ -54,7 +54,7 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
     plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
     for note in [*source.warnings, *notes]:
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note.removeprefix("warning: "), stacklevel=2)
     return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, remarks=remarks)
 
 
@@ -83,8 +83,9 @@ class Step:
         return self._session().evaluate(self._arrays(batch))
 
     def state_dict(self) -> dict[str, Any]:
-        """The parameters as they are now: f32 where less is computed in, arrays of torch where the model is a module, of
-        numpy elsewhere. Of a module the names are those of its state_dict(), with tied parameters under each of their names."""
+        """The parameters as they are now, in f32 where less is computed in. Of a module they are tensors by the names of its
+        own state_dict(), with tied ones under each of their names. Of a file they are arrays of numpy, or, where that is
+        missing, objects with the buffer protocol."""
         return self._source.state_dict(self._session().weights())
 
     def load_state_dict(self, weights: Weights) -> list[str]:
@@ -225,8 +226,10 @@ class _File(_Source):
             raise Error(f"{self.file}: cannot be read: {error}") from None
 
     def state_dict(self, weights):
-        import numpy
-
+        try:
+            import numpy
+        except ImportError:
+            return weights
         return {name: numpy.from_dlpack(each) for name, each in weights.items()}
 
 

@@ -23,6 +23,16 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
     makePrintable(note, texts);
 }
 
+/// Whether a location says a line of a file.
+static bool hasPlace(mlir::Location loc) {
+  return loc
+      ->walk([](mlir::Location part) {
+        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
+                                                     : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
 /// h.0.attn: ...", or without a place where it has none.
 static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
@@ -34,14 +44,8 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler
   std::string message = diagnostic.str();
   if (!llvm::StringRef(message).contains(name))
     message = name + ": " + message;
-  bool hasPlace = diagnostic.getLocation()
-                      ->walk([](mlir::Location part) {
-                        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
-                                                                     : mlir::WalkResult::advance();
-                      })
-                      .wasInterrupted();
   auto print = [&](mlir::Location loc, const std::string &text, mlir::DiagnosticSeverity severity) {
-    if (hasPlace)
+    if (hasPlace(loc))
       // Not the line: the signature of a model is one.
       return handler.emitDiagnostic(loc, text, severity, /*displaySourceLine=*/false);
     const char *word = severity == mlir::DiagnosticSeverity::Error     ? "error"
