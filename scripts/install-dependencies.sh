@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what dtc builds with, where it is missing: Debian packages, and Python packages to build/python: those of dtc-data
-# for its tests, and the headers of cudnn-frontend. Safe to run again.
+# for its tests, nanobind, and the headers of cudnn-frontend. Safe to run again.
 # Usage: scripts/install-dependencies.sh [--runtime-only]
 set -euo pipefail
 
@@ -36,6 +36,7 @@ install_python() {
   python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --upgrade --target "$folder" \
     "$1==$2" || echo "warning: without the Python package $1 $3" >&2
 }
+install_python nanobind 3.1.0 "dtc._native cannot be built (-DDTC_BUILD_PYTHON=ON)"
 install_python tokenizers 0.23.3 "tests of dtc-data are skipped"
 install_python jinja2 3.1.6 "tests of chat templates are skipped"
 install_python markupsafe 3.0.4 "tests of chat templates are skipped"

@@ -1,1 +1,33 @@
-"""The Python side of dtc: models of other frameworks become files that dtc-import reads."""
+"""dtc trains models on many devices: compile() makes a training step of a PyTorch model (docs/python.md).
+
+dtc.torch, which captures models for dtc-import, is plain Python. The other names need the extension module dtc._native, which
+a wheel has and a build with -DDTC_BUILD_PYTHON=ON makes.
+"""
+
+from dtc.errors import Error
+
+_NATIVE = {"compile": "step", "Step": "step", "Adam": "optimizers", "AdamW": "optimizers", "Lion": "optimizers",
+           "SGD": "optimizers"}
+
+__all__ = ["Error", *_NATIVE]
+
+
+def __getattr__(name):
+    if name not in _NATIVE:
+        raise AttributeError(f"module 'dtc' has no attribute '{name}'")
+    import importlib
+
+    try:
+        value = getattr(importlib.import_module(f"dtc.{_NATIVE[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name != "dtc._native":
+            raise
+        raise ImportError(f"dtc.{name} needs the module dtc._native, which this copy of dtc lacks; install a wheel of "
+                          "scripts/package-python.sh, or build with -DDTC_BUILD_PYTHON=ON and set PYTHONPATH to python in "
+                          "the build folder") from error
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *_NATIVE])

@@ -6,6 +6,7 @@
 
 #include "runtime/data/WeightsFileShards.h"
 
+#include "runtime/data/ElementConversion.h"
 #include "runtime/data/FileFormat.h"
 #include "runtime/data/JsonMembers.h"
 #include "support/ReadText.h"
@@ -160,6 +161,37 @@ Expected<std::vector<std::string>> safetensorsFilesOf(const std::string &path) {
     if (names.insert(shard).second)
       files.push_back(besideIndex(*found, shard));
   return files;
+}
+
+WeightsFileShards WeightsFileShards::ofMemory(std::string name,
+                                              std::map<std::string, TensorInMemory> tensors) {
+  WeightsFileShards result(std::move(name));
+  for (const auto &[tensor, value] : tensors)
+    result.entries[tensor] = SafetensorsEntry{value.dtype, value.shape, 0, value.bytes.size()};
+  result.inMemory = std::move(tensors);
+  return result;
+}
+
+MaybeError WeightsFileShards::read(const std::string &name, int64_t begin, int64_t count,
+                                   DType dtype, std::byte *out) const {
+  auto tensor = inMemory.find(name);
+  if (tensor == inMemory.end())
+    return shards[shardOf.at(name)].read(name, begin, count, dtype, out);
+  size_t width = fileElementWidth(tensor->second.dtype);
+  MaybeError error = convertElements(
+      tensor->second.dtype,
+      tensor->second.bytes.subspan(static_cast<size_t>(begin) * width,
+                                   static_cast<size_t>(count) * width),
+      begin, dtype, out);
+  return error ? error->inContext(fmt::format("{}: tensor \"{}\"", givenPath, name)) : error;
+}
+
+Expected<HostTensor> WeightsFileShards::read(const std::string &name, DType dtype) const {
+  HostTensor tensor(TensorType{dtype, entries.at(name).shape});
+  if (MaybeError error =
+          read(name, 0, tensor.type.numElements(), dtype, tensor.bytes.data()))
+    return *error;
+  return tensor;
 }
 
 } // namespace dtc::runtime

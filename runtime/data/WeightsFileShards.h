@@ -10,10 +10,19 @@
 #include "runtime/data/Safetensors.h"
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace dtc::runtime {
+
+/// A tensor whose elements are in memory that somebody else owns, dense and in row-major order. Its
+/// element type is one of safetensors: "F32", "I64".
+struct TensorInMemory {
+  std::string dtype;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+};
 
 /// Weights as Hugging Face lays them out. A path is one of
 ///  * a .safetensors file;
@@ -26,18 +35,17 @@ public:
   /// Opens all shards and checks them against the index: every tensor is in the shard that the
   /// index names, and in no other. The error begins with the path.
   static Expected<WeightsFileShards> open(const std::string &path);
+  /// Weights that are in memory, which must stay. Messages call them `name`.
+  static WeightsFileShards ofMemory(std::string name,
+                                    std::map<std::string, TensorInMemory> tensors);
 
   const std::string &path() const { return givenPath; }
   /// The tensors of all shards.
   const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
   /// See SafetensorsFile. The error names the shard.
-  Expected<HostTensor> read(const std::string &name, DType dtype) const {
-    return shards[shardOf.at(name)].read(name, dtype);
-  }
+  Expected<HostTensor> read(const std::string &name, DType dtype) const;
   MaybeError read(const std::string &name, int64_t begin, int64_t count, DType dtype,
-                  std::byte *out) const {
-    return shards[shardOf.at(name)].read(name, begin, count, dtype, out);
-  }
+                  std::byte *out) const;
 
 private:
   explicit WeightsFileShards(std::string path) : givenPath(std::move(path)) {}
@@ -47,6 +55,7 @@ private:
   std::vector<SafetensorsFile> shards;
   std::map<std::string, SafetensorsEntry> entries;
   std::map<std::string, size_t> shardOf; // by tensor
+  std::map<std::string, TensorInMemory> inMemory; // instead of shards
 };
 
 /// The files that WeightsFileShards::open reads, an index among them.

@@ -183,14 +183,18 @@ public:
         tensors(*fileTensorsOf(session.plan())) {}
 
   MaybeError open(const std::vector<std::string> &paths);
+  /// Takes weights that are open.
+  void take(WeightsFileShards weights);
+  /// Reads all, or nothing where a tensor does not fit. Returns notes.
+  Expected<std::vector<std::string>> load(bool allowUnusedAdapters);
+
+private:
   /// Finds the tensor of each parameter, and checks its shape.
   MaybeError resolve();
   /// Compares adapters with those that the files were made for.
   MaybeError checkAdapters(bool allowUnused);
   MaybeError read();
   std::vector<std::string> notes() const;
-
-private:
   MaybeError resolve(const plan::State &parameter);
   MaybeError resolve(const plan::State &parameter, const std::string &name, Source &source);
   MaybeError checkRank(const plan::State &parameter, const Source &source) const;
@@ -228,6 +232,12 @@ MaybeError WeightsLoader::open(const std::vector<std::string> &paths) {
   for (const WeightsFileShards &file : files)
     resolvers.emplace_back(file, parameters);
   return std::nullopt;
+}
+
+void WeightsLoader::take(WeightsFileShards weights) {
+  files.push_back(std::move(weights));
+  configs.emplace_back();
+  resolvers.emplace_back(files.back(), parameters);
 }
 
 std::string WeightsLoader::paths() const {
@@ -440,19 +450,29 @@ std::vector<std::string> WeightsLoader::notes() const {
   return notes;
 }
 
+Expected<std::vector<std::string>> WeightsLoader::load(bool allowUnusedAdapters) {
+  // All names and shapes before the first byte: a file for another model changes nothing.
+  if (MaybeError error = resolve())
+    return *error;
+  if (MaybeError error = checkAdapters(allowUnusedAdapters))
+    return *error;
+  if (MaybeError error = read())
+    return *error;
+  return notes();
+}
+
 Expected<std::vector<std::string>>
 loadWeights(Session &session, const std::vector<std::string> &paths, bool allowUnusedAdapters) {
   WeightsLoader loader(session);
   if (MaybeError error = loader.open(paths))
     return *error;
-  // All names and shapes before the first byte: a file for another model changes nothing.
-  if (MaybeError error = loader.resolve())
-    return *error;
-  if (MaybeError error = loader.checkAdapters(allowUnusedAdapters))
-    return *error;
-  if (MaybeError error = loader.read())
-    return *error;
-  return loader.notes();
+  return loader.load(allowUnusedAdapters);
+}
+
+Expected<std::vector<std::string>> loadWeights(Session &session, WeightsFileShards weights) {
+  WeightsLoader loader(session);
+  loader.take(std::move(weights));
+  return loader.load(/*allowUnusedAdapters=*/false);
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 
 #include "plan/PlanFileTensors.h"
 #include "runtime/data/Safetensors.h"
+#include "runtime/data/WeightsFileShards.h"
 #include "runtime/executor/Session.h"
 #include "support/AtomicFile.h"
 #include "support/Error.h"
@@ -38,6 +39,8 @@ Expected<std::vector<std::string>> loadWeights(Session &session,
 inline Expected<std::vector<std::string>> loadWeights(Session &session, const std::string &path) {
   return loadWeights(session, std::vector<std::string>{path});
 }
+/// The same from weights that are open, or in memory.
+Expected<std::vector<std::string>> loadWeights(Session &session, WeightsFileShards weights);
 
 enum class SavedContent {
   All,
@@ -55,6 +58,13 @@ public:
 
   /// Why a plan's weights cannot be merged.
   static MaybeError checkMerging(const plan::Plan &plan);
+
+  /// The tensors of the file.
+  const std::map<std::string, TensorType> &tensorTypes() const { return types; }
+  /// The value of one of them in a session of the plan.
+  Expected<HostTensor> read(const Session &session, const std::string &name) const {
+    return valueOf(session, name);
+  }
 
   /// The size of the file.
   uint64_t numBytes() const { return writer.numBytes(); }

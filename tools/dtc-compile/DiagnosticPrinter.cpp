@@ -1,4 +1,4 @@
-//===- DiagnosticPrinter.cpp - Diagnostics of MLIR on standard error ------===//
+//===- DiagnosticPrinter.cpp - Diagnostics of MLIR for people -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -23,31 +23,36 @@ static void makePrintable(mlir::Diagnostic &diagnostic, std::deque<std::string> 
     makePrintable(note, texts);
 }
 
+/// Whether a location says a line of a file.
+static bool hasPlace(mlir::Location loc) {
+  return loc
+      ->walk([](mlir::Location part) {
+        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
+                                                     : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
 /// h.0.attn: ...", or without a place where it has none.
 static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
-                                                mlir::Diagnostic &diagnostic) {
+                                                mlir::Diagnostic &diagnostic,
+                                                llvm::raw_ostream &os) {
   std::string name = printable(nameOf(diagnostic.getLocation()).str());
   if (name.empty())
     return llvm::failure();
   std::string message = diagnostic.str();
   if (!llvm::StringRef(message).contains(name))
     message = name + ": " + message;
-  bool hasPlace = diagnostic.getLocation()
-                      ->walk([](mlir::Location part) {
-                        return llvm::isa<mlir::FileLineColLoc>(part) ? mlir::WalkResult::interrupt()
-                                                                     : mlir::WalkResult::advance();
-                      })
-                      .wasInterrupted();
   auto print = [&](mlir::Location loc, const std::string &text, mlir::DiagnosticSeverity severity) {
-    if (hasPlace)
+    if (hasPlace(loc))
       // Not the line: the signature of a model is one.
       return handler.emitDiagnostic(loc, text, severity, /*displaySourceLine=*/false);
     const char *word = severity == mlir::DiagnosticSeverity::Error     ? "error"
                        : severity == mlir::DiagnosticSeverity::Warning ? "warning"
                        : severity == mlir::DiagnosticSeverity::Remark  ? "remark"
                                                                        : "note";
-    llvm::errs() << word << ": " << text << "\n";
+    os << word << ": " << text << "\n";
   };
   print(diagnostic.getLocation(), message, diagnostic.getSeverity());
   for (mlir::Diagnostic &note : diagnostic.getNotes())
@@ -56,11 +61,11 @@ static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler
 }
 
 DiagnosticPrinter::DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context,
-                                     bool printsRemarks)
-    : errors(llvm::errs()), sourceHandler(sources, &context, errors),
+                                     bool printsRemarks, llvm::raw_ostream &os)
+    : errors(os), sourceHandler(sources, &context, errors),
       nameHandler(&context,
-                  [this](mlir::Diagnostic &diagnostic) {
-                    return printNamedDiagnostic(sourceHandler, diagnostic);
+                  [this, &os](mlir::Diagnostic &diagnostic) {
+                    return printNamedDiagnostic(sourceHandler, diagnostic, os);
                   }),
       remarkHandler(&context,
                     [printsRemarks](mlir::Diagnostic &diagnostic) {

@@ -1,4 +1,4 @@
-//===- DiagnosticPrinter.h - Diagnostics of MLIR on standard error --------===//
+//===- DiagnosticPrinter.h - Diagnostics of MLIR for people ---------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -24,7 +24,8 @@ namespace dtc {
 class DiagnosticPrinter {
 public:
   /// `sources` has the text of the model, of which lines are shown.
-  DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context, bool printsRemarks);
+  DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context, bool printsRemarks,
+                    llvm::raw_ostream &os = llvm::errs());
 
 private:
   // The handler that was made last is asked first.

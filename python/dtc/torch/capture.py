@@ -8,6 +8,7 @@ import torch.export
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 
+from dtc.errors import Error
 from dtc.torch import gradients, text, weights
 from dtc.torch.operators import is_converted
 
@@ -19,7 +20,7 @@ FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 ITSELF = os.path.dirname(os.path.abspath(__file__))
 
 
-class CaptureError(Exception):
+class CaptureError(Error):
     """The model cannot be captured; the text says why, where, and what to do."""
 
 

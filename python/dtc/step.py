@@ -1,0 +1,264 @@
+"""A compiled training step, and what makes one."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dtc import _native
+from dtc.errors import Error
+from dtc.optimizers import AdamW, Optimizer
+
+if TYPE_CHECKING:
+    import torch
+
+Batch = Mapping[str, Any] | Sequence[Any]
+Weights = Mapping[str, Any] | str | os.PathLike | Sequence[str | os.PathLike]
+
+
+def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch: Batch | None = None, *,
+            optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, memory: str | int | None = None,
+            dtype: str | None = None, init: Weights | None = None, seed: int = 0, threads: int = 0, **options: Any) -> Step:
+    """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
+
+    model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
+        `example_batch`, of which names, types and shapes count: the first dimension is all samples of a step, over all
+        devices. Or the path of a captured model, or of model IR, which has its loss.
+    mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it.
+    memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
+    dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
+    init: a state_dict, safetensors files, or a folder of checkpoints, of which the newest is gone on from. Without it a module
+        gives the values that its parameters have when the first step is taken; others start from initializers and `seed`.
+    seed: of initializers and of dropout.
+    threads: of this machine for each device; 0: its cores divided by the devices.
+    options: all others of dtc-compile, with _ for -: zero=1, microbatches=4, recompute="full". A list is a sequence or a text
+        with commas.
+
+    No parameter gets memory before the first step. Raises Error, or dtc.torch.CaptureError, which is one.
+    """
+    source = _Source.of(model, loss, example_batch)
+    optimizer = optimizer if optimizer is not None else AdamW()
+    if not isinstance(optimizer, Optimizer):
+        raise Error(f"optimizer is a {type(optimizer).__name__}, expected dtc.AdamW, dtc.Adam, dtc.SGD or dtc.Lion")
+    given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
+    if memory is not None and "recompute" not in options:
+        given["recompute"] = "auto"
+    twice = sorted(name for name in options if name in ("mode", *given, *optimizer.options()) and name != "recompute")
+    if twice:
+        raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
+                    "\"train\"")
+    texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
+    plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
+    for note in [*source.warnings, *notes]:
+        warnings.warn(note.removeprefix("warning: "), stacklevel=2)
+    return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, remarks=remarks)
+
+
+class Step:
+    """A training step: what compile() gives. step(batch) trains, and gives metrics."""
+
+    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, remarks: list[str]):
+        self.optimizer = optimizer
+        self.remarks = remarks  # what the import made of several operators
+        self._plan, self._source, self._init, self._seed, self._threads = plan, source, init, seed, threads
+        self._opened = None
+
+    def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
+        """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence.
+
+        lr: instead of the optimizer's learning rate. Returns the metrics of dtc-run by their names (docs/training.md): "step",
+        "loss", "grad_norm" (before it was clipped), "lr", "step_seconds", "skipped_steps" and others. A step whose gradient is
+        not finite changes no parameter, and counts as skipped. Ctrl-C ends the step first.
+        """
+        session = self._session()
+        rate = self.optimizer.rate(session.steps_done + 1) if lr is None else lr
+        return session.step(self._arrays(batch), rate)
+
+    def evaluate(self, batch: Batch) -> float:
+        """The loss of a batch, without dropout and without an update."""
+        return self._session().evaluate(self._arrays(batch))
+
+    def state_dict(self) -> dict[str, Any]:
+        """The parameters as they are now, in f32 where less is computed in. Of a module they are tensors by the names of its
+        own state_dict(), with tied ones under each of their names. Of a file they are arrays of numpy, or, where that is
+        missing, objects with the buffer protocol."""
+        return self._source.state_dict(self._session().weights())
+
+    def load_state_dict(self, weights: Weights) -> list[str]:
+        """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. Returns notes."""
+        return self._load(self._session(), weights)
+
+    def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
+        """Writes a checkpoint of all states into a folder of them, of which the newest `keep` stay (0: all). Returns its path.
+        `dtc-run --checkpoint folder --resume --allow-change data` can go on from it."""
+        return self._session().save_checkpoint(os.fspath(folder), keep)
+
+    def load(self, path: str | os.PathLike, allow_change: Sequence[str] = ()) -> list[str]:
+        """Goes on from a checkpoint, or from the newest of a folder, also of dtc-run and of another mesh. `allow_change`: as
+        dtc-run --allow-change. Returns notes on what is not as it was."""
+        return self._session().load_checkpoint(os.fspath(path), set(allow_change))
+
+    def save_weights(self, path: str | os.PathLike) -> None:
+        """Writes the parameters as a safetensors file."""
+        self._session().save_weights(os.fspath(path))
+
+    def save_plan(self, path: str | os.PathLike) -> None:
+        """Writes the plan, which dtc-run, dtc-plan and other machines take."""
+        self._plan.write(os.fspath(path))
+
+    @property
+    def plan(self) -> bytes:
+        """The bytes of the plan."""
+        return self._plan.serialize()
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The types of the inputs by name: "i32[16,2048]"."""
+        return self._plan.inputs
+
+    @property
+    def steps_done(self) -> int:
+        """The steps that are done, skipped ones included."""
+        return self._opened.steps_done if self._opened is not None else 0
+
+    def explain(self, top: int = 20) -> str:
+        """What each collective costs, why it is there and what would remove it; the most expensive `top` of them."""
+        return self._plan.explanation(top)
+
+    def __str__(self) -> str:
+        """The mesh, the memory of a device by kind, the operations and the traffic of a step."""
+        return self._plan.summary()
+
+    def __repr__(self) -> str:
+        return f"<dtc.Step of {self._plan.model}, {self._plan.devices} devices, {self.steps_done} steps done>"
+
+    def _session(self):
+        """The session, which gets its memory and initial values once."""
+        if self._opened is None:
+            session = _native.Session.open(self._plan, self._threads, self._seed)
+            if self._init is None:
+                # The capture has said which tensors of the model are no parameters.
+                notes = []
+                if (values := self._source.values()) is not None:
+                    session.load_weights("the model", values)
+            else:
+                notes = self._load(session, self._init)
+            for note in notes:
+                warnings.warn(note, stacklevel=3)
+            self._opened, self._init = session, None
+        return self._opened
+
+    def _load(self, session, weights: Weights) -> list[str]:
+        if isinstance(weights, Mapping):
+            return session.load_weights("the state_dict", self._source.distinct(_host_arrays(weights)))
+        if isinstance(weights, (str, os.PathLike)):
+            path = pathlib.Path(weights)
+            if (path / "manifest.json").exists() or any(path.glob("step-*/manifest.json")):
+                return session.load_checkpoint(str(path), set())
+            return session.load_weights_files([str(path)])
+        return session.load_weights_files([os.fspath(each) for each in weights])
+
+    def _arrays(self, batch: Batch) -> dict[str, Any]:
+        named = batch if isinstance(batch, Mapping) else {f"input{i}": each for i, each in enumerate(batch)}
+        return _host_arrays(named)
+
+
+def _host_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays that the module can read: tensors of torch without gradients and in the memory of the host."""
+    return {str(name): each.detach().cpu().contiguous() if hasattr(each, "detach") else each for name, each in arrays.items()}
+
+
+def _texts(name: str, value: Any) -> list[tuple[str, str]]:
+    """The values of an option as the flags of dtc-compile have them."""
+    if value is None:
+        return []
+    if isinstance(value, bool):
+        return [(name, "true" if value else "false")]
+    if isinstance(value, Mapping):
+        return [(name, f"{key}={each}") for key, each in value.items()]
+    if isinstance(value, (str, int, float)):
+        return [(name, repr(value) if isinstance(value, float) else str(value))]
+    if isinstance(value, Sequence):
+        return [each for part in value for each in _texts(name, part)]
+    raise Error(f"{name} is a {type(value).__name__}, expected a text, a number, or a sequence of them")
+
+
+class _Source:
+    """Where a model is from: its text, and what it has to say of parameters."""
+
+    file = name = text = ""
+    warnings: Sequence[str] = ()
+
+    @staticmethod
+    def of(model, loss, example_batch) -> _Source:
+        if isinstance(model, (str, os.PathLike)):
+            if loss is not None or example_batch is not None:
+                raise Error(f"{os.fspath(model)} has its loss and the shapes of its batch; leave loss and example_batch out")
+            return _File(model)
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(model, torch.nn.Module):
+            raise Error(f"model is a {type(model).__name__}, expected a torch.nn.Module or the path of a captured model")
+        if not callable(loss) or example_batch is None:
+            raise Error("a torch.nn.Module needs a loss, a function (model, batch) -> scalar, and an example_batch")
+        return _Module(model, loss, example_batch)
+
+    def values(self) -> dict[str, Any] | None:
+        """The initial values of parameters; None: by their initializers."""
+        return None
+
+    def distinct(self, weights: dict[str, Any]) -> dict[str, Any]:
+        return weights
+
+    def state_dict(self, weights: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
+
+
+class _File(_Source):
+    def __init__(self, path):
+        self.file, self.name = os.fspath(path), pathlib.Path(path).stem
+        try:
+            self.text = pathlib.Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Error(f"{self.file}: cannot be read: {error}") from None
+
+    def state_dict(self, weights):
+        try:
+            import numpy
+        except ImportError:
+            return weights
+        return {name: numpy.from_dlpack(each) for name, each in weights.items()}
+
+
+class _Module(_Source):
+    def __init__(self, model, loss, example_batch):
+        from dtc.torch import capture
+        from dtc.torch.weights import state_names
+
+        captured = capture(model, loss, example_batch)
+        self.file = self.name = type(model).__name__
+        self.text, self.warnings = captured.text, captured.warnings
+        self.model = model
+        # Each name of a tied parameter, and the one that the capture has.
+        first = state_names(model)
+        self.first = {name: first[id(tensor)] for name, tensor in
+                      (*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False))}
+
+    def values(self):
+        values = self.model.state_dict()
+        if any(each.is_meta or hasattr(each, "fake_mode") for each in values.values()):
+            return None
+        return self.distinct(_host_arrays(values))
+
+    def distinct(self, weights):
+        """A tied parameter once, by the name that the capture has."""
+        return {self.first.get(name, name): each for name, each in weights.items()}
+
+    def state_dict(self, weights):
+        import torch
+
+        trained = {name: torch.from_dlpack(each) for name, each in weights.items()}
+        return {name: trained.get(self.first.get(name, name), value.detach()) for name, value in self.model.state_dict().items()}

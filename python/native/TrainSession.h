@@ -1,0 +1,95 @@
+//===- TrainSession.h - Training steps in the process of the caller -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_PYTHON_NATIVE_TRAINSESSION_H
+#define DTC_PYTHON_NATIVE_TRAINSESSION_H
+
+#include "plan/plan.pb.h"
+#include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/WeightsFileShards.h"
+#include "runtime/executor/Session.h"
+#include "runtime/metrics/StepMetrics.h"
+#include "runtime/train/StepOutcomes.h"
+#include "runtime/train/TrainOptions.h"
+#include "support/Error.h"
+#include "support/Tensor.h"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace dtc::python {
+
+/// Tensors of the caller by name, which stay for the call.
+using Tensors = std::map<std::string, runtime::TensorInMemory>;
+
+/// The inputs, the states and the steps of a plan on virtual devices of the CPU, all in this
+/// process. The caller has the batches and the learning rates, which dtc-run reads from files and
+/// flags; all else is what dtc-run does, so that a step has its bits. Thread-safe: one call at a
+/// time does its work.
+class TrainSession {
+public:
+  /// Prepares the plan and allocates its memory. `threads` of the host for each device; 0: the
+  /// cores of the machine divided by the devices. `seed`: of initial values and random masks.
+  static Expected<std::unique_ptr<TrainSession>> open(std::shared_ptr<const plan::Plan> plan,
+                                                      int threads, uint64_t seed);
+
+  /// Set parameters and their master weights; see loadWeights() of runtime/train/Weights.h. They
+  /// return notes for the user. Messages call the weights in memory `name`.
+  Expected<std::vector<std::string>> loadWeights(const std::string &name, Tensors weights);
+  Expected<std::vector<std::string>> loadWeights(const std::vector<std::string> &paths);
+
+  /// A train step at the learning rate, or, of a plan that does not train, its program once. The
+  /// batch has a tensor for each data input, whose first dimension is all samples of the step;
+  /// others are not looked at. Integers become i32, floats the type of the input.
+  Expected<runtime::StepMetrics> step(const Tensors &batch, double learningRate);
+  /// The loss of a batch, without dropout and without an update.
+  Expected<double> evaluate(const Tensors &batch);
+  /// The steps that are done, skipped ones included.
+  int64_t stepsDone() {
+    std::lock_guard lock(mutex);
+    return position.step;
+  }
+
+  /// The parameters, under their own names and as tensors of files: master weights where there are
+  /// some.
+  Expected<std::map<std::string, HostTensor>> weights();
+  MaybeError saveWeights(const std::string &path);
+
+  /// Writes a checkpoint that dtc-run --resume can go on from into the folder, and keeps the newest
+  /// `keep` there (0: all). Returns its path. A folder with checkpoints that this session has
+  /// neither written nor read is an error.
+  Expected<std::string> saveCheckpoint(const std::string &folder, int64_t keep);
+  /// Goes on from a checkpoint, or from the newest complete one of a folder. `allowedChanges`: see
+  /// runtime/checkpoint/RunIdentity.h. Returns notes.
+  Expected<std::vector<std::string>> loadCheckpoint(const std::string &path,
+                                                    const std::set<std::string> &allowedChanges);
+
+private:
+  explicit TrainSession(uint64_t seed) : seed(seed) {}
+  MaybeError begin();
+  MaybeError setInputs(runtime::Session &of, const Tensors &batch) const;
+  Expected<runtime::StepMetrics> metricsOf(double seconds, double learningRate);
+
+  std::unique_ptr<runtime::Session> session;
+  uint64_t seed = 0;
+  std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
+  runtime::RunPosition position;
+  runtime::StepOutcomes outcomes;
+  bool hasBegun = false;             // the states have values
+  std::set<std::string> ownFolders;  // of checkpoints that were written or read
+  std::string lastRate;              // of the last step, for people
+  std::mutex mutex;
+};
+
+} // namespace dtc::python
+
+#endif // DTC_PYTHON_NATIVE_TRAINSESSION_H
