@@ -43,11 +43,12 @@ struct PublishedCase {
   std::string stages;
   bool equalStages = true;
   std::optional<double> measuredSeconds; ///< of a step
-  /// Of the first device, in GiB: parameters with all that belongs to them (the repeated layers'
-  /// alone, if `stateOfLayers`), and activations.
+  /// The memory of the first device, in GiB: parameters with all that belongs to them (the repeated
+  /// layers' alone, if `stateOfLayers`), and activations.
   std::optional<double> measuredStateGib, measuredActivationGib;
   bool stateOfLayers = false;
-  /// Of one layer of one microbatch, in milliseconds; backward with what is recomputed.
+  /// The time of one layer for one microbatch, in milliseconds; the backward pass includes
+  /// recomputation.
   std::optional<double> measuredForwardMs, measuredBackwardMs;
   std::string source;
 

@@ -24,7 +24,8 @@ struct StepPrediction {
   /// executed by dtc, and not where all is recomputed.
   std::optional<double> maskBytes;
   double arenaBytes = 0; ///< all that the device needs
-  /// Of the device that needs most of its memory: all that it needs, and what a plan may use there.
+  /// The memory of the device that needs most of its own: all that it needs, and what a plan may
+  /// use there.
   double neededBytes = 0, usableBytes = 0;
   double modelFlopsShare = 0; ///< of the devices' peak (MFU)
   double compileSeconds = 0, simulateSeconds = 0;

@@ -55,7 +55,7 @@ struct AttentionShape {
   /// Causal: the number of keys before the key of the sequence's query 0. All queries see all of
   /// these.
   int64_t earlier = 0;
-  /// Of the queries.
+  /// The order of the queries.
   SequenceOrder order;
   /// Where the keys lie in the sequence if the call has a shard of them. `sequence` is the number
   /// of keys in the whole sequence, or 0 if the call has all of them.
@@ -78,7 +78,7 @@ struct AttentionShape {
   int64_t keyOf(int64_t query) const { return order.at(query) + earlier; }
   /// All keys of the sequence.
   int64_t allKeys() const { return sequence == 0 ? keys : sequence; }
-  /// How many of the keys that there are lie before one of the sequence.
+  /// How many of the present keys lie before a key of the sequence.
   int64_t keysBefore(int64_t key) const {
     return sequence == 0 ? std::clamp<int64_t>(key, 0, keys) : keyOrder.countBefore(key, keys);
   }
@@ -104,14 +104,15 @@ private:
 struct AttentionCall {
   DType dtype = DType::F32;
   AttentionShape shape;
-  /// Of the queries; and of the keys, where there is a shift.
+  /// The shard of the queries, and of the keys where there is a shift.
   SequenceShard sequence;
   std::optional<int64_t> keyShift;
   /// The input that numbers the segments of the keys, if there is one.
   std::optional<size_t> segments;
-  /// Of the weights; none if nothing is dropped.
+  /// The mask of the weights; none if nothing is dropped.
   std::optional<RandomMask> mask;
-  /// Of a batch element, a head and a query in the whole masked tensor; the stride of a key is 1.
+  /// The strides of a batch element, a head and a query in the whole masked tensor; that of a key
+  /// is 1.
   std::array<int64_t, 3> maskStrides{};
 
   /// Whether more than `causal` says which keys a query sees.

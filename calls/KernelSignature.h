@@ -38,7 +38,7 @@ struct AxisCoordinate {
   int64_t size = 1;
   int64_t coordinate = 0;
   bool temporal = false;
-  /// Of the temporal axis: how often the loop over microbatches has run before in this step.
+  /// For the temporal axis: how often the loop over microbatches has run before in this step.
   int64_t repetition = 0;
 };
 

@@ -34,7 +34,7 @@ struct OptimizerOperands {
   constexpr size_t numOutputs() const { return 1 + numMoments; }
 };
 
-/// Of a rule.
+/// The operands of a rule.
 constexpr OptimizerOperands operandsOf(OptimizerRule rule) {
   bool isAdam = rule == OptimizerRule::AdamW || rule == OptimizerRule::Adam;
   return {isAdam ? size_t{2} : size_t{1}, isAdam};

@@ -42,7 +42,7 @@ struct BufferSlots {
   ByteRange first;
   uint64_t stride = 0; // bytes from one copy to the next
   uint32_t slots = 0;  // as in the plan; 0 and 1 both mean one copy
-  // Of the plan: the copy that each microbatch has. Null: they take turns.
+  // The copy that each microbatch has, in the plan. Null: they take turns.
   const plan::SlotMap *map = nullptr;
 
   uint32_t count() const { return slots > 1 ? slots : 1; }

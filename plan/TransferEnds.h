@@ -29,7 +29,7 @@ struct TransferEnds {
 uint64_t messageBytes(const plan::Program &program, const plan::Transfer &transfer);
 
 /// The channels of a plan by number. An error if a channel lacks an end, or an instruction names a
-/// transfer that there is not; findPlanError() refuses such plans.
+/// transfer that does not exist; findPlanError() refuses such plans.
 Expected<std::map<uint32_t, TransferEnds>> pairTransfers(const plan::Plan &plan);
 
 } // namespace dtc

@@ -34,7 +34,7 @@ public:
   /// The following steps are for the next program.
   void nextProgram() { program.spent = 0; }
 
-  /// An error once more steps are spent than there are.
+  /// An error once more steps are spent than the limit has.
   [[nodiscard]] MaybeError spend(int64_t steps) {
     // `steps` comes from sizes in memory, so that no sum overflows before it is refused.
     program.spent += steps;

@@ -34,7 +34,7 @@ inline constexpr double kAssumedFlopsPerSecond = 5e12;
 struct TimelineOptions {
   bool rendezvous = false; ///< a send keeps its device until the receive has started
   double flopsPerSecond = kAssumedFlopsPerSecond;
-  /// Of the pipeline axis. A figure of 0 comes from the plan, or else from kAssumedLink.
+  /// The link of the pipeline axis. A figure of 0 comes from the plan, or else from kAssumedLink.
   LinkSpeed link = {};
 };
 

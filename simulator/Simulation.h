@@ -73,7 +73,7 @@ struct Simulation {
   }
   std::vector<StageSimulation> stages;
 
-  /// Of a step: the price of the devices, and the energy and carbon of the nodes at the site.
+  /// The price of the devices for a step, and the energy and carbon of the nodes at the site.
   double cost = 0, joules = 0, grams = 0;
   bool hasPrice = false, hasPower = false, hasCarbon = false;
   double trainingTokens = 0;

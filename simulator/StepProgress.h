@@ -64,7 +64,7 @@ public:
   /// Ends the simulation. Always false: the device does not get past its step.
   bool fail(size_t p, const std::string &text);
 
-  /// Goes to the next end of a flow; whose it is, or none where no flow is at work.
+  /// Goes to the next end of a flow. Returns its owner, or none where no flow is at work.
   std::optional<FlowOwner> goToNextEnd();
 
   void startFlow(double seconds, const SharedResources::Uses &uses, const FlowOwner &owner);

@@ -32,7 +32,7 @@ public:
   /// Removes the temporary file if commit() has not succeeded.
   ~AtomicFile();
 
-  /// Does not wait for a reader of a pipe: that there is none is an error.
+  /// Does not wait for a reader of a pipe: a pipe without a reader is an error.
   static Expected<AtomicFile> create(const std::string &path);
 
   const std::string &getPath() const { return path; }

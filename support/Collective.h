@@ -1,4 +1,4 @@
-//===- Collective.h - Collectives and what they send ----------------------===//
+//===- Collective.h - Collectives and the bytes of their messages ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,7 +26,7 @@ struct CollectiveSpec {
   int64_t members = 1; // of the group
   int64_t dim = 0;
   int64_t splitDim = 0; // of AllToAll; equal to `dim` for the others
-  /// Of Permute: the rank that each rank receives from, a permutation.
+  /// Permute: the rank that each rank receives from, a permutation.
   std::shared_ptr<const std::vector<int64_t>> sources;
 
   /// The type of the output, if the sizes divide as they must.
@@ -43,7 +43,7 @@ struct CommunicatorBytes {
   uint64_t transfers = 0; // messages to single devices; see runtime/fabrics/Transfers.h
 
   uint64_t of(CollectiveKind kind) const { return byKind[indexOf(kind)]; }
-  /// Of collectives and transfers.
+  /// The bytes of collectives and transfers together.
   uint64_t total() const;
   CommunicatorBytes &operator+=(const CommunicatorBytes &other);
   bool operator==(const CommunicatorBytes &) const = default;

@@ -1,4 +1,4 @@
-//===- Kinds.h - Kinds of what a plan consists of -------------------------===//
+//===- Kinds.h - Enums that the IR, plans and the runtime share -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

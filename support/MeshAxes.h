@@ -28,7 +28,7 @@ inline constexpr const char *kContextAxis = "cp";
 inline constexpr const char *kTensorAxis = "tp";
 /// The logical axis that kContextAxis splits.
 inline constexpr const char *kSequenceAxisName = "seq";
-/// Of time; made by --microbatches.
+/// The temporal axis, which --microbatches makes.
 inline constexpr const char *kMicrobatchAxis = "micro";
 
 struct MeshAxisInfo {

@@ -30,7 +30,7 @@ struct SequenceOrder {
   /// The elements that exist; those after them are padding.
   int64_t held = std::numeric_limits<int64_t>::max();
 
-  /// Of a block of a sequence of `size` elements, in zigzag order if there are `parts`.
+  /// The order of a block of a sequence of `size` elements: zigzag order if `parts` is not 0.
   static SequenceOrder of(const ShardExtent &block, int64_t size, int64_t parts) {
     return {block.offset, parts == 0 ? 0 : size / (2 * parts), parts, block.count};
   }

@@ -33,8 +33,8 @@ struct DimensionClass {
   std::vector<std::pair<unsigned, unsigned>> arguments;
   /// The names (`dtc.axes`) of any of its dimensions.
   std::set<std::string> names;
-  /// The elements that there are to be split: of a dimension that is a product, those of the factor
-  /// that varies slowest, which is split first.
+  /// The elements that can be split. Those of a dimension that is a product are the elements of the
+  /// factor that varies slowest, which is split first.
   int64_t size = 0;
   /// One value has two dimensions of the class, such as scores of attention two of the sequence:
   /// an axis can split only one of them.
@@ -43,7 +43,7 @@ struct DimensionClass {
 
 class DimensionClasses {
 public:
-  /// Of the values of a function with one block.
+  /// Makes the classes of the values of a function with one block.
   explicit DimensionClasses(mlir::func::FuncOp function);
 
   /// Those that have a dimension of an argument, in the order of these.

@@ -66,8 +66,8 @@ struct ScheduleRule {
   int (*inFlight)(const PipelineShape &shape, int device);
   /// The most among these whose Backward has not begun. At least the number of chunks.
   int (*awaitingBackward)(const PipelineShape &shape, int device);
-  /// Of several units of the same kind, the one with the least priority value goes first; then the
-  /// lower microbatch, then the lower stage.
+  /// Among units of the same kind, the one with the least priority value goes first; then the lower
+  /// microbatch, then the lower stage.
   std::array<int, 2> (*unitPriority)(const PipelineShape &shape, const PipelineUnit &unit);
 };
 

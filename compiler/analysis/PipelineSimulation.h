@@ -78,7 +78,7 @@ struct PipelineInFlight {
   std::vector<int> deviceInFlight;
 };
 
-/// Of a schedule, whatever its units take.
+/// Counts the microbatches in flight of a schedule, however long its units take.
 PipelineInFlight countInFlight(const PipelineSchedule &schedule);
 
 struct PipelineSimulation : PipelineInFlight {

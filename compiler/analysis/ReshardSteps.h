@@ -42,7 +42,7 @@ struct ReshardStep {
   int64_t dim = 0;          ///< not AllReduce, Permute
   int64_t splitDim = 0;     ///< AllToAll only
   int64_t gatheredSize = 0; ///< AllGather, AllToAll: the size of `dim` after the step
-  /// Of a slice, ReduceScatter: the size of `dim` after the step. AllToAll: the size of `splitDim`.
+  /// Slice and ReduceScatter: the size of `dim` after the step. AllToAll: the size of `splitDim`.
   int64_t splitSize = 0;
   AxisList sourceAxes; ///< Permute only
 };

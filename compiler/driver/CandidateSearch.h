@@ -55,7 +55,7 @@ struct Candidate {
   std::vector<DeviceSavedBytes>
       keeps; ///< of each device of a pipeline, where something is recomputed
   std::vector<mlir::Diagnostic> diagnostics;
-  // Of those that were measured:
+  // Only candidates that were measured have:
   plan::Plan plan;
   double seconds = 0;                   ///< of a step of that plan, by simulation
   std::optional<Simulation> simulation; ///< on the cluster, if there is one

@@ -97,7 +97,7 @@ struct CompileOptions {
   /// Sequence parallelism: what is between the tensor-parallel ops of a layer is split along the
   /// sequence over tp (Korthikanti et al. 2022).
   bool sequenceParallel = false;
-  /// Of context parallelism (the axis cp of the mesh).
+  /// The exchange of context parallelism (the axis cp of the mesh).
   ContextExchange contextExchange = ContextExchange::Auto;
   /// Nested: groups of this many neighbours along cp split heads, and exchange keys and values
   /// between the groups. A divisor of cp; 1: not nested.
@@ -148,8 +148,8 @@ struct ResolvedOptions : CompileOptions {
   /// above 1 or of size 1.
   bool modelHasMesh = false, modelHasPipeline = false, modelHasMicrobatches = false;
   std::string modelMicrobatchAxis;
-  /// Of generation: the program for one position, and where the program for whole sequences was cut
-  /// into stages (see dtc-partition-stages).
+  /// For generation: whether this is the program for one position, and where the program for whole
+  /// sequences was cut into stages (see dtc-partition-stages).
   bool decodes = false;
   std::vector<int64_t> stageStarts;
 };

@@ -46,10 +46,10 @@ struct Option {
   OptionMember member;
   /// For --help and docs/reference.md.
   std::string help;
-  /// Of numbers.
+  /// The range and the unit of a number.
   NumberRange range = {};
   OptionUnit unit = OptionUnit::None;
-  /// Of a string that is one of some words: these, in the order of messages.
+  /// The words that a string may be, in the order of messages.
   std::function<std::vector<std::string>()> words = nullptr;
   /// A field of strategy files: it says how the model is spread over devices.
   bool isStrategy = false;
@@ -57,7 +57,7 @@ struct Option {
   bool isSearched = false;
   /// Has a meaning for one mesh alone, so that it cannot be given where the mesh is searched.
   bool needsMesh = false;
-  /// Of a list: the flag takes one element at a time, which may contain commas.
+  /// The flag of a list takes one element at a time, which may contain commas.
   bool hasCommas = false;
 
   std::string flag() const;

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A family is the models of one `model_type` of transformers: decoders and encoders of text, and
-// encoders of images, of which every layer has attention and an MLP. What distinguishes it from
-// other families is a row of the table in Families.cpp; what its configurations say beside the
-// common fields is read by a function of the row. docs/models.md says how to add one.
+// encoders of images. Every layer has attention and an MLP. What distinguishes it from other
+// families is a row of the table in Families.cpp; what its configurations say beside the common
+// fields is read by a function of the row. docs/models.md says how to add one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,8 @@ struct ParameterNames {
   llvm::StringRef keys = "k_proj";
   llvm::StringRef values = "v_proj";
   llvm::StringRef output = "o_proj";
-  /// Of latent attention: what gives the latents, their norms, and what comes of them. Queries
-  /// without a latent are `queries`.
+  /// The names of latent attention: the layers that give the latents, their norms, and the layers
+  /// that read them. Queries without a latent are `queries`.
   llvm::StringRef queryDown = "q_a_proj";
   llvm::StringRef queryNorm = "q_a_layernorm";
   llvm::StringRef queryUp = "q_b_proj";
@@ -97,7 +97,7 @@ struct ParameterNames {
   llvm::StringRef gate = "gate_proj"; ///< or the one weight of gate and up
   llvm::StringRef up = "up_proj";
   llvm::StringRef down = "down_proj";
-  /// Of layers with experts: what is named as the MLP is elsewhere, the router, the experts, and
+  /// The names in layers with experts: what has the place of the MLP, the router, the experts, and
   /// the expert that all tokens go to with the gate that its output is multiplied by, "" if there
   /// is none.
   llvm::StringRef mixture = "mlp";

@@ -295,8 +295,8 @@ public:
   /// For each token of x [B, S, D] the sum of its rows of [X, B, C, D].
   mlir::Value combine(mlir::Value rows, const Routing &routing, mlir::Value x);
 
-  /// Loads of zero for so many experts, to which addLoads() adds those of layers: of all tokens, or
-  /// of each sequence by itself.
+  /// Loads of zero for `experts` experts, to which addLoads() adds those of layers: for all tokens,
+  /// or for each sequence by itself.
   ExpertLoads noLoads(int64_t experts, bool ofSequences);
 
   /// The loads of a layer plus `others`, those of the layers before it.

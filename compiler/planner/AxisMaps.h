@@ -32,7 +32,7 @@ struct AxisDecision {
   /// The logical axes that the default axis map splits over tp, in order. Where there are none, the
   /// dimensions of arguments are what an axis map speaks of.
   std::vector<std::string> names;
-  /// Of arguments, as an axis map has them (see ArgumentDims.h), in order.
+  /// Dimensions of arguments, as an axis map has them (see ArgumentDims.h), in order.
   std::vector<std::string> dims;
   std::set<unsigned> arguments; ///< that have such a dimension
   int64_t size = 0;             ///< elements of the smallest of them
@@ -47,8 +47,8 @@ struct AxisDecision {
 /// The decisions that a model leaves, those about most bytes of parameters first. Left out are
 /// dimensions that `fixed`, the user's entries, speaks of, that have a name which the default axis
 /// map gives no axis, that a value has twice, and that hardly any parameters have. `layerPrefix` is
-/// that of the repeated layers, as of RepeatedLayers.h, `keptLayers` of which the function has, of
-/// `layers` of the model.
+/// that of the repeated layers (RepeatedLayers.h). The function has `keptLayers` of them, and the
+/// model has `layers`.
 std::vector<AxisDecision> findAxisDecisions(mlir::func::FuncOp function,
                                             llvm::ArrayRef<std::string> fixed,
                                             llvm::StringRef layerPrefix, int64_t keptLayers,

@@ -39,9 +39,9 @@ public:
   const std::string &problemOf(const CostKey &key) const { return known.at(key).error().message; }
 
   int64_t numProbes() const { return int64_t(known.size()); }
-  /// Of the model; 0 where its layers do not repeat.
+  /// The layers of the model; 0 where they do not repeat.
   int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
-  /// Of the names of layers that repeat: "h.".
+  /// The prefix of the names of layers that repeat: "h.".
   const std::string &layerPrefix() const { return shortened.prefix; }
   /// The model that is probed.
   ReducedModel &shortModel() { return shortened; }
@@ -50,7 +50,7 @@ private:
   struct Worker;
   /// The worker that has split the program for a key, else the first.
   size_t workerOf(const CostKey &key) const;
-  /// So many workers, if the model can be copied.
+  /// Adds `count` workers, if the model can be copied.
   void addWorkers(size_t count);
 
   ReducedModel shortened;

@@ -43,11 +43,11 @@ struct SectionCost {
   /// How many of each kind there are. Where it is empty, ZeRO splits evenly.
   std::map<ParameterKind, int64_t> parameters;
 
-  /// What a device holds of the bytes above where ZeRO splits all of them over so many devices.
+  /// What a device holds of the bytes above where ZeRO splits all of them over `devices` devices.
   ParameterBytes underZero(int64_t devices) const;
   /// What of them it keeps whole on every device.
   const ParameterBytes &keptWhole(int64_t devices) const { return restOf(devices).whole; }
-  /// Of the largest parameters, so many.
+  /// The bytes of the `count` largest parameters.
   double largestParameterBytes(int64_t count) const;
 
   /// In how many collectives all parameters are gathered, and all gradients summed, where those of

@@ -32,7 +32,7 @@ struct ProbeSetting {
   std::vector<cluster::Cluster> clusters; ///< one for each kind of node
   int64_t batch = 0;                      ///< samples
   std::vector<std::string> batchDims;     ///< see findBatchDims()
-  /// Of the model's repeated layers; empty where it is probed whole.
+  /// The prefix of the model's repeated layers; empty where it is probed whole.
   std::string prefix;
   int64_t layers = 0;
   int64_t keptLayers = 0; ///< that are left of them

@@ -20,13 +20,13 @@ namespace dtc {
 /// How much of its memory a strategy has to leave by its estimate to be taken to fit.
 inline constexpr double kMemoryError = 0.05;
 
-/// Of strategies that differ in nothing but what they recompute, the one that recomputes as little
-/// as the memory asks for (Recompute::Auto with `memoryLimit`, bytes). It stands between one that
-/// is too large or nearly so, and one that is not: its estimate is on the line between theirs, at
-/// the memory that there is. What is recomputed first saves most for its time, so that the step is
+/// From strategies that differ in nothing but what they recompute, makes the one that recomputes as
+/// little as the memory asks for (Recompute::Auto with `memoryLimit`, bytes). It stands between one
+/// that is too large or nearly so, and one that is not: its estimate is on the line between theirs,
+/// at the available memory. What is recomputed first saves most for its time, so that the step is
 /// likely to be faster than that. Its `bytes` are those of the one that fits, which are the least
-/// that it needs. Nullopt where there are no such two, the one that fits is as fast, or there is
-/// one that recomputes in part. `memoryTimes`: how many times its estimate each holds.
+/// that it needs. Nullopt where there are no such two, the one that fits is as fast, or one already
+/// recomputes in part. `memoryTimes`: how many times its estimate each holds.
 std::optional<EstimatedStrategy>
 findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t memoryLimit,
                      double memoryTimes = 1);

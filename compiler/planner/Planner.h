@@ -30,9 +30,9 @@ namespace dtc {
 struct EstimatedStrategy {
   ParallelStrategy strategy;
   StepEstimate estimate;
-  /// Of those that were compiled: the simulated step.
+  /// The simulated step, if the strategy was compiled.
   std::optional<Simulation> simulation;
-  /// Of the device that needs most of its memory, and what plans may use there.
+  /// The arena of the device that needs most of its memory, and what plans may use there.
   int64_t arenaBytes = 0;
   double memoryBytes = 0;
   bool fits = true; ///< as far as is known
@@ -74,9 +74,9 @@ struct PlannerResult {
   /// estimates and are slower.
   std::vector<EstimatedStrategy> best;
   int64_t unknown = 0; ///< strategies that by their estimates may be as good and were not simulated
-  /// Of those that do not fit, the one that needs least.
+  /// The strategy that needs least among those that do not fit.
   std::optional<EstimatedStrategy> closest;
-  /// Of those that were compiled, the first that failed.
+  /// The first strategy that failed to compile.
   std::optional<FailedStrategy> failed;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it

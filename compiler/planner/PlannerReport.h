@@ -20,7 +20,7 @@ namespace dtc {
 std::string formatChoice(const PlannerResult &choice, const PlannerOptions &options,
                          size_t alternatives = 10);
 
-/// The compiler's first error, and of which strategy: where none compiles.
+/// The compiler's first error and the strategy that had it, where none compiles.
 std::string explainFailure(const FailedStrategy &failed, const PlannerOptions &options);
 
 /// Why there is no strategy to look at, as the planner's error: what is asked for that no strategy

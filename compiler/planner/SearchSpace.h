@@ -76,8 +76,8 @@ struct ModelProperties {
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
-  /// Of the dimension of inputs that context parallelism splits, by the logical axis "seq"; 1:
-  /// there is none.
+  /// The size of the dimension of inputs that context parallelism splits, by the logical axis
+  /// "seq"; 1: no input has it.
   int64_t positions = 1;
   int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name

@@ -67,11 +67,11 @@ private:
   /// The strategy with the least lower estimate, if that is less than the best: one with another
   /// estimate than those that were simulated, where there is one.
   std::optional<size_t> findFastest() const;
-  /// Of what has not been simulated, the strategy that needs the least memory.
+  /// The strategy that needs the least memory among those that have not been simulated.
   std::optional<size_t> findSmallest() const;
   /// Whether a strategy was not simulated and by its estimate is about as fast as the chosen one.
   bool isNear(size_t index) const;
-  /// Of those near the chosen one, the fastest by its estimate.
+  /// The fastest by its estimate among those near the chosen one.
   std::optional<size_t> findNear() const;
   /// Sorts `choice.best` by times, simulated ones first, and removes what does not fit.
   void sortResults();

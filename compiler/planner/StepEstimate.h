@@ -22,12 +22,12 @@ struct StepEstimate {
   double data = 0;      ///< exposed collectives over the data axes
   double transfers = 0; ///< that fill and drain the pipeline
   double update = 0;    ///< of the optimizer
-  /// Of the device that needs most of its memory, and what plans may use there.
+  /// The bytes of the device that needs most of its memory, and what plans may use there.
   double bytes = 0, memoryBytes = 0;
 
   double seconds() const { return computing + bubble + data + transfers + update; }
   double memoryShare() const { return bytes / memoryBytes; }
-  /// Of one pass of a microbatch on a device, and of a message to the next.
+  /// The seconds of one pass of a microbatch on a device, and of a message to the next.
   double forward = 0, backward = 0, message = 0;
   /// What a stage keeps of a microbatch, and how many of these `bytes` have.
   double keptBytes = 0, inFlight = 0;
@@ -74,8 +74,8 @@ private:
   const Connections &connectionsOf(const ParallelStrategy &strategy);
   /// A cost of a part of the model, such as one of the fields of SectionCost.
   using Field = llvm::function_ref<double(const SectionCost &)>;
-  /// What the parts on one coordinate of the pipeline axis cost, which has so many layers of the
-  /// model: on its slowest device.
+  /// What the parts on one coordinate of the pipeline axis cost on its slowest device. The
+  /// coordinate has `layers` layers of the model.
   static double costOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, size_t coordinate, double layers,
                        Field field);

@@ -20,8 +20,8 @@ namespace dtc {
 /// defaults are written too, so that a reader sees every option.
 std::string formatStrategy(const CompileOptions &options);
 
-/// Reads it into options, of which all that a strategy says is replaced. The error names the line,
-/// or the field and what is wrong with it.
+/// Reads it into options, and replaces all that a strategy says. The error names the line, or the
+/// field and what is wrong with it.
 MaybeError parseStrategy(const std::string &text, CompileOptions &options);
 
 /// The same for a file; the error names it too.

@@ -111,7 +111,7 @@ def Dtc_SameElements : Dtc_Trait<"SameElements">;
 /// sums of them. So a sum between devices before the op still counts in full after it.
 def Dtc_CarriesSums : Dtc_Trait<"CarriesSums">;
 
-/// Whoever uses the result can read the operand instead: the op takes neither time nor memory.
+/// Users of the result can read the operand instead: the op takes neither time nor memory.
 def Dtc_IsView : Dtc_Trait<"IsView">;
 
 /// The op is made of matrix products, which take long enough to hide a collective.

@@ -20,7 +20,7 @@ class Dtc_OptimizerOp<string mnemonic>
   let extraClassDeclaration = Dtc_WidePrecision;
 }
 
-/// Of the family of Adam: two moments, corrected by the number of the step.
+/// Optimizers of the family of Adam: two moments, corrected by the number of the step.
 class Dtc_AdamFamilyOp<string mnemonic> : Dtc_OptimizerOp<mnemonic> {
   let arguments = (ins Dtc_WideTensor:$p, Dtc_WideTensor:$g, Dtc_WideTensor:$m, Dtc_WideTensor:$v,
                        Dtc_WideTensor:$lr, Dtc_WideTensor:$step, Dtc_WideTensor:$grad_scale,

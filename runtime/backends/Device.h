@@ -148,7 +148,7 @@ public:
   virtual std::string model() const { return describe(); }
   /// Whether the host can follow the addresses of the device's memory.
   virtual bool isHostMemory() const = 0;
-  /// Of memory and of every buffer in it, in bytes: a power of two, at least 64.
+  /// The alignment of memory and of every buffer in it, in bytes: a power of two, at least 64.
   virtual size_t alignment() const = 0;
   struct FreeMemory {
     uint64_t bytes = 0; // that can still be allocated
@@ -156,14 +156,15 @@ public:
     std::string limitedBy;
     /// Whose memory it is, the same in all processes that have a part of it; empty: the host's.
     std::string owner = {};
-    /// Of them, what each process has to leave to what is in no plan, such as libraries.
+    /// The part of these bytes that each process has to leave to what is in no plan, such as
+    /// libraries.
     uint64_t reserved = 0;
-    /// Of the device, free or not; 0: not known.
+    /// All bytes of the device, free or not; 0: not known.
     uint64_t capacity = 0;
   };
   virtual Expected<FreeMemory> freeMemory() const = 0;
 
-  /// An error names the bytes that were asked for and those that there are. 0 bytes are no error.
+  /// An error names the bytes that were asked for and those that are free. 0 bytes are no error.
   virtual Expected<std::unique_ptr<DeviceMemory>> allocate(size_t bytes) = 0;
   /// Memory of the host from and to which copy() is asynchronous and fast.
   virtual Expected<std::unique_ptr<DeviceMemory>> allocateStaging(size_t bytes) = 0;

@@ -33,9 +33,9 @@ public:
   /// The seconds that the loop takes now, about 20 us, on the core of the calling thread: those in
   /// which the thread has the core.
   double referenceLoop();
-  /// Whether a core was at its full speed when the loop took so many seconds: at most a quarter
-  /// more than the least of all. Clocks that depend on how many cores are busy differ by less, and
-  /// a core that is shared loses more.
+  /// Whether a core was at its full speed when the loop took `seconds`: at most a quarter more than
+  /// the least of all. Clocks that depend on how many cores are busy differ by less, and a core
+  /// that is shared loses more.
   bool isFull(double seconds) const { return seconds <= kFullSpeedShare * least; }
   /// Takes from the patience. False if there is none left.
   bool wait(double seconds) { return patience.fetch_sub(seconds) > 0; }

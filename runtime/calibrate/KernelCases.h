@@ -48,8 +48,8 @@ struct AttentionCase {
 
 /// Causal attention, or its gradient.
 KernelSignature attentionCall(bool grad, DType dtype, const AttentionCase &shape);
-/// The FLOPs of that call as plans count them: those of two products with the scores, or of five,
-/// of which the mask leaves one half.
+/// The FLOPs of that call as plans count them: those of two products with the scores, or of five.
+/// The mask leaves one half of them.
 double attentionFlops(bool grad, const AttentionCase &shape);
 
 /// The mean of kernelBytes() of the calls.

@@ -21,9 +21,9 @@ struct KernelRunOptions {
   int threads = 1;
   /// Whether outputs lie in place of inputs, where docs/kernels.md allows it.
   bool inPlace = false;
-  /// So many sets of operands are made, and used in turn, that they have this many bytes together
-  /// (one set at least, `mostSets` at most): the operands of a kernel in a plan are rarely in the
-  /// cache next to the core, as those of a kernel that runs again and again are.
+  /// Sets of operands are made until they have this many bytes together (one set at least,
+  /// `mostSets` at most), and are used in turn: the operands of a kernel in a plan are rarely in
+  /// the cache next to the core, as those of a kernel that runs again and again are.
   size_t workingSetBytes = 0;
   size_t mostSets = 1024;
   /// Integers lie on [0, indices).
@@ -39,11 +39,11 @@ struct KernelRunOptions {
 /// with 1; every second bool is true.
 class KernelRun {
 public:
-  /// The error is the backend's, or that there is too little memory.
+  /// The error is the backend's, or says that the memory is too small.
   static Expected<KernelRun> create(const Backend &backend, const KernelSignature &signature,
                                     const KernelRunOptions &options = {});
 
-  /// Of all operands of one call.
+  /// The bytes of all operands of one call.
   int64_t bytes() const { return operandBytes; }
   /// Enqueues the kernel with the next set of operands.
   MaybeError enqueue();

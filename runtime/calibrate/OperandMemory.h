@@ -52,7 +52,7 @@ private:
   size_t used = 0;           // of the last one
 };
 
-/// Of the host.
+/// Memory of the host.
 class HostOperandMemory final : public OperandMemory {
 public:
   HostOperandMemory();
@@ -62,7 +62,7 @@ private:
   Expected<Chunk> allocate(size_t bytes) override;
 };
 
-/// Of a device, filled by work of a queue. Both outlive it.
+/// Memory of a device, filled by work of a queue. Both outlive it.
 class DeviceOperandMemory final : public OperandMemory {
 public:
   DeviceOperandMemory(Device &device, Queue &queue, size_t chunkBytes);

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// Of a matrix.
+/// The rows and the width of a matrix.
 inline int64_t rowsOf(const TensorType &x) { return x.shape[0]; }
 inline int64_t widthOf(const TensorType &x) { return x.shape[1]; }
 /// The element type of `x`, with another shape.

@@ -22,8 +22,8 @@ namespace dtc::runtime {
 /// The names that a folder of checkpoints has: step-0000012 for the one after step 12. All others
 /// are left alone, but for those that begin with ".tmp-", which killed runs leave.
 std::string checkpointName(int64_t step);
-/// The steps that have checkpoints, complete or not, in their order. A folder that there is not has
-/// none.
+/// The steps that have checkpoints, complete or not, in their order. A folder that does not exist
+/// has none.
 Expected<std::vector<int64_t>> checkpointSteps(const std::string &folder);
 
 /// A folder of checkpoints that this run alone writes to. All errors begin with a path in it.

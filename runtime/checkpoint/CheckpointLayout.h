@@ -43,9 +43,9 @@ public:
   const std::map<std::string, TensorType> &tensors() const { return types; }
   const std::vector<File> &files() const { return allFiles; }
   const Place &placeOf(const std::string &tensor) const { return places.at(tensor); }
-  /// Of all files.
+  /// The bytes of all files.
   uint64_t fileBytes() const;
-  /// Of the copy (Place::copyOffset).
+  /// The bytes of the copy (Place::copyOffset).
   uint64_t copyBytes() const { return endOfCopy; }
 
 private:

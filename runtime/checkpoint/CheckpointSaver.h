@@ -28,14 +28,14 @@ namespace dtc::runtime {
 /// own, one checkpoint at a time. Not thread-safe.
 class CheckpointSaver {
 public:
-  /// Of copy(): how long the step waited for the checkpoint before to be written, and for the copy.
+  /// How long copy() made the step wait, for the checkpoint before to be written and for the copy.
   struct Wait {
     double earlierSeconds = 0;
     double copySeconds = 0;
   };
 
-  /// Of all checkpoints the newest `keep` are kept, all where it is 0. Session and folder must
-  /// stay. Allocates the memory for the copy: copyBytes() of the plan, or what the devices of this
+  /// The newest `keep` checkpoints are kept, or all where it is 0. Session and folder must stay.
+  /// Allocates the memory for the copy: copyBytes() of the plan, or what the devices of this
   /// process have of it; a thread populates it, so that the first copy is as fast as others.
   /// Several processes call all functions together, and write to one folder that all of them see.
   static Expected<std::unique_ptr<CheckpointSaver>>
@@ -99,7 +99,7 @@ private:
   std::thread thread;          // of the checkpoint that is being written
   CheckpointManifest manifest; // of that, without files and regions
   std::atomic<bool> isDone = true;
-  // Of the thread, once it is done:
+  // The results of the thread, once it is done:
   MaybeError outcome;
   CheckpointRegions written;
   MaybeError failure; // the first

@@ -84,7 +84,7 @@ struct CheckpointManifest {
   std::vector<CheckpointFile> files;
   std::map<std::string, CheckpointTensor> tensors;
 
-  /// Of all files but the manifest.
+  /// The bytes of all files but the manifest.
   uint64_t numBytes() const;
 };
 

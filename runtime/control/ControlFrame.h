@@ -17,8 +17,8 @@
 
 namespace dtc::runtime {
 
-/// Of a frame on the control connection. On the wire: the bytes that follow (32 bits), the kind
-/// (8), a flag (8), the process (32), the point (32), all little endian, then the text.
+/// A frame on the control connection. On the wire: the bytes that follow (32 bits), the kind (8), a
+/// flag (8), the process (32), the point (32), all little endian, then the text.
 struct ControlFrame {
   enum Kind : uint8_t {
     Hello = 1,    // the first one of a connection: `process` is who connects, the text the secret

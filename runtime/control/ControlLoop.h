@@ -90,7 +90,7 @@ private:
   const ControlHooks hooks;
   OwnedFile wake;
 
-  // Of the thread.
+  // Used by the thread alone.
   Findings findings;
   int64_t above = 0; // the process that decides, as far as is known
   std::optional<Parent> parent;

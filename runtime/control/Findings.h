@@ -43,7 +43,7 @@ public:
   bool hasLosses() const { return !losses.empty(); }
   bool isLost(int64_t process) const;
   bool hasFailed(int64_t process) const;
-  /// Of the error that decide() names. There is one.
+  /// The point of the error that decide() names. There is one.
   int64_t firstPoint() const;
 
   /// The first cause: a loss rather than an error, which may follow from it; then that of the

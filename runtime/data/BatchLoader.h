@@ -73,8 +73,8 @@ private:
   std::thread thread; // last, as it uses all the others
 };
 
-/// How many batches a loader reads ahead for steps of so many: those of the next step, but at most
-/// 64 MiB of them, and at least two.
+/// How many batches a loader reads ahead for steps of `batchesOfStep` batches: those of the next
+/// step, but at most 64 MiB of them, and at least two.
 size_t batchesAhead(const std::vector<DataInput> &inputs, int64_t batchesOfStep);
 
 } // namespace dtc::runtime

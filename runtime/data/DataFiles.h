@@ -17,7 +17,7 @@ namespace dtc::runtime {
 
 /// The files that names and patterns stand for, sorted by path, byte by byte, so that neither the
 /// order of `patterns` nor that of a folder shows. A pattern is one of a shell (glob(7)): "*", "?",
-/// "[...]". A name of a file that there is means that file, whatever characters it has; one without
+/// "[...]". The name of an existing file means that file, whatever characters it has; one without
 /// these characters is taken as it is, and need not be there. An error says what was looked for
 /// where a pattern has no match, and names a file that is there twice, by one path or two.
 Expected<std::vector<std::string>> findDataFiles(const std::vector<std::string> &patterns);

@@ -74,9 +74,9 @@ public:
   uint64_t samplesLeftOut() const;
   Expected<Batch> sequentialBatch(int64_t index, const BatchRows &rows = {}) const;
 
-  /// Of a batch.
+  /// The samples of a batch.
   int64_t batchSize() const { return samplesOfBatch; }
-  /// Samples none of which shares anything with another; at least 1.
+  /// The most samples that share nothing with each other; at least 1.
   uint64_t samplesPerEpoch() const { return numDisjoint(); }
 
   /// Is told now and then how many tokens, indices and documents have been looked at, and of how

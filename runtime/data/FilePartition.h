@@ -18,7 +18,7 @@ namespace dtc::runtime {
 /// Numbers from 0 on that are divided among files, in their order.
 class FilePartition {
 public:
-  /// The next file has so many.
+  /// Adds the next file, which has `count` numbers.
   void add(uint64_t count) { ends.push_back(total() + count); }
   uint64_t total() const { return ends.empty() ? 0 : ends.back(); }
   /// The first number of a file.

@@ -16,7 +16,7 @@ namespace dtc::runtime {
 
 /// Which samples make the batches of training.
 enum class Sampling {
-  Random, // each sample is drawn for itself, from all that there are: with replacement
+  Random, // each sample is drawn for itself, from all samples: with replacement
   Epochs, // each sample once in an epoch, in another order each time: without replacement
 };
 

@@ -17,12 +17,10 @@
 
 namespace dtc::runtime {
 
-/// A file of tokens, the width of which is told by its name:
-///  * *.bin: 16 bits each, as nanoGPT writes them, or what llm.c's header says, 16 or 32;
-///  * *.u32: 32 bits each, for vocabularies of more than 65,536;
-///  * any other file: each byte is a token.
-/// Tokens are unsigned and little-endian. A file that is of another program by its first bytes (see
-/// FileFormat.h) is refused, whatever its name.
+/// A file of tokens, whose width its name tells: * *.bin: 16 bits each, as nanoGPT writes them, or
+/// what llm.c's header says, 16 or 32; * *.u32: 32 bits each, for vocabularies of more than 65,536;
+/// * any other file: each byte is a token. Tokens are unsigned and little-endian. A file that is of
+/// another program by its first bytes (see FileFormat.h) is refused, whatever its name.
 class TokenFile {
 public:
   /// The error begins with the path.
@@ -35,7 +33,7 @@ public:
   /// Reads the tokens from a position on, as many as `out` has, all of them below size(). The error
   /// begins with the path.
   MaybeError read(uint64_t position, std::span<int32_t> out) const;
-  /// Of a token in the file: 8, 16 or 32.
+  /// The bits of a token in the file: 8, 16 or 32.
   int tokenBits() const { return static_cast<int>(8 * tokenBytes); }
   /// All tokens that the format can hold are below it.
   int64_t tokenLimit() const { return int64_t{1} << 8 * tokenBytes; }

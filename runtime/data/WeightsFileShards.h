@@ -28,7 +28,7 @@ public:
   static Expected<WeightsFileShards> open(const std::string &path);
 
   const std::string &path() const { return givenPath; }
-  /// Of all shards.
+  /// The tensors of all shards.
   const std::map<std::string, SafetensorsEntry> &tensors() const { return entries; }
   /// See SafetensorsFile. The error names the shard.
   Expected<HostTensor> read(const std::string &name, DType dtype) const {

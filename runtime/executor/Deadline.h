@@ -1,4 +1,4 @@
-//===- Deadline.h - What happens if something does not end in time --------===//
+//===- Deadline.h - A function that is called after a time ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -120,18 +120,19 @@ public:
   struct Position {
     uint64_t step = 0; // from 1
     size_t entry = 0;  // of the schedule
-    /// Of the program; none if the host is ahead of the device, which is somewhere in the entry.
+    /// The instruction of the program; none if the host is ahead of the device, which is somewhere
+    /// in the entry.
     std::optional<size_t> instruction;
   };
   /// None where it is in no step.
   std::optional<Position> position() const;
-  /// Of a device that is in no step: whether it has come to the end of the last one, instead of not
-  /// having begun it.
+  /// Whether a device that is in no step has come to the end of the last one, instead of not having
+  /// begun it.
   bool hasFinished() const { return progress.hasFinished(); }
 
   const FlightRing &getFlight() const { return flight; }
 
-  /// Of the program's: those in stretches, if there are graphs.
+  /// How many instructions of the program are in stretches, if there are graphs.
   size_t instructionsInGraphs() const { return graphs ? graphs->instructions() : 0; }
   /// See Session::waitedSeconds().
   double waitedSeconds() const { return stepTimes.waitedSeconds(); }
@@ -141,7 +142,7 @@ public:
   const std::vector<TransferTime> &transferTimes() const { return stepTimes.transferTimes(); }
   /// Null without tracing.
   const DeviceTrace *getTrace() const { return stepTimes.getTrace(); }
-  /// Of the last run of the schedule; none if the device has no such task.
+  /// The span of the pipeline in the last run of the schedule; none if the device has no such task.
   const std::optional<PipelineSpan> &pipelineSpan() const { return stepTimes.pipelineSpan(); }
 
 private:

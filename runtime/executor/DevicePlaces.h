@@ -32,9 +32,9 @@ public:
   DevicePlaces(const PreparedPlan &plan,
                const std::vector<std::unique_ptr<DeviceExecutor>> &devices, PredictTime predict);
 
-  /// Of the devices that are in a step, with the seconds for which they have not moved, as far as
-  /// the calls have seen, and what their communication was predicted to take. By one thread at a
-  /// time.
+  /// Describes the devices that are in a step, with the seconds for which they have not moved, as
+  /// far as the calls have seen, and what their communication was predicted to take. By one thread
+  /// at a time.
   std::string describe();
   /// The last and the next operations of all devices. From any thread.
   std::vector<DeviceFlight> flight() const;

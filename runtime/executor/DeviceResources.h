@@ -26,7 +26,7 @@ public:
 
   Device &getDevice() const { return *device; }
   Queue &compute() const { return *computeQueue; }
-  /// Of collectives beside kernels; null if there are none.
+  /// The queue of collectives beside kernels; null if there are none.
   Queue *lane() const { return laneQueue.get(); }
   const DeviceMemory &arena() const { return *arenaMemory; }
   std::byte *workspace() const { return workspaceMemory->data(); }

@@ -47,7 +47,7 @@ public:
     slot.number.store(number, std::memory_order_release);
     count.store(number, std::memory_order_release);
   }
-  /// Of the one that was begun last.
+  /// Notes the end of the operation that was begun last.
   void end() {
     slots[count.load(std::memory_order_relaxed) % kRecords].end.store(now(),
                                                                       std::memory_order_relaxed);

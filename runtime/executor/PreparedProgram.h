@@ -27,7 +27,7 @@ struct ArenaRange {
   uint64_t offset = 0;
   uint64_t slotBytes = 0; // from one copy to the next
   uint32_t slots = 0;     // 0: one value for all microbatches
-  // Of the plan: the slot of each microbatch. Null: they take turns.
+  // The slot of each microbatch, in the plan. Null: they take turns.
   const uint32_t *slotMap = nullptr;
 
   uint64_t offsetFor(uint32_t microbatch) const {
@@ -58,7 +58,7 @@ struct PreparedCollective {
   std::vector<CollectiveSpec> specs;
   size_t firstOperand = 0;
   bool hasSlots = false; // of any operand
-  /// Of an async one: how many the task has before it.
+  /// How many async collectives the task has before this one; none if it is not async.
   std::optional<size_t> asyncIndex;
 };
 

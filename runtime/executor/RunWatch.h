@@ -35,7 +35,7 @@ struct FlightOperation {
   uint64_t step = 0;      // of the session, from 1
   /// None: it has not begun; it has not ended.
   std::optional<TimePoint> begin, end;
-  /// Of a collective; none: a transfer.
+  /// The kind of a collective; none: a transfer.
   std::optional<CollectiveKind> kind = {};
   std::vector<std::string> axes = {}; // along which the devices lie
   /// What it was predicted to take alone, if something predicts it.
@@ -68,7 +68,8 @@ public:
   /// Empty if no device is in a step. Call it about once a second: from that it knows since when
   /// a device has not moved.
   std::string describe() const;
-  /// Of all devices that have communicated. A device is there for each entry point that has run.
+  /// The flights of all devices that have communicated. A device is there for each entry point that
+  /// has run.
   std::vector<DeviceFlight> flight() const;
 
 private:

@@ -81,7 +81,8 @@ struct SessionOptions {
 struct ProfileEntry {
   std::string name; // of the kernel or the collective; "send" and "receive"
   uint64_t calls = 0;
-  /// Of a collective, waiting for other devices included. Of a transfer, while bytes moved.
+  /// The seconds of a collective include waiting for other devices; those of a transfer are the
+  /// ones in which bytes moved.
   double seconds = 0;
   double flops = 0;
 };
@@ -217,7 +218,7 @@ public:
 
   const plan::Plan &plan() const { return *prepared->plan; }
   const PreparedPlan &getPrepared() const { return *prepared; }
-  /// Of the plan, in all processes.
+  /// The devices of the plan, in all processes.
   int64_t numDevices() const { return prepared->mesh.numDevices(); }
   Fabric &fabric() const { return *shared->fabric; }
   /// The first input of that role, or null.
@@ -235,9 +236,9 @@ public:
   std::vector<ProfileEntry> profile() const;
   /// Zeros without SessionOptions::profile.
   MeasuredCollectives measuredCollectives() const;
-  /// Of both ends of all transfers; zeros without SessionOptions::profile.
+  /// The times of both ends of all transfers; zeros without SessionOptions::profile.
   TransferTime transferTime() const;
-  /// Of all steps; zeros for a plan whose tasks are not those of a pipeline.
+  /// The times of all steps; zeros for a plan whose tasks are not those of a pipeline.
   PipelineTime pipelineTime() const { return pipeline; }
   /// The devices of this process.
   std::span<const std::unique_ptr<DeviceExecutor>> heldDevices() const { return devices; }

@@ -23,7 +23,7 @@ namespace dtc::runtime {
 struct InstructionTime {
   uint64_t calls = 0;
   double seconds = 0; // on the queue that ran it
-  /// Of a collective: how long the compute queue did nothing else.
+  /// For a collective: how long the compute queue did nothing else.
   double exposedSeconds = 0;
 };
 
@@ -35,9 +35,9 @@ struct TransferTime {
   /// All time that the compute queue waited, also for a message that was not on its way yet.
   double waitedSeconds = 0;
 
-  /// Of one transfer, whose bytes moved from `moved.begin` to `moved.end`, and for which the
-  /// compute queue waited from `waitBegin` to `waitEnd`. Waiting for a message that nobody has sent
-  /// yet is no cost of moving it.
+  /// The time of one transfer, whose bytes moved from `moved.begin` to `moved.end`, and for which
+  /// the compute queue waited from `waitBegin` to `waitEnd`. Waiting for a message that nobody has
+  /// sent yet is no cost of moving it.
   static TransferTime of(const TransferResult &moved, Event::TimePoint waitBegin,
                          Event::TimePoint waitEnd);
   TransferTime &operator+=(const TransferTime &other);
@@ -115,7 +115,7 @@ public:
   const std::vector<InstructionTime> &times() const { return instructionTimes; }
   const std::vector<TransferTime> &transferTimes() const { return timesOfTransfers; }
   const DeviceTrace *getTrace() const { return trace.get(); }
-  /// Of the compute queue for collectives and transfers, in the last step.
+  /// How long the compute queue waited for collectives and transfers, in the last step.
   double waitedSeconds() const { return waited; }
   const std::optional<PipelineSpan> &pipelineSpan() const { return pipeline; }
 

@@ -1,4 +1,4 @@
-//===- Fabric.h - What connects the devices of a plan ---------------------===//
+//===- Fabric.h - The connections of the devices of a plan ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -38,8 +38,8 @@ struct StepMetrics {
   /// If a checkpoint was begun after the step: how long training waited for the one before to be
   /// written, and for the copy of the states.
   std::optional<double> checkpointWaitSeconds = {}, checkpointCopySeconds = {};
-  /// Of several processes: how long the devices of those waited for others that waited most and
-  /// least, and which these are. The others wait for the one that waits least.
+  /// Where there are several processes: the two whose devices waited longest and shortest for
+  /// others, and how long they waited. The others wait for the one that waits least.
   std::optional<double> mostWaitSeconds = {}, leastWaitSeconds = {};
   std::optional<int64_t> mostWaitProcess = {}, leastWaitProcess = {};
   std::vector<double> waitSeconds = {}; // of each

@@ -41,8 +41,8 @@ struct GroupShape {
   double networkBandwidth = 0;
   double networkLatency = 0;
   const cluster::Link *link = nullptr; ///< of that node, or null; for its measured times
-  /// Of a torus: the latencies of a ring along each axis in turn, (size - 1) * latency summed over
-  /// the axes. There are links between neighbours alone, so that only rings can be used.
+  /// The latency of a torus: that of a ring along each axis in turn, (size - 1) * latency summed
+  /// over the axes. Only neighbours have links, so that only rings can be used.
   std::optional<double> torusLatency;
 
   /// One node that is a torus: the least bandwidth of the axes counts, and for messages their

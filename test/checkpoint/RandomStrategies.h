@@ -18,8 +18,8 @@ namespace dtc::test {
 std::string randomConfig(std::mt19937_64 &random);
 
 /// A strategy as of strategy(), without a type of computation: up to 16 devices on up to four axes,
-/// any ZeRO stage, any schedule, sequence parallelism, recomputation, buckets, and as many
-/// microbatches as a batch of so many samples, 16 or more, has for each device.
+/// any ZeRO stage, any schedule, sequence parallelism, recomputation, buckets, and at most as many
+/// microbatches as each device has samples of a batch of `batch` samples, 16 or more.
 std::string randomStrategy(std::mt19937_64 &random, int64_t batch);
 
 } // namespace dtc::test

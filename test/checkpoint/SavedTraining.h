@@ -45,8 +45,8 @@ public:
   /// of strategy().
   bool compile(const SavedModel &model, const std::string &text);
 
-  /// Of the next runs. The checkpoints are in "ckpt", the metrics in "m.jsonl", and the weights in
-  /// "w.safetensors".
+  /// The options of the next runs. The checkpoints are in "ckpt", the metrics in "m.jsonl", and the
+  /// weights in "w.safetensors".
   runtime::TrainOptions options;
   runtime::testing::TempDir dir;
 

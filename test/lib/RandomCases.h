@@ -87,7 +87,7 @@ inline uint64_t randomSeed() {
 
 /// Calls `function(seed, alone)` or `function(seed)` for seeds from 1 to `usual`, until a case
 /// fails. DTC_RANDOM_SEED=n calls it for that seed alone, with `alone` true; "new" draws the first
-/// seed. Returns the number of cases; 0 for a seed alone, of which there are no statistics.
+/// seed. Returns the number of cases; 0 for a seed alone, as it gives no statistics.
 template <typename Function> uint64_t forEachRandomCase(uint64_t usual, Function function) {
   uint64_t count = randomCases(usual), first = 1, done = 0;
   if (detail::asksForNewSeeds()) {

@@ -16,9 +16,9 @@
 namespace dtc::test {
 
 /// A random @loss of f64 whose data has a batch, with skip connections, several towers, and widths
-/// that differ from op to op, and a pipeline for it: up to 8 devices, of which 2 may share the
-/// batch or be tensor-parallel, with links and devices of random speeds, from which the stages and
-/// the order of transfers follow.
+/// that differ from op to op, and a pipeline for it: up to 8 devices with links and devices of
+/// random speeds, from which the stages and the order of transfers follow. Pairs of devices may
+/// share the batch or be tensor-parallel.
 struct RandomPipeline {
   std::string loss;
   std::map<std::string, int64_t> indexLimits; ///< for each input of indices

@@ -32,7 +32,7 @@ struct SchedulePlanShape {
   double forward = 1;
   double backward = 1;
   double weight = 1; // of schedules that have WEIGHT tasks
-  // Of the link between the devices.
+  // The link between the devices.
   double bandwidth = 1e30;
   double latency = 1e-30;
 

@@ -35,7 +35,7 @@ struct ParameterSize {
   Gathers gathers = Twice;
   bool splitByTp = false;     ///< by heads, the MLP's inner dimension or the vocabulary
   bool positionTable = false; ///< only the first `seq` rows are used and have a gradient
-  bool keyOrValue = false;    ///< split by key-value heads, of which there may be few
+  bool keyOrValue = false;    ///< split by key-value heads, which may be few
 
   int64_t elements() const;
   /// Elements of all shards over `n` devices. ZeRO splits the first dimension that divides, and

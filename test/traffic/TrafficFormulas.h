@@ -24,7 +24,7 @@ public:
   /// Adds `elements` f32, each sent (n-1)/n times; negative for what a formula counts and nobody
   /// sends.
   void add(const std::string &name, int64_t elements, int64_t n);
-  /// Adds `tensors` all-reduces of so many elements over n ranks. Each sends whole bytes.
+  /// Adds `tensors` all-reduces of `elements` elements over n ranks. Each sends whole bytes.
   void addAllReduce(const std::string &name, int64_t elements, int64_t n, int64_t tensors = 1);
   /// Adds what rounding to whole bytes adds to all-reduces over n ranks, in n-ths of a byte.
   void addRounding(int64_t parts, int64_t n);
@@ -48,7 +48,7 @@ private:
 Traffic dataParallelTraffic(const ModelSizes &model, int64_t n, int stage, int64_t microbatches,
                             int64_t t = 1);
 
-/// Tensor parallelism over `t` ranks, of which `n` groups share the batch.
+/// Tensor parallelism over `t` ranks. `n` such groups share the batch.
 Traffic tensorParallelTraffic(const ModelSizes &model, int64_t t, bool sequenceParallel,
                               int64_t n = 1);
 

@@ -49,7 +49,7 @@ public:
   /// Repeated along dimensions of size 1 and new leading ones; nothing if the shapes do not fit.
   std::optional<ConstantTensor> broadcast(llvm::ArrayRef<int64_t> shape) const;
   ConstantTensor reshaped(llvm::ArrayRef<int64_t> shape) const;
-  /// Of another element type, rounded to it.
+  /// The tensor in another element type, rounded to it.
   ConstantTensor converted(mlir::Type element) const;
   /// The same with stride 0 where all elements along a dimension are equal.
   ConstantTensor compressed() const;

@@ -65,7 +65,7 @@ private:
   exec::AccessFinder accesses;
   std::vector<TaskRuns> tasks; ///< in the order of their first runs
   int64_t microbatches = 1;    ///< of the mesh
-  // Of buffers:
+  // By buffer:
   llvm::MapVector<mlir::Operation *, Use> uses;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<unsigned, 2>> usersOf; ///< tasks
   llvm::DenseSet<mlir::Operation *> sums;                                    ///< over microbatches

@@ -14,8 +14,7 @@
 
 namespace dtc {
 
-/// Writes a program: declarations, then tasks, of which the last one is being filled, then their
-/// runs.
+/// Writes a program: declarations, then tasks, the last of which is being filled, then their runs.
 class ProgramBuilder {
 public:
   /// Creates the program of a function, before it, with an empty task.
@@ -36,8 +35,8 @@ public:
   void startIn(exec::TaskOp task, exec::TransferOp transfer);
   void finish(exec::TransferOp transfer);
 
-  /// Adds a run of a task, after those that there are; `inLoop` says whether it is one of a loop
-  /// that makes sums.
+  /// Adds a run of a task after the others; `inLoop` says whether it is one of a loop that makes
+  /// sums.
   void addRun(exec::TaskOp task, int64_t microbatch, bool inLoop);
   size_t numRuns() const { return runs.size(); }
 

@@ -15,8 +15,8 @@
 
 namespace dtc {
 
-/// Of each value that depends on an input of tokens [batch, seq] the dimension that counts the
-/// positions, or the samples, found by the factors of the ops (see ShardingRule.h).
+/// The dimension of positions, or of samples, of each value that depends on an input of tokens
+/// [batch, seq], found by the factors of the ops (see ShardingRule.h).
 class SequenceDims {
 public:
   /// Emits an error for an op in which positions depend on each other, unless it is causal

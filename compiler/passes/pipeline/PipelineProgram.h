@@ -40,7 +40,7 @@ struct PipelineProgram {
   std::vector<Fragment> fragments;
   std::vector<StageTransfer>
       transfers; ///< by producer, receiver and first user; the index is the channel
-  /// Fragments of one device, but of different stages, of which the second uses what the first
+  /// Pairs of fragments of one device, but of different stages: the second uses what the first
   /// makes.
   llvm::SetVector<std::pair<size_t, size_t>> handovers;
   llvm::DenseMap<mlir::Operation *, size_t> fragmentOf;

@@ -23,7 +23,7 @@ public:
   /// Weight. Of a stage on which none waits these are the last ops on the way to each sum.
   StageAssignment(dist::MicrobatchLoopOp loop, bool splitWeights);
 
-  /// Null for an op of which each stage that needs it has a copy.
+  /// The stage of an op; null where each stage that needs the op has a copy of it.
   dist::StageAttr of(mlir::Operation *op) const { return stages.lookup(op); }
   /// One more than the highest stage.
   int64_t numStages() const { return count; }

@@ -18,7 +18,8 @@ namespace dtc {
 /// again.
 struct ModelFlops {
   double all = 0;
-  /// Of these, what attention spends on positions that a causal mask hides: half of its products.
+  /// The part of these that attention spends on positions that a causal mask hides: half of its
+  /// products.
   double masked = 0;
 };
 

@@ -35,8 +35,8 @@ template <typename F> struct AttentionGradOperands {
   F *dq, *dk, *dv;
 };
 
-/// Of each row of a block, while its blocks of keys are gone through: the largest score, the sum of
-/// the exponentials of the scores less that, and the sum of the values with these weights.
+/// What each row of a block has while its blocks of keys are gone through: the largest score, the
+/// sum of the exponentials of the scores less that, and the sum of the values with these weights.
 template <typename W> struct RowSums {
   W *largest, *sums;
   HeadRows<W> out;

@@ -28,7 +28,7 @@ public:
   virtual size_t workspaceBytesFor(int threads) const { return 0; }
   virtual void run(const CpuArguments &args) const = 0;
 
-  /// Of every run from now on; before the first one.
+  /// Sets the threads of every run; called before the first one.
   void setThreads(int count) { threads = count; }
   void runPrepared(const KernelArguments &args) const { run(CpuArguments{args, threads}); }
 

@@ -12,8 +12,8 @@
 namespace dtc::runtime::cpu {
 
 /// Starts the threads that kernels on the calling thread will use, which are its own, and what the
-/// process needs for them once. The error says that it may not have so many threads, or so much
-/// memory.
+/// process needs for them once. The error says that the process may not have that many threads, or
+/// that much memory.
 MaybeError startKernelThreads(int threads);
 
 } // namespace dtc::runtime::cpu

@@ -40,7 +40,7 @@ public:
   /// cannot be written, the algorithms live as long as the cache, and error() says why.
   Algorithm keep(const std::string &key, const Algorithm &algorithm);
   MaybeError error() const;
-  /// Of one that cannot be used.
+  /// Forgets an algorithm that cannot be used.
   void forget(const std::string &key);
 
 private:

@@ -37,7 +37,8 @@ MaybeError setStream(cudnnContext *handle, void *stream);
 struct GraphTarget {
   int ordinal = 0;           // as the calls of CUDA count
   int computeCapability = 0; // 90: 9.0
-  /// Of a GPU that need not be there, as cuDNN writes them in JSON; empty: those of `ordinal`.
+  /// The properties of a GPU that need not be there, as cuDNN writes them in JSON; empty: those of
+  /// `ordinal`.
   std::string properties = {};
 };
 
@@ -71,8 +72,8 @@ private:
   explicit AttentionGraph(std::unique_ptr<Graph> graph);
 
   std::unique_ptr<Graph> graph;
-  /// Of enqueue(): the first execution of a plan loads its kernels into the plan, whichever handle
-  /// it has.
+  /// The mutex of enqueue(): the first execution of a plan loads its kernels into the plan,
+  /// whichever handle it has.
   mutable std::mutex mutex;
 };
 

@@ -47,7 +47,7 @@ public:
 
 private:
   friend class CudaQueue;
-  /// Of the queue that recorded the event last; null before.
+  /// The failure of the queue that recorded the event last; null before.
   std::shared_ptr<QueueFailure> failureOfQueue() const;
   MaybeError check(cudaError_t status, const char *what) const;
 

@@ -26,7 +26,8 @@
 
 namespace dtc::runtime::cuda {
 
-/// Of attention, on a multiprocessor. Left to choose, ptxas spills registers to make place for two.
+/// The blocks of attention on a multiprocessor. Left to choose, ptxas spills registers to make room
+/// for two.
 inline constexpr int kLeastBlocks = 1;
 
 /// An AttentionShape as a parameter of kernels. Whether each query has a range of keys of its own,
@@ -148,7 +149,7 @@ struct DeviceDropout {
   const int32_t *key = nullptr; // null if nothing is dropped
   double scale = 1;
 
-  /// Of a call that runs.
+  /// The dropout of a call that runs.
   DeviceDropout(const AttentionCall &call, const KernelArguments &args) {
     if (!call.mask)
       return;

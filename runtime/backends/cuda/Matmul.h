@@ -82,7 +82,7 @@ private:
   Expected<MaybeAlgorithm> algorithmFor(CudaQueue &queue, const Call &call) const;
   Expected<MaybeAlgorithm> chooseAlgorithm(CudaQueue &queue, const Call &call,
                                            const Alignments &alignments) const;
-  /// What cuBLASLt proposes, at most so many.
+  /// The algorithms that cuBLASLt proposes, at most `count`.
   Expected<std::vector<cublasLtMatmulAlgo_t>>
   askForAlgorithms(const Call &call, const Alignments &alignments, int count) const;
   /// None if all fail.
@@ -99,7 +99,8 @@ private:
 
   const CublasLt &library;
   MatmulEpilogue epilogue;
-  /// Of products without an epilogue, whose operation has no addresses; in TF32, only of f32.
+  /// The operations of products without an epilogue, which have no addresses; that in TF32 is only
+  /// for f32.
   cublasLtMatmulDesc_t operation = nullptr, tf32Operation = nullptr;
   /// cuBLASLt's matrices are column-major. A result that is row-major is computed as its transpose,
   /// from the operands in reverse order.

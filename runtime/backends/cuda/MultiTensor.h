@@ -28,7 +28,7 @@ namespace dtc::runtime::cuda {
 
 /// The tensors of a launch, of up to `Capacity` calls with `Arrays` arrays each.
 template <int Arrays, int Capacity> struct GroupTable {
-  /// Of elements, which a block takes at a time.
+  /// The elements that a block takes at a time.
   static constexpr int64_t kChunk = 4096;
 
   struct Group {

@@ -24,7 +24,7 @@ inline constexpr size_t kDeclaredShared = 1024;
 /// The most bytes of the array, if a multiprocessor is to hold `blocks` blocks at a time.
 inline size_t sharedMemoryOfBlock(const CudaQueue &queue, size_t blocks = 1) {
   int device = queue.owner().ordinal(), ofBlock = 48 * 1024, ofAll = ofBlock;
-  // Where the driver does not know, all GPUs have so much.
+  // Where the driver does not know, these are what all GPUs have.
   cudaDeviceGetAttribute(&ofBlock, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   cudaDeviceGetAttribute(&ofAll, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device);
   constexpr size_t ofDriver = 1024; // in each block

@@ -29,8 +29,8 @@ inline constexpr int kSegmentThreads = 128;
 /// positions; where a segment begins before them, or ends after them, it learns from the others.
 static __global__ void __launch_bounds__(kSegmentThreads)
     segmentsKernel(const int32_t *numbers, SegmentRange *ranges, int64_t batch, int64_t keys) {
-  // Of the positions of each thread: the last at which a segment begins, the first at which one
-  // ends; -1 if none does.
+  // Among the positions of each thread, the last at which a segment begins and the first at which
+  // one ends; -1 if none does.
   __shared__ int32_t begins[kSegmentThreads], ends[kSegmentThreads];
   int thread = static_cast<int>(threadIdx.x), last = static_cast<int>(keys) - 1;
   int each = last / kSegmentThreads + 1, from = thread * each;
@@ -112,11 +112,11 @@ static __global__ void __launch_bounds__(128)
     ranges[i] = visible.of(i / visible.queries, i % visible.queries);
 }
 
-/// Of the workspace, for the ranges of the segments of all batch elements.
+/// The bytes of the workspace for the ranges of the segments of all batch elements.
 inline size_t segmentBytes(const AttentionCall &call) {
   return call.segments ? arrayBytes<SegmentRange>(call.shape.batch * call.shape.allKeys()) : 0;
 }
-/// Of the workspace, for all ranges.
+/// The bytes of the workspace for all ranges.
 inline size_t rangeBytes(const AttentionCall &call) {
   return call.hasRanges()
              ? segmentBytes(call) + arrayBytes<SegmentRange>(call.shape.batch * call.shape.queries)

@@ -15,8 +15,8 @@
 
 namespace dtc::runtime::cuda {
 
-/// Calls function(type) with the widest words that rows of so many bytes consist of and that begin
-/// at these addresses.
+/// Calls function(type) with the type of the widest words that can begin at these addresses and
+/// that rows of `bytes` bytes consist of.
 template <typename Function>
 MaybeError withWords(int64_t bytes, const void *a, const void *b, const Function &function) {
   uint64_t all = static_cast<uint64_t>(bytes) | reinterpret_cast<uintptr_t>(a) |

@@ -18,9 +18,9 @@
 
 namespace dtc::runtime {
 
-/// Of a collective of a group whose members live in several processes: what each process reduces,
-/// what it moves to the others, and the part of it that needs no other process. However the bytes
-/// get from process to process, the bits of the results are the same.
+/// The parts of a collective whose group has members in several processes: what each process
+/// reduces, what it moves to the others, and what needs no other process. However the bytes get
+/// from process to process, the bits of the results are the same.
 class CollectiveParts {
 public:
   explicit CollectiveParts(const ProcessGroup &group) : group(group) {}
@@ -56,7 +56,7 @@ protected:
   std::byte *output(size_t member, size_t tensor) const {
     return static_cast<std::byte *>(operands[member][tensor].output);
   }
-  /// Of all tensors of a member.
+  /// The bytes of all input tensors of a member.
   size_t inputBytes() const;
 
   /// Appends what this process sends to another one, or receives from it.
@@ -72,7 +72,7 @@ protected:
   Segments segmentsOf(size_t process, bool everything, size_t room) const;
   /// Sums of some members travel as wide as they are, so that a result in 16 bits is rounded once.
   DType sentType(size_t tensor) const;
-  /// Of a staged piece, in the type in which it is sent.
+  /// The bytes of a staged piece, in the type in which it is sent.
   size_t sentBytes(const Piece &piece) const;
   size_t stagedBytes(const Segment &segment) const;
   /// Adds up the members of this process, and stages the sums.
@@ -84,7 +84,7 @@ protected:
                     std::byte *results) const;
 
   const ProcessGroup &group;
-  // Of the running call.
+  // What belongs to the running call.
   std::span<const CollectiveSpec> specs;
   std::span<const std::span<const CollectiveOperands>> operands;
 
@@ -96,7 +96,8 @@ private:
   bool moves(const CollectiveSpec &spec, size_t from, size_t to) const;
 };
 
-/// Of staged pieces, so that every element of them is aligned and pieces end between cache lines.
+/// The bytes of a staged piece, rounded up so that every element is aligned and pieces end between
+/// cache lines.
 inline size_t alignedBytes(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 } // namespace dtc::runtime

@@ -51,7 +51,7 @@ public:
   MaybeError wait();
 
   /// Gives up receiving what has not come. The fabric has been aborted. Returns false if memory of
-  /// a message may still be written to, which then has to stay.
+  /// a message may still be written to; that memory has to stay.
   virtual bool cancel() = 0;
 
 protected:

@@ -26,7 +26,8 @@ std::vector<int64_t> devicesOfProcess(int64_t numDevices, int64_t numProcesses, 
 /// Whether a mesh can have `numProcesses` processes. The error says how many it can.
 MaybeError checkProcesses(const Mesh &mesh, int64_t numProcesses);
 
-/// How many processes a mesh has with so many devices each. The error says which numbers fit.
+/// How many processes a mesh has with `devicesPerProcess` devices each. The error says which
+/// numbers fit.
 Expected<int64_t> processesFor(const Mesh &mesh, int64_t devicesPerProcess);
 
 /// Lines that say which process has which devices, and where each axis of the mesh lies: in a

@@ -44,8 +44,8 @@ struct SocketOperation {
   std::string error; // of a failed one
 };
 
-/// The connection to another process, or from this process to itself. Whoever wants something to
-/// move calls move(); the network's thread does it too, when the socket says that something can.
+/// The connection to another process, or from this process to itself. A thread that wants something
+/// to move calls move(); the network's thread does it too, when the socket says that something can.
 ///
 /// A message goes as one frame, with the bytes right after its head. What the receiver has not
 /// asked for yet is kept there. A large message is offered first, and sent once the receiver has

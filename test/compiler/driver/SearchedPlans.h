@@ -1,4 +1,4 @@
-//===- SearchedPlans.h - Small models and what was compiled of them -------===//
+//===- SearchedPlans.h - Small models and their searched plans ------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

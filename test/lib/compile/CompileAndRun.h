@@ -37,7 +37,7 @@ public:
                                                   int64_t seq, const CompileOptions &options,
                                                   ImportOptions import = {}, int64_t batches = 1);
   /// Compiles a copy of the module and opens a session on the CPU backend; null, with
-  /// diagnostics(), if that fails. A step of it has so many batches.
+  /// diagnostics(), if that fails. A step of it has `batches` batches.
   std::unique_ptr<runtime::Session> open(mlir::ModuleOp module, const CompileOptions &options,
                                          int threadsPerDevice = 1, int64_t batches = 1);
   /// As importAndOpen(), but opens nothing: for plans of more memory than a test should take.

@@ -51,7 +51,7 @@ void removeNames(mlir::ModuleOp model);
 /// Nodes of devices of 64 MB and 160 GFLOP/s, on which small models take milliseconds.
 cluster::Cluster smallCluster(int64_t nodes, int64_t devicesOfNode);
 
-/// A node of smallCluster() and one whose devices, "fast", are so many times as fast, in that
+/// A node of smallCluster() and one whose devices, "fast", are `times` times as fast, in that
 /// order.
 cluster::Cluster mixedCluster(int64_t devicesOfNode, double times);
 
@@ -60,7 +60,7 @@ struct PlannedCase {
   uint64_t seed = 0;
   PlannedModel model;
   cluster::Cluster cluster;
-  PlannerOptions options; ///< `cluster` is set by whoever uses it
+  PlannerOptions options; ///< the user sets `cluster`
 
   std::string str() const;
 };

@@ -12,7 +12,7 @@
 
 namespace dtc::runtime::testing {
 
-/// NCCL between the GPUs of so many processes, at most one for each device.
+/// NCCL between the GPUs of `processes` processes, at most one for each device.
 inline OpenFabric ncclFabric(int64_t processes = 1, ThreadMessagesOptions options = {},
                              NcclOptions nccl = {}) {
   if (processes == 1)

@@ -19,13 +19,13 @@ namespace dtc::runtime::testing {
 
 struct ThreadMessagesOptions {
   uint64_t seed = 1;
-  /// Of the times that a batch is asked whether it is done, the share in which nothing has moved.
+  /// The share of the times that a batch is asked whether it is done in which nothing has moved.
   double delayed = 0.5;
   HostSharing sharing = HostSharing::Messages;
 };
 
-/// The ends of a network between so many processes, all of which are in this one. It moves messages
-/// of different tags in any order, and only when somebody asks.
+/// The ends of a network between `processes` processes, all of which are threads of this one. It
+/// moves messages of different tags in any order, and only when somebody asks.
 std::vector<std::shared_ptr<Messages>> openThreadMessages(int64_t processes,
                                                           ThreadMessagesOptions options = {});
 

@@ -30,7 +30,7 @@ public:
   void open();
   /// Lets run number `run`, from 1, fail instead.
   void failAt(uint64_t run);
-  /// Waits until so many have been enqueued since the gate was made.
+  /// Waits until `runs` runs have been enqueued since the gate was made.
   void waitForEnqueued(uint64_t runs);
   uint64_t enqueued() const;
 

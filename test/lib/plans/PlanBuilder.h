@@ -38,7 +38,7 @@ public:
   void inProgram(int index) { current = index; }
   uint32_t buffer(DType dtype, const Shape &shape,
                   plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);
-  /// A buffer of which `slots` microbatches have a copy each.
+  /// A buffer with a copy for each of `slots` microbatches.
   uint32_t slotted(DType dtype, const Shape &shape, uint32_t slots,
                    plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);
   /// A buffer in the bytes of another, with as many slots.

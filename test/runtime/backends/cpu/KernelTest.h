@@ -25,7 +25,7 @@
 
 namespace dtc::runtime::test {
 
-/// The backend that the tests of this program run, with so many threads for each kernel where it
+/// The backend that the tests of this program run, with `threads` threads for each kernel where it
 /// has threads. Each program links one definition.
 std::unique_ptr<Backend> createBackendUnderTest(int threads);
 /// Whether that backend computes the kernel on elements of 16 bits as on f32, and rounds the
