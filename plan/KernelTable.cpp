@@ -298,7 +298,7 @@ static Error unknownKernel(const std::string &name) {
     names.emplace_back(kernel.name);
   std::string guess = didYouMean(name, names);
   return Error{fmt::format("there is no kernel \"{}\"{}", name,
-                           guess.empty() ? "; docs/kernels.md lists those that there are" : guess)};
+                           guess.empty() ? "; docs/kernels.md lists all kernels" : guess)};
 }
 
 /// "3", "3 to 4", "1 or more".

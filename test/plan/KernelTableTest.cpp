@@ -166,7 +166,7 @@ TEST(KernelTable, ChecksCalls) {
   for (const char *none : {"", "convolution"}) {
     call.set_kernel(none);
     EXPECT_ERROR(checkKernelCall(call), std::string("there is no kernel \"") + none +
-                                            "\"; docs/kernels.md lists those that there are");
+                                            "\"; docs/kernels.md lists all kernels");
   }
 
   plan::KernelCall neg;

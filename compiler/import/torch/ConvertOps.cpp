@@ -80,7 +80,7 @@ void dtc::torch::convertOps(func::FuncOp function, Conversion &conversion) {
     if (StringRef name = op.getName().getStringRef(); !known.contains(name))
       conversion.error(op.getLoc(), "'" + name +
                                         "' has no rule; write this part of the model with other "
-                                        "operators (docs/python.md lists those that there are)");
+                                        "operators (docs/python.md lists them)");
   if (conversion.log.errors.size() != errors)
     return;
   walkAndApplyPatterns(function, std::move(patterns));

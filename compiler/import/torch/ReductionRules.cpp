@@ -19,7 +19,7 @@ static Value reduceNamed(AtenOp &op, ReductionKind kind, int64_t &count) {
     return x;
   auto dims = op.dims("dim", shapeOf(x).size());
   if (!dims)
-    return op.fail("names a dimension twice, or one that there is not");
+    return op.fail("names a dimension twice, or one that does not exist");
   count = 1;
   for (int64_t dim : *dims)
     count *= shapeOf(x)[dim];
@@ -49,7 +49,7 @@ static Results convertVar(AtenOp &op) {
   Value x = op.convert(op.required("self"), op.resultElement());
   auto dims = x ? op.dims("dim", shapeOf(x).size()) : std::nullopt;
   if (!dims)
-    return {x ? op.fail("names a dimension twice, or one that there is not") : x};
+    return {x ? op.fail("names a dimension twice, or one that does not exist") : x};
   double count = 1;
   for (int64_t dim : *dims)
     count *= double(shapeOf(x)[dim]);
@@ -73,7 +73,7 @@ static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
   int64_t rank = shapeOf(x).size();
   std::optional<int64_t> dim = op.dim("dim", rank);
   if (!dim || !torch::isFloat(x))
-    return {op.fail("names a dimension that there is not, or has no floats")};
+    return {op.fail("names a dimension that does not exist, or has no floats")};
   x = apply(op.swapDims(x, *dim, rank - 1));
   return {op.swapDims(x, *dim, rank - 1)};
 }

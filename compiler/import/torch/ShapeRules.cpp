@@ -40,7 +40,7 @@ static Results convertTranspose(AtenOp &op) {
   int64_t rank = shapeOf(x).size();
   std::optional<int64_t> first = op.dim("dim0", rank), second = op.dim("dim1", rank);
   if (!first || !second)
-    return {op.fail("names a dimension that there is not")};
+    return {op.fail("names a dimension that does not exist")};
   return {op.swapDims(x, *first, *second)};
 }
 

@@ -20,7 +20,7 @@ static Results convertSlice(AtenOp &op) {
     return {};
   std::optional<int64_t> dim = op.dim("dim", shapeOf(x).size());
   if (!dim || op.resultType().getRank() != int64_t(shapeOf(x).size()))
-    return {op.fail("names a dimension that there is not")};
+    return {op.fail("names a dimension that does not exist")};
   int64_t size = shapeOf(x)[*dim], count = op.resultType().getDimSize(*dim);
   int64_t step = op.integer("step").value_or(1), begin = op.integer("start").value_or(0);
   if (begin < 0)
@@ -53,7 +53,7 @@ static Results convertSelect(AtenOp &op) {
     return {};
   std::optional<int64_t> dim = op.dim("dim", shapeOf(x).size()), index = op.integer("index");
   if (!dim || !index)
-    return {op.fail("names a dimension or an index that there is not")};
+    return {op.fail("names a dimension or an index that does not exist")};
   int64_t begin = *index < 0 ? *index + shapeOf(x)[*dim] : *index;
   return {op.reshape(op.slice(x, *dim, begin, 1), op.resultType().getShape())};
 }
@@ -66,7 +66,7 @@ static Results convertSplit(AtenOp &op) {
   int64_t rank = shapeOf(x).size();
   std::optional<int64_t> dim = op.dim("dim", rank);
   if (!dim)
-    return {op.fail("names a dimension that there is not")};
+    return {op.fail("names a dimension that does not exist")};
   bool removes = op.name() == "unbind";
   Results parts;
   int64_t begin = 0;
@@ -94,7 +94,7 @@ static SmallVector<Value> convertedList(AtenOp &op, Type element) {
 static Results convertCat(AtenOp &op) {
   std::optional<int64_t> dim = op.dim("dim", op.resultType().getRank());
   if (!dim)
-    return {op.fail("names a dimension that there is not")};
+    return {op.fail("names a dimension that does not exist")};
   SmallVector<Value> values = convertedList(op, op.resultElement());
   for (Value value : values)
     if (value && int64_t(shapeOf(value).size()) != op.resultType().getRank())
@@ -105,7 +105,7 @@ static Results convertCat(AtenOp &op) {
 static Results convertStack(AtenOp &op) {
   std::optional<int64_t> dim = op.dim("dim", op.resultType().getRank());
   if (!dim)
-    return {op.fail("names a dimension that there is not")};
+    return {op.fail("names a dimension that does not exist")};
   SmallVector<int64_t> shape(op.resultType().getShape());
   shape[*dim] = 1;
   SmallVector<Value> values = convertedList(op, op.resultElement());

@@ -101,7 +101,7 @@ def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Assign every buffer an offset in the arena";
   let description = [{
     Live ranges follow from the order of the tasks; a buffer that a repeated task reads from outside is live during all
-    its executions. A buffer of which each microbatch has its own gets as many slots as there are microbatches at once
+    its executions. A buffer that each microbatch has for itself gets as many slots as there are microbatches at once
     between its first use and its last; buffers of several stages of a device share slots where that saves any. The size
     of the arena and the lower bound go to the program's attributes.
 

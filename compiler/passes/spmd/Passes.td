@@ -60,8 +60,8 @@ def SpmdPartitionPass : Pass<"dtc-spmd-partition", "::mlir::ModuleOp"> {
 def ExpandAttentionSinksPass : Pass<"dtc-expand-attention-sinks", "::mlir::ModuleOp"> {
   let summary = "Compute sinks of attention beside it";
   let description = [{
-    Of `dtc.attention` with `sinks`, makes the same without, whose results are then corrected: with l the lse of the keys
-    alone and z the sink of a head, lse = z + log(1 + exp(l - z)), and out is multiplied by sigmoid(l - z), which is
+    Replaces each `dtc.attention` with `sinks` by one without, and corrects its results: with l the lse of the keys alone
+    and z the sink of a head, lse = z + log(1 + exp(l - z)), and out is multiplied by sigmoid(l - z), which is
     exp(l - lse). The gradient of attention needs no change: it reads the corrected out and lse.
 
     It runs after `dtc-spmd-partition` and before `dtc-expand-ring-attention`, which sees attention without sinks.
@@ -95,8 +95,8 @@ def ExpandAttentionSinksPass : Pass<"dtc-expand-attention-sinks", "::mlir::Modul
 def ExpandRingAttentionPass : Pass<"dtc-expand-ring-attention", "::mlir::ModuleOp"> {
   let summary = "Let keys and values go round the devices that share a sequence";
   let description = [{
-    Of `dtc.attention` and its gradient with a `key_shift`, whose keys are split as its queries are, makes one op for each
-    shard of keys that some device sees, `dist.permute`s that hand the shards on, and, for the forward pass,
+    Replaces each `dtc.attention` and each gradient with a `key_shift`, whose keys are split as the queries are, by one op
+    for each shard of keys that some device sees, `dist.permute`s that hand the shards on, and, for the forward pass,
     `dtc.merge_attention`s. Gradients of keys and values go round with them and then home. Where a window does not reach
     a shard from any device, nobody waits for it.
 
