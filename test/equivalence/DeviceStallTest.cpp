@@ -13,8 +13,11 @@
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "test/equivalence/Training.h"
 #include "test/lib/fabrics/NcclFabrics.h"
+#include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
 #include "test/standin/cuda/Standin.h"
+
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <array>
 #include <chrono>
@@ -28,13 +31,10 @@ using namespace dtc::test;
 
 namespace {
 
-const char *const kGpt2 = R"({"model_type": "gpt2", "vocab_size": 12, "n_positions": 4,
-                              "n_embd": 8, "n_layer": 1, "n_head": 2})";
-
 constexpr double kTimeout = 0.4; // in seconds
 
 /// The parts of a run, in order.
-enum Part { Prepare, Train, Evaluate, Save, kNumParts };
+enum Part { Prepare, Initialize, Train, Evaluate, Save, kNumParts };
 
 /// What happens: a kernel of NCCL that does not come, another kernel that does not end, a function
 /// that does not return, a device that is lost.
@@ -46,10 +46,12 @@ struct Place {
   Fault fault;
   int device;
   Part part;
-  double share;         // where in the part: 0 is the first one, 1 the last one
+  double share;         // where in the part: 0 is the first one, 1 the last one; of Call which one
   const char *function; // of Call
   const char *expected; // in the error
 };
+
+void PrintTo(const Place &place, std::ostream *os) { *os << place.name; }
 
 /// Where a run has been at the ends of its parts: how much of what may fail a device has had.
 using Ends = std::array<uint64_t, kNumParts>;
@@ -57,7 +59,11 @@ using Ends = std::array<uint64_t, kNumParts>;
 class DeviceStall : public testing::TestWithParam<Place> {
 protected:
   void SetUp() override {
-    plan = compiler.importAndCompile(kGpt2, 4, 4, strategy(GetParam().strategy));
+    auto file = llvm::MemoryBuffer::getFile(sourcePath("examples/mlp.mlir"));
+    ASSERT_TRUE(file);
+    auto module = compiler.parse((*file)->getBuffer().str());
+    ASSERT_TRUE(module) << compiler.diagnostics();
+    plan = compiler.compileCopy(*module, strategy(GetParam().strategy));
     ASSERT_TRUE(plan) << compiler.diagnostics();
   }
   void TearDown() override { standin::reset(); }
@@ -82,10 +88,11 @@ protected:
       hung = error;
       standin::endStalls(); // a program would end here
     };
-    auto session = runtime::Session::create(
-        plan, runtime::createCudaBackend(),
-        {.openFabric = runtime::testing::ncclFabric(), .stallTimeout = kTimeout, .onHang = onHang,
-         .graphs = GetParam().graphs});
+    auto session = runtime::Session::create(plan, runtime::createCudaBackend(),
+                                            {.openFabric = runtime::testing::ncclFabric(),
+                                             .stallTimeout = kTimeout,
+                                             .onHang = onHang,
+                                             .graphs = GetParam().graphs});
     MaybeError error = session ? std::nullopt : MaybeError(session.error());
     auto end = [&](Part part, bool isDone) {
       if (isDone && ends)
@@ -100,10 +107,10 @@ protected:
   }
 
 private:
-  template <typename End>
-  MaybeError trainAndSave(runtime::Session &session, const End &end) {
+  template <typename End> MaybeError trainAndSave(runtime::Session &session, const End &end) {
     if (MaybeError error = session.initializeStates(7))
       return error;
+    end(Initialize, true);
     for (uint64_t step = 1; step <= 2; ++step) {
       if (MaybeError error = setRandomInputs(session, step))
         return error;
@@ -159,29 +166,49 @@ TEST_P(DeviceStall, EndsTheRunWithItsPlace) {
 }
 
 const Place kPlaces[] = {
-    {"TheFirstCollective", "dp=2", false, Collective, 1, Prepare, 0, "", "?"},
-    {"AFirstCollectiveOfAStep", "dp=2", false, Collective, 1, Train, 0, "", "?"},
-    {"AMiddleCollective", "tp=2", false, Collective, 0, Train, 0.5, "", "?"},
-    {"TheLastCollective", "dp=2", false, Collective, 0, Train, 1, "", "?"},
-    {"ACollectiveInAGraph", "tp=2", true, Collective, 1, Train, 0.5, "", "?"},
-    {"ACollectiveOfZero3", "fsdp=4 zero=3", true, Collective, 2, Train, 0.3, "", "?"},
-    {"AMessage", "pp=2 m=2", false, Collective, 0, Train, 0.5, "", "?"},
-    {"AMessageToTheFirstStage", "pp=2 m=2", true, Collective, 1, Train, 1, "", "?"},
-    {"ACollectiveOfEvaluation", "tp=2", true, Collective, 1, Evaluate, 1, "", "?"},
-    {"AKernelOfPreparation", "dp=2", false, Work, 1, Prepare, 0.5, "", "?"},
-    {"TheFirstKernelOfAStep", "dp=2", false, Work, 1, Train, 0, "", "?"},
-    {"AKernelInAGraph", "dp=2", true, Work, 1, Train, 0.5, "", "?"},
-    {"AKernelOfAStage", "pp=2 m=2", false, Work, 1, Train, 0.5, "", "?"},
-    {"AKernelOfEvaluation", "dp=2", true, Work, 0, Evaluate, 0.5, "", "?"},
-    {"ACopyOfASavedState", "dp=2", true, Work, 0, Save, 0.5, "", "?"},
-    {"ALaunchThatDoesNotReturn", "dp=2", false, Call, 1, Train, 400, "cudaLaunchKernelEx", "?"},
-    {"ACallOfNcclThatDoesNotReturn", "tp=2", false, Call, 0, Train, 5, "ncclAllReduce", "?"},
-    {"ACaptureThatDoesNotEnd", "dp=2", true, Call, 1, Prepare, 0, "cudaStreamEndCapture", "?"},
-    {"AGraphThatIsNotInstantiated", "tp=2", true, Call, 0, Prepare, 0, "cudaGraphInstantiate", "?"},
-    {"AGraphThatIsNotLaunched", "dp=2", true, Call, 1, Train, 0, "cudaGraphLaunch", "?"},
-    {"ADeviceLostInPreparation", "tp=2", true, Lost, 0, Prepare, 0.9, "", "?"},
-    {"ADeviceLostInAStep", "dp=2", true, Lost, 1, Train, 0.5, "", "?"},
-    {"ADeviceLostInSaving", "pp=2 m=2", true, Lost, 1, Save, 0, "", "?"},
+    {"TheFirstCollective", "dp=2", false, Collective, 1, Prepare, 0, "",
+     "device 1 (dp=1) waits in all_reduce of devices [0, 1]"},
+    {"TheFirstCollectiveOfAStep", "dp=2", false, Collective, 1, Train, 0, "",
+     "device 1 (dp=1) runs task \"step\""},
+    {"AMiddleCollective", "tp=2", false, Collective, 0, Train, 0.5, "",
+     "device 0 (tp=0) runs task \"step\""},
+    {"TheLastCollective", "dp=2", false, Collective, 0, Train, 1, "",
+     "device 0 (dp=0) runs task \"step\""},
+    {"ACollectiveInAGraph", "tp=2", true, Collective, 1, Train, 0.5, "",
+     "device 1 (tp=1) runs task \"step\""},
+    {"TheLastCollectiveInAGraph", "dp=2", true, Collective, 1, Train, 1, "",
+     "device 1 (dp=1) runs task \"step\""},
+    {"ACollectiveOfZero3", "fsdp=4 zero=3", true, Collective, 2, Train, 0.3, "",
+     "device 2 (fsdp=2) runs task \"step\""},
+    {"AMessageToTheLastStage", "pp=2 m=2", false, Collective, 0, Train, 0, "", "device 0 (pp=0) "},
+    {"AMessageToTheFirstStage", "pp=2 m=2", true, Collective, 1, Train, 1, "", "device 1 (pp=1) "},
+    {"ACollectiveOfEvaluation", "tp=2", true, Collective, 1, Evaluate, 1, "",
+     "device 1 (tp=1) runs task \"step\""},
+    {"AKernelOfPreparation", "dp=2", false, Work, 1, Prepare, 0.5, "",
+     "device 1 (dp=1) waits in all_reduce"},
+    {"AnInputOfAStep", "dp=2", false, Work, 1, Train, 0, "", "device 1 (dp=1) runs task \"step\""},
+    {"AKernel", "tp=2", false, Work, 0, Train, 0.3, "", "device 0 (tp=0) runs task \"step\""},
+    {"AKernelInAGraph", "dp=2", true, Work, 1, Train, 0.3, "",
+     "device 1 (dp=1) runs task \"step\""},
+    {"AKernelOfAStage", "pp=2 m=2", false, Work, 1, Train, 0.7, "", "device 1 (pp=1) runs task \""},
+    {"AKernelOfEvaluation", "dp=2", true, Work, 0, Evaluate, 0.5, "",
+     "device 0 (dp=0) runs task \"step\""},
+    {"ALaunchThatDoesNotReturn", "dp=2", false, Call, 1, Train, 20, "cudaLaunchKernelEx",
+     "device 1 (dp=1) "},
+    {"ACallOfNcclThatDoesNotReturn", "tp=2", false, Call, 0, Train, 5, "ncclAllReduce",
+     "device 0 (tp=0) waits in all_reduce of devices [0, 1]"},
+    {"ACaptureThatDoesNotEnd", "dp=2", true, Call, 1, Prepare, 0, "cudaStreamEndCapture",
+     "device 1 (dp=1) runs kernel fill, in task \"step\""},
+    {"AGraphThatIsNotInstantiated", "tp=2", true, Call, 0, Prepare, 0, "cudaGraphInstantiate",
+     "device 0 (tp=0) runs kernel fill, in task \"step\""},
+    {"AGraphThatIsNotLaunched", "dp=2", true, Call, 1, Train, 0, "cudaGraphLaunch",
+     "device 1 (dp=1) runs kernel fill, in task \"step\""},
+    {"ADeviceLostInPreparation", "tp=2", true, Lost, 0, Prepare, 0.9, "",
+     "device 0: cuda 0: the work of a queue failed"},
+    {"ADeviceLostInAStep", "dp=2", true, Lost, 1, Train, 0.5, "",
+     "device 1: cuda 1: the work of a queue failed"},
+    {"ADeviceLostInSaving", "pp=2 m=2", true, Lost, 1, Save, 0, "",
+     "cuda 1: the work of a queue failed"},
 };
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceStall, testing::ValuesIn(kPlaces),
                          [](const auto &info) { return std::string(info.param.name); });

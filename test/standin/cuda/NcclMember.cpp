@@ -79,9 +79,10 @@ void reduceAs(const Meeting &meeting, size_t begin, const NcclCall &call, bool i
       std::memcpy(&value, meeting.sent[rank].data() + (begin + i) * sizeof(T), sizeof(T));
       return value;
     };
-    size_t owner = inRankOrder                           ? ranks - 1
-                   : call.kind == NcclCall::ReduceScatter ? begin / call.count
-                                                          : ownerOf(i, call.count, ranks, sizeof(T));
+    size_t owner = inRankOrder ? ranks - 1
+                   : call.kind == NcclCall::ReduceScatter
+                       ? begin / call.count
+                       : ownerOf(i, call.count, ranks, sizeof(T));
     T result = at((owner + 1) % ranks);
     for (size_t step = 2; step <= ranks; ++step)
       result = combine(call.reduction, at((owner + step) % ranks), result);
