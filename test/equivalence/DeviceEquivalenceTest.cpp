@@ -355,17 +355,22 @@ TEST(DeviceOrders, GiveTheSameBits) {
 }
 
 /// A GPU for each device, which NCCL connects: the bits are those of devices that share GPUs and
-/// exchange tensors over the host, as the stand-in of NCCL adds in the order of the ranks too.
+/// exchange tensors over the host where NCCL adds in the order of the ranks, as the host does. The
+/// real one adds in the order of its ring, of which only the bits of one run after the other can be
+/// expected.
 class NcclEquivalence : public testing::TestWithParam<Case> {
 protected:
-  static void restart(uint64_t seed) {
+  static void restart(uint64_t seed, bool inRankOrder = true) {
     standin::Settings settings;
     settings.devices = 8;
     settings.seed = seed;
+    settings.addsInRankOrder = inRankOrder;
     standin::reset(settings);
   }
   void TearDown() override { standin::reset(); }
 };
+
+class RingEquivalence : public NcclEquivalence {};
 
 TEST_P(NcclEquivalence, HasTheBitsOfTheLocalFabric) {
   auto plan = compile(GetParam());
@@ -395,6 +400,7 @@ TEST_P(NcclEquivalence, DevicesThatShareAGpuHaveTheSameBits) {
     standin::Settings settings;
     settings.devices = 1;
     settings.seed = seed;
+    settings.addsInRankOrder = true;
     standin::reset(settings);
     // Processes have contexts of their own, which the stand-in does not: there, one that connects
     // messages would wait for another one's.
@@ -406,6 +412,41 @@ TEST_P(NcclEquivalence, DevicesThatShareAGpuHaveTheSameBits) {
     ASSERT_EQ(nccl.bytes() == local.bytes(), true) << "DTC_CUDA_STANDIN_SEED=" << seed;
   }
 }
+
+/// In the order of the ring, the bits depend neither on the order of the queues nor on the
+/// processes nor on graphs. What the sums of two orders differ by is rounding: in f64 far below any
+/// error.
+TEST_P(RingEquivalence, GivesTheSameBits) {
+  const Case &which = GetParam();
+  auto plan = compile(which);
+  ASSERT_TRUE(plan);
+  restart(1);
+  Training inOrder = train(plan, runtime::createCudaBackend(), 2, runtime::testing::ncclFabric(1),
+                           /*graphs=*/false);
+  ASSERT_EQ(inOrder.numbers.size(), 4u);
+  std::string first;
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    restart(seed, /*inRankOrder=*/false);
+    Training ring =
+        train(plan, runtime::createCudaBackend(), 2,
+              runtime::testing::ncclFabric(static_cast<int64_t>(seed)), /*graphs=*/seed > 1);
+    if (seed == 1)
+      first = ring.bytes();
+    ASSERT_EQ(ring.bytes() == first, true) << "DTC_CUDA_STANDIN_SEED=" << seed;
+    ASSERT_EQ(ring.numbers.size(), inOrder.numbers.size());
+    for (size_t i = 0; i < ring.numbers.size(); ++i)
+      EXPECT_NEAR(ring.numbers[i], inOrder.numbers[i], 1e-9 * std::abs(inOrder.numbers[i]));
+  }
+  EXPECT_FALSE(first == inOrder.bytes()) << "the order of the sums decides about no bit";
+}
+
+const Case kRingCases[] = {
+    {"MlpData", "mlp.mlir", "dp=4", true},
+    {"MlpZero3", "mlp.mlir", "fsdp=4 zero=3", true},
+    {"MlpTensor", "mlp.mlir", "tp=4", true},
+};
+INSTANTIATE_TEST_SUITE_P(Devices, RingEquivalence, testing::ValuesIn(kRingCases),
+                         [](const auto &info) { return std::string(info.param.name); });
 
 const Case kNcclCases[] = {
     {"MlpData", "mlp.mlir", "dp=2"},
@@ -601,6 +642,28 @@ TEST(DeviceFaults, TooLittleMemoryIsFoundBeforeAnyIsTaken) {
   EXPECT_NE(session.error().message.find("but cuda 0 has "), std::string::npos)
       << session.error().message;
   EXPECT_EQ(standin::counts().allocations, 0u);
+  standin::reset();
+}
+
+/// What communicators take is not known before they are made, which is before the first step.
+TEST(DeviceFaults, TooLittleMemoryForCommunicatorsIsFoundBeforeTheFirstStep) {
+  auto plan = compile({"Gpt2", kGpt2, "dp=2,tp=2"});
+  ASSERT_TRUE(plan);
+  for (int channels : {1, 64}) { // 64 channels take 590 MiB of each communicator
+    standin::Settings settings;
+    settings.devices = 4;
+    settings.memoryBytes = size_t(1) << 30;
+    settings.ncclChannels = channels;
+    standin::reset(settings);
+    auto session =
+        runtime::Session::create(plan, runtime::createCudaBackend(),
+                                 {.openFabric = runtime::testing::ncclFabric(), .stallTimeout = 0});
+    EXPECT_EQ(bool(session), channels == 1);
+    if (session)
+      continue;
+    for (const char *part : {"NCCL cannot all_reduce", "out of memory", "of which communicators"})
+      EXPECT_NE(session.error().message.find(part), std::string::npos) << session.error().message;
+  }
   standin::reset();
 }
 

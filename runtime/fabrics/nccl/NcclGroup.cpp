@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/fabrics/nccl/NcclWorld.h"
+#include "support/Format.h"
 
 #include <algorithm>
 #include <chrono>
@@ -51,14 +52,26 @@ NcclGroup::~NcclGroup() {
   }
 }
 
+/// NCCL does not say that it found too little memory, but that a call of CUDA has failed.
+static std::string describeMemory(ncclResult_t result, int gpu) {
+  size_t free = 0, total = 0;
+  if ((result != ncclUnhandledCudaError && result != ncclSystemError) ||
+      cudaSetDevice(gpu) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess)
+    return "";
+  return fmt::format("; cuda {} has {} free, of which communicators take what they need beside the "
+                     "plan's memory: if that is little, compile for more or smaller shards, or "
+                     "limit their channels (NCCL_MAX_CTAS)",
+                     gpu, formatBytes(free));
+}
+
 Error NcclGroup::describe(size_t rank, ncclResult_t result, const std::string &what) const {
   const Nccl &api = world.api();
   const char *last = api.getLastError(members[rank].communicator);
   std::string detail = last && *last ? fmt::format(": {}", last) : "";
-  return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: {}{}; NCCL_DEBUG=WARN prints "
+  return Error{fmt::format("NCCL cannot {}, {}, rank {} on cuda {}: {}{}{}; NCCL_DEBUG=WARN prints "
                            "more",
-                           what, name, rank, members[rank].gpu, api.getErrorString(result),
-                           detail)};
+                           what, name, rank, members[rank].gpu, api.getErrorString(result), detail,
+                           describeMemory(result, members[rank].gpu))};
 }
 
 MaybeError NcclGroup::useGpuOf(size_t rank) const {

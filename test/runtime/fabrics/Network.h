@@ -86,8 +86,9 @@ protected:
     if (!isOnNccl())
       return;
     standin::Settings settings;
-    settings.devices = 24;         // as many as the largest mesh has
-    settings.refusesWaits = false; // of tests that allocate between messages
+    settings.devices = 24;           // as many as the largest mesh has
+    settings.refusesWaits = false;   // of tests that allocate between messages
+    settings.addsInRankOrder = true; // as what results are compared with
     standin::reset(settings);
   }
   void TearDown() override {

@@ -15,7 +15,7 @@ namespace dtc::standin {
 int &currentDevice();
 
 /// The error that the call has before it does anything: of a fault, of no device, of a lost one.
-cudaError_t beginCall(Engine &engine, const char *function);
+cudaError_t beginCall(Engine &engine, Lock &lock, const char *function);
 /// Remembers the error for cudaGetLastError(); gives it.
 cudaError_t endCall(cudaError_t error);
 
@@ -23,7 +23,7 @@ cudaError_t endCall(cudaError_t error);
 template <typename Body> cudaError_t call(const char *function, const Body &body) {
   Engine &engine = Engine::get();
   Lock lock(engine.mutex);
-  cudaError_t error = beginCall(engine, function);
+  cudaError_t error = beginCall(engine, lock, function);
   if (error == cudaSuccess)
     error = body(engine, lock);
   return endCall(error);

@@ -39,7 +39,7 @@ static bool needsContext(std::string_view function) {
   return std::ranges::find(without, function) == std::end(without);
 }
 
-cudaError_t beginCall(Engine &engine, const char *function) {
+cudaError_t beginCall(Engine &engine, Lock &lock, const char *function) {
   engine.lastCall = Clock::now();
   if (inHostFunction())
     return violation(engine, fmt::format("a host function calls {}", function),
@@ -50,6 +50,9 @@ cudaError_t beginCall(Engine &engine, const char *function) {
         engine, fmt::format("{} is called by a thread that has not called cudaSetDevice", function),
         cudaErrorNotPermitted);
   ++engine.counts.calls;
+  if (!engine.callStalls.empty() &&
+      Engine::takeFault(engine.callStalls, Engine::placeOf(function, device)))
+    engine.stallCaller(lock);
   if (std::optional<cudaError_t> fault = Engine::takeFault(engine.callFaults, function))
     return *fault;
   if (engine.settings.devices == 0)

@@ -70,8 +70,12 @@ void Engine::reset(Lock &lock, const Settings &given) {
   graphs.clear();
   executables.clear();
   lost.clear();
-  for (std::vector<Fault> *faults : {&callFaults, &workFaults, &recordFaults, &waitFaults})
+  for (std::vector<Fault> *faults : {&callFaults, &workFaults, &recordFaults, &waitFaults,
+                                     &workStalls, &collectiveStalls, &callStalls})
     faults->clear();
+  workOf.clear();
+  collectivesOf.clear();
+  stalls.clear();
   collector = nullptr;
   memory.freeAll();
 }
@@ -140,6 +144,26 @@ void Engine::complete(Moment &moment) {
   wake.notify_one();
 }
 
+std::shared_ptr<Moment> Engine::stall() {
+  auto moment = std::make_shared<Moment>();
+  stalls.push_back(moment);
+  return moment;
+}
+
+void Engine::stallCaller(Lock &lock) {
+  stallsEnd.wait(lock, [this, before = endedStalls] { return endedStalls != before; });
+}
+
+void Engine::endStalls() {
+  for (std::vector<Fault> *faults : {&workStalls, &collectiveStalls, &callStalls})
+    faults->clear();
+  for (const std::weak_ptr<Moment> &stalled : std::exchange(stalls, {}))
+    if (std::shared_ptr<Moment> moment = stalled.lock())
+      complete(*moment);
+  ++endedStalls;
+  stallsEnd.notify_all();
+}
+
 void Engine::waitFor(Lock &lock, std::vector<Position> positions) {
   Demand demand{std::move(positions), Order(random() % 3), std::nullopt};
   await(lock, demand);
@@ -180,6 +204,8 @@ bool Engine::canRun(const Stream &stream) {
   if (stream.busy || stream.operations.empty())
     return false;
   const Operation &first = stream.operations.front();
+  if (first.stall && !first.stall->done)
+    return false;
   return first.kind != Operation::Kind::Wait || first.moment->done;
 }
 
@@ -194,7 +220,7 @@ void Engine::findNeeded(const Position &position, std::vector<std::shared_ptr<St
   const Operation &first = stream->operations.front();
   if (canRun(*stream))
     found.push_back(stream);
-  else if (!stream->busy && first.moment->stream)
+  else if (!stream->busy && first.moment && first.moment->stream)
     findNeeded({first.moment->stream, first.moment->position}, found, seen);
 }
 
@@ -310,9 +336,14 @@ void Engine::execute(Lock &lock, const std::shared_ptr<Stream> &stream) {
 }
 
 void Engine::executeWork(Lock &lock, Stream &stream, Operation &operation) {
+  if (takeFault(workStalls, placeOf("work", stream.device))) {
+    operation.stall = stall();
+    stream.busy = false;
+    return;
+  }
   memory.open(stream.device, operation.otherDevice);
   std::optional<Failure> failure;
-  if (std::optional<cudaError_t> fault = takeFault(workFaults)) {
+  if (std::optional<cudaError_t> fault = takeFault(workFaults, placeOf("work", stream.device))) {
     failure = Failure{*fault, ""};
   } else {
     currentOperation = &operation;
@@ -325,6 +356,7 @@ void Engine::executeWork(Lock &lock, Stream &stream, Operation &operation) {
     currentOperation = nullptr;
   }
   ++counts.work;
+  ++workOf[stream.device];
   finish(stream, std::move(failure));
 }
 

@@ -62,6 +62,7 @@ struct Operation {
   int otherDevice = kPinned;                   // whose memory is accessed too
   /// Of one that was captured and is another one each time that its graph is launched: enqueues it.
   std::function<void(Engine &, const std::shared_ptr<Stream> &)> expand = nullptr;
+  std::shared_ptr<Moment> stall = nullptr; // it does not end before this
 };
 
 /// A place in what a capture has recorded: all that comes before.
@@ -156,6 +157,17 @@ public:
     std::string function;
   };
   std::vector<Fault> callFaults, workFaults, recordFaults, waitFaults;
+  /// By placeOf().
+  std::vector<Fault> workStalls, collectiveStalls, callStalls;
+  static std::string placeOf(const std::string &function, int device) {
+    return function + " on device " + std::to_string(device);
+  }
+  std::map<int, uint64_t> workOf, collectivesOf; // by device
+  /// A moment that does not come before endStalls().
+  std::shared_ptr<Moment> stall();
+  /// Sleeps until endStalls().
+  void stallCaller(Lock &lock);
+  void endStalls();
   /// Whether a fault of the list happens now; its error.
   static std::optional<cudaError_t> takeFault(std::vector<Fault> &faults,
                                               const std::string &function = {});
@@ -202,6 +214,9 @@ private:
   std::list<Demand *> demands;
   std::map<int, cudaError_t> lost;
   std::map<int, std::unique_ptr<HostThread>> hostThreads;
+  std::vector<std::weak_ptr<Moment>> stalls;
+  uint64_t endedStalls = 0; // calls of endStalls()
+  std::condition_variable stallsEnd;
   std::condition_variable wake, met, quiet; // for the engine, for demands, for reset()
   bool sleepsForever = false;               // the engine, as long as nothing wakes it
 };

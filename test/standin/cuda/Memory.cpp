@@ -121,6 +121,7 @@ void Memory::freeAll() {
     unmap(allocation);
   live.clear();
   freed.clear();
+  taken.clear();
 }
 
 const Allocation *Memory::find(const void *address) const {
@@ -137,7 +138,8 @@ const Allocation *Memory::find(const void *address) const {
 }
 
 size_t Memory::bytesOf(int device) const {
-  size_t bytes = 0;
+  auto found = taken.find(device);
+  size_t bytes = found == taken.end() ? 0 : static_cast<size_t>(found->second);
   for (const Allocation &allocation : live)
     if (allocation.device == device)
       bytes += roundUp(allocation.bytes, kAlignment);

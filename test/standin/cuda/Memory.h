@@ -15,9 +15,11 @@
 #ifndef DTC_TEST_STANDIN_CUDA_MEMORY_H
 #define DTC_TEST_STANDIN_CUDA_MEMORY_H
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <list>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -48,7 +50,13 @@ public:
 
   /// The allocation that has `address`, its end, or its surroundings; a freed one too.
   const Allocation *find(const void *address) const;
+  /// What is allocated on the device, and what libraries have taken.
   size_t bytesOf(int device) const;
+  /// Memory that a library takes for itself, which nobody accesses; negative: gives back.
+  void take(int device, ptrdiff_t bytes) {
+    ptrdiff_t &all = taken[device];
+    all = std::max<ptrdiff_t>(0, all + bytes); // what was forgotten is not given back
+  }
   size_t count() const;
 
   /// Lets work of the devices access their memory; kPinned for none.
@@ -65,6 +73,7 @@ private:
 
   std::list<Allocation> live;
   std::deque<Allocation> freed;
+  std::map<int, ptrdiff_t> taken; // by device
   int openDevices[2] = {kPinned, kPinned};
 };
 

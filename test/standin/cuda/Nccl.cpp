@@ -58,7 +58,7 @@ ncclResult_t takeCalls(Engine &engine, const std::shared_ptr<Member> &member,
     return ncclInProgress;
   }
   enqueueCalls(engine, member, calls);
-  return ncclSuccess;
+  return ncclResult_t(member->asyncError.load());
 }
 
 bool isIn(const Engine &engine, const Member &member, const void *address, size_t bytes) {
@@ -152,6 +152,8 @@ void reclaim(Engine &engine, Lock &lock, ncclComm_t communicator, const char *fu
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     lock.lock();
   }
+  Member &member = *communicator->member;
+  engine.memory.take(member.device, -ptrdiff_t(std::exchange(member.bytes, 0)));
   delete communicator;
 }
 

@@ -46,17 +46,46 @@ template <typename T> T combine(ncclRedOp_t reduction, T a, T b) {
     return reduction == ncclMax ? std::max(a, b) : std::min(a, b);
 }
 
-template <typename T> void reduceAs(const Meeting &meeting, size_t begin, const NcclCall &call) {
+/// The elements of `count` that go round the ring together for all ranks: a loop of a channel has a
+/// part for each rank. NCCL's parts depend on the protocol, the channels and the size; what they
+/// have in common is that they are multiples of 16 bytes, and that the last loop, or the only one,
+/// is divided evenly.
+size_t partOf(size_t left, size_t ranks, size_t width) {
+  constexpr size_t kAlignment = 16, kLongest = 1024; // bytes
+  size_t bytes = (left + ranks - 1) / ranks * width;
+  return std::min(kLongest, (bytes + kAlignment - 1) / kAlignment * kAlignment) / width;
+}
+
+/// The rank that an element of an AllReduce belongs to: the last one that adds to it, which then
+/// hands the sum on (NCCL 2.28, runRing() in src/device/all_reduce.h).
+size_t ownerOf(size_t element, size_t count, size_t ranks, size_t width) {
+  for (size_t begin = 0;;) {
+    size_t part = partOf(count - begin, ranks, width);
+    if (element < begin + part * ranks)
+      return (element - begin) / part;
+    begin += part * ranks;
+  }
+}
+
+/// The sum of each element begins at the rank after its owner and goes round the ring to the owner.
+/// Of a ReduceScatter, a rank owns what it receives (runRing() in src/device/reduce_scatter.h).
+template <typename T>
+void reduceAs(const Meeting &meeting, size_t begin, const NcclCall &call, bool inRankOrder) {
   auto *out = static_cast<T *>(call.received);
+  const size_t ranks = meeting.sent.size();
   for (size_t i = 0; i < call.count; ++i) {
     auto at = [&](size_t rank) {
       T value;
       std::memcpy(&value, meeting.sent[rank].data() + (begin + i) * sizeof(T), sizeof(T));
       return value;
     };
-    T result = at(0);
-    for (size_t rank = 1; rank < meeting.sent.size(); ++rank)
-      result = combine(call.reduction, result, at(rank));
+    size_t owner = inRankOrder ? ranks - 1
+                   : call.kind == NcclCall::ReduceScatter
+                       ? begin / call.count
+                       : ownerOf(i, call.count, ranks, sizeof(T));
+    T result = at((owner + 1) % ranks);
+    for (size_t step = 2; step <= ranks; ++step)
+      result = combine(call.reduction, at((owner + step) % ranks), result);
     out[i] = result;
   }
 }
@@ -79,22 +108,22 @@ bool canReduce(ncclDataType_t type, ncclRedOp_t reduction) {
 
 namespace {
 
-void reduce(const Meeting &meeting, size_t begin, const NcclCall &call) {
+void reduce(const Meeting &meeting, size_t begin, const NcclCall &call, bool inRankOrder) {
   switch (call.type) {
   case ncclFloat32:
-    return reduceAs<float>(meeting, begin, call);
+    return reduceAs<float>(meeting, begin, call, inRankOrder);
   case ncclFloat64:
-    return reduceAs<double>(meeting, begin, call);
+    return reduceAs<double>(meeting, begin, call, inRankOrder);
   case ncclInt32: // which wraps around
     if (call.reduction != ncclSum)
-      return reduceAs<int32_t>(meeting, begin, call);
-    return reduceAs<uint32_t>(meeting, begin, call);
+      return reduceAs<int32_t>(meeting, begin, call, inRankOrder);
+    return reduceAs<uint32_t>(meeting, begin, call, inRankOrder);
   case ncclUint32:
-    return reduceAs<uint32_t>(meeting, begin, call);
+    return reduceAs<uint32_t>(meeting, begin, call, inRankOrder);
   case ncclUint64:
-    return reduceAs<uint64_t>(meeting, begin, call);
+    return reduceAs<uint64_t>(meeting, begin, call, inRankOrder);
   default:
-    return reduceAs<uint8_t>(meeting, begin, call);
+    return reduceAs<uint8_t>(meeting, begin, call, inRankOrder);
   }
 }
 
@@ -162,6 +191,7 @@ void enqueueCollective(Engine &engine, const std::shared_ptr<Member> &member,
   for (size_t other = 0; other < ranks; ++other)
     if (other != rank)
       enqueueWait(engine, *member, call.stream, meeting->arrived[other][rank]);
+  bool inRankOrder = engine.settings.addsInRankOrder;
   enqueueWork(engine, call, "takes", [=] {
     if (member->aborted)
       return;
@@ -171,7 +201,8 @@ void enqueueCollective(Engine &engine, const std::shared_ptr<Member> &member,
         return;
       }
     if (call.kind != NcclCall::AllGather)
-      return reduce(*meeting, call.kind == NcclCall::ReduceScatter ? rank * call.count : 0, call);
+      return reduce(*meeting, call.kind == NcclCall::ReduceScatter ? rank * call.count : 0, call,
+                    inRankOrder);
     auto *out = static_cast<std::byte *>(call.received);
     for (const std::vector<std::byte> &sent : meeting->sent) {
       std::memcpy(out, sent.data(), sent.size());
@@ -255,20 +286,44 @@ static void captureCalls(const std::shared_ptr<Member> &member,
 
 /// What NCCL does at the first collective of a communicator and at the first message with a peer:
 /// it allocates memory and waits for the device. All members do it together, before the kernel of
-/// any.
-static void connectAtFirstUse(Engine &engine, Member &member, const NcclCall &call) {
+/// any. False: the device has no memory, which the communicator has as an error from then on.
+static bool connectAtFirstUse(Engine &engine, Member &member, const NcclCall &call) {
   bool isNew = call.isMessage() ? member.connectedPeers.insert(call.peer).second
                                 : !std::exchange(member.isConnected, true);
-  if (isNew)
-    (void)mayWaitForDevice(engine, "the first " + call.describe() + " of a communicator",
-                           member.device, member.clique.get());
+  if (!isNew)
+    return true;
+  (void)mayWaitForDevice(engine, "the first " + call.describe() + " of a communicator",
+                         member.device, member.clique.get());
+  const size_t bytes = size_t(engine.settings.ncclChannels) * kNcclConnectionBytes;
+  if (call.kind == NcclCall::Send || member.clique->ranks == 1)
+    return true; // the receiver has the buffers
+  const size_t used = engine.memory.bytesOf(member.device);
+  if (engine.settings.memoryBytes < bytes || used > engine.settings.memoryBytes - bytes) {
+    member.asyncError = ncclUnhandledCudaError;
+    member.lastError = "Cuda failure 2 'out of memory'";
+    return false;
+  }
+  engine.memory.take(member.device, ptrdiff_t(bytes));
+  member.bytes += bytes;
+  return true;
+}
+
+/// A kernel that does not come: only an abort, or the end of all stalls, lets its stream go on.
+static void stallIfAsked(Engine &engine, Member &member, const NcclCall &call) {
+  const int device = call.stream->device;
+  ++engine.collectivesOf[device];
+  if (Engine::takeFault(engine.collectiveStalls, Engine::placeOf("collective", device)))
+    enqueueWait(engine, member, call.stream, engine.stall());
 }
 
 void enqueueCalls(Engine &engine, const std::shared_ptr<Member> &member,
                   const std::vector<NcclCall> &calls) {
   std::vector<NcclCall> messages;
   for (const NcclCall &call : calls)
-    connectAtFirstUse(engine, *member, call);
+    if (!connectAtFirstUse(engine, *member, call))
+      return;
+  if (!calls.front().stream->captured.capture)
+    stallIfAsked(engine, *member, calls.front());
   for (const NcclCall &call : calls) {
     if (call.stream != calls.front().stream)
       engine.violate("a group of calls of NCCL uses several streams of one communicator");

@@ -103,6 +103,7 @@ struct Member {
   /// Whether collectives have connected it, and which peers messages have.
   bool isConnected = false;
   std::set<int> connectedPeers;
+  size_t bytes = 0; // of the device, for its connections
 
   bool isReady() const { return polls == 0 && clique->joined == clique->ranks; }
 };

@@ -115,6 +115,114 @@ TEST_F(NcclTest, MembersWaitForTheLast) {
     EXPECT_EQ(take(rank, values[rank], 2), (std::vector<float>{6, 60}));
 }
 
+/// The order in which NCCL's ring adds an element that the rank owns.
+static float ringSum(const std::vector<std::vector<float>> &values, size_t i, size_t owner) {
+  const size_t ranks = values.size();
+  float sum = values[(owner + 1) % ranks][i];
+  for (size_t step = 2; step <= ranks; ++step)
+    sum = values[(owner + step) % ranks][i] + sum;
+  return sum;
+}
+
+TEST_F(NcclTest, PartsAreAddedRoundTheRing) {
+  // Of each sum of three, the first two of which add up first, the order decides about the bits.
+  const std::vector<std::vector<float>> values = {
+      std::vector<float>(12, 0x1p24F), std::vector<float>(12, 1), std::vector<float>(12, -0x1p24F)};
+  connect(3);
+  std::vector<float *> in, parts;
+  for (size_t rank = 0; rank < 3; ++rank) {
+    in.push_back(give(rank, values[rank]));
+    parts.push_back(onDevice<float>(4));
+  }
+  for (size_t rank = 0; rank < 3; ++rank) {
+    (void)ncclReduceScatter(in[rank], parts[rank], 4, ncclFloat32, ncclSum, communicators[rank],
+                            streams[rank]);
+    EXPECT_EQ(settle(communicators[rank]), ncclSuccess);
+    (void)ncclAllReduce(in[rank], in[rank], 12, ncclFloat32, ncclSum, communicators[rank],
+                        streams[rank]);
+    EXPECT_EQ(settle(communicators[rank]), ncclSuccess);
+  }
+  std::vector<float> expected;
+  for (size_t i = 0; i < 12; ++i)
+    expected.push_back(ringSum(values, i, i / 4)); // 16 bytes of each rank
+  EXPECT_EQ(expected, (std::vector<float>{1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0}));
+  for (size_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(take(rank, in[rank], 12), expected);
+    EXPECT_EQ(take(rank, parts[rank], 4),
+              std::vector<float>(expected.begin() + std::ptrdiff_t(4 * rank),
+                                 expected.begin() + std::ptrdiff_t(4 * rank + 4)));
+  }
+}
+
+TEST_F(NcclTest, ConnectionsTakeMemory) {
+  connect(2);
+  auto freeBytes = [](int device) {
+    size_t free = 0, total = 0;
+    EXPECT_CUDA(cudaSetDevice(device));
+    EXPECT_CUDA(cudaMemGetInfo(&free, &total));
+    return free;
+  };
+  float *values[] = {give(0, {1}), give(1, {2})};
+  const size_t before[] = {freeBytes(0), freeBytes(1)};
+  auto add = [&] {
+    for (size_t rank : {0, 1})
+      (void)ncclAllReduce(values[rank], values[rank], 1, ncclFloat32, ncclSum, communicators[rank],
+                          streams[rank]);
+    settleAll();
+    for (int device : {0, 1})
+      (void)take(size_t(device), values[device], 1);
+  };
+  for (int i = 0; i < 2; ++i) {
+    add();
+    for (int device : {0, 1})
+      EXPECT_EQ(before[device] - freeBytes(device), 2 * kNcclConnectionBytes);
+  }
+  // A message takes some where it is received.
+  (void)ncclSend(values[0], 1, ncclFloat32, 1, communicators[0], streams[0]);
+  (void)ncclRecv(values[1], 1, ncclFloat32, 0, communicators[1], streams[1]);
+  settleAll();
+  EXPECT_EQ(before[0] - freeBytes(0), 2 * kNcclConnectionBytes);
+  EXPECT_EQ(before[1] - freeBytes(1), 4 * kNcclConnectionBytes);
+  for (size_t rank : {0, 1}) {
+    (void)take(rank, values[rank], 1);
+    EXPECT_EQ(ncclCommDestroy(std::exchange(communicators[rank], nullptr)), ncclSuccess);
+    EXPECT_EQ(freeBytes(int(rank)), before[rank]);
+  }
+}
+
+TEST_F(NcclTest, WithoutMemoryACallFails) {
+  Settings settings;
+  settings.memoryBytes = 2 * kNcclConnectionBytes; // with which nothing else has room
+  restart(settings);
+  for (int rank : {0, 1}) {
+    ASSERT_CUDA(cudaSetDevice(rank));
+    streams.push_back(openStream());
+  }
+  communicators = connectMore(2);
+  float *value = give(0, {1});
+  (void)ncclAllReduce(value, value, 1, ncclFloat32, ncclSum, communicators[0], streams[0]);
+  EXPECT_EQ(settle(communicators[0]), ncclUnhandledCudaError);
+  EXPECT_NE(std::string(ncclGetLastError(communicators[0])).find("out of memory"),
+            std::string::npos);
+}
+
+TEST_F(NcclTest, AStalledCollectiveEndsWithItsCommunicator) {
+  connect(2);
+  float *values[] = {give(0, {1}), give(1, {2})};
+  stallCollective(0, 1);
+  for (size_t rank : {0, 1})
+    (void)ncclAllReduce(values[rank], values[rank], 1, ncclFloat32, ncclSum, communicators[rank],
+                        streams[rank]);
+  settleAll();
+  EXPECT_EQ(collectivesOf(0), 1u);
+  EXPECT_CUDA(cudaSetDevice(1));
+  for (int i = 0; i < 20; ++i)
+    EXPECT_EQ(cudaStreamQuery(streams[1]), cudaErrorNotReady);
+  for (size_t rank : {0, 1})
+    EXPECT_EQ(ncclCommAbort(std::exchange(communicators[rank], nullptr)), ncclSuccess);
+  EXPECT_CUDA(cudaStreamSynchronize(streams[1]));
+}
+
 TEST_F(NcclTest, MessagesMatchInOrder) {
   connect(2);
   float *from = give(0, {1, 2, 3}), *to = give(1, {0, 0, 0});

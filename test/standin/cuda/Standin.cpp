@@ -69,6 +69,45 @@ void failWork(uint64_t n, cudaError_t error) {
   engine.workFaults.push_back({n, error, {}});
 }
 
+static void addFault(std::vector<Engine::Fault> Engine::*faults, uint64_t n,
+                     const std::string &function, int device, cudaError_t error = cudaSuccess) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  (engine.*faults).push_back({n, error, Engine::placeOf(function, device)});
+}
+
+void loseDeviceAt(uint64_t n, int device, cudaError_t error) {
+  addFault(&Engine::workFaults, n, "work", device, error);
+}
+
+void stallWork(uint64_t n, int device) { addFault(&Engine::workStalls, n, "work", device); }
+
+void stallCollective(uint64_t n, int device) {
+  addFault(&Engine::collectiveStalls, n, "collective", device);
+}
+
+void stallCall(uint64_t n, const std::string &function, int device) {
+  addFault(&Engine::callStalls, n, function, device);
+}
+
+void endStalls() {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  engine.endStalls();
+}
+
+uint64_t workOf(int device) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  return engine.workOf[device];
+}
+
+uint64_t collectivesOf(int device) {
+  Engine &engine = Engine::get();
+  Lock lock(engine.mutex);
+  return engine.collectivesOf[device];
+}
+
 void loseDevice(int device, cudaError_t error) {
   Engine &engine = Engine::get();
   Lock lock(engine.mutex);

@@ -20,6 +20,8 @@
 //   - A call that may wait for all that a device does, while a kernel of NCCL runs there that waits
 //     for other members, is a violation: to allocate and free memory, to load the code of a kernel
 //     at its first launch, to make and destroy graphs and the handles of libraries.
+//   - NCCL adds each part of a tensor in another order, round its ring, and its communicators take
+//     memory of their devices.
 //
 // The variables DTC_CUDA_STANDIN_SEED (a number) and DTC_CUDA_STANDIN_TRACE (set: all that is
 // executed is printed to stderr) are read by Settings().
@@ -46,6 +48,11 @@ namespace dtc::standin {
 /// them, or has one that it refuses when it is to run.
 enum class Epilogues { Computed, WithoutAlgorithm, Refused };
 
+/// The buffers of a connection of NCCL, in bytes: LL, LL128 and Simple (NCCL 2.28,
+/// computeBuffSizes() in src/init.cc; the last is NCCL_BUFFSIZE in "Environment Variables").
+inline constexpr size_t kNcclConnectionBytes =
+    size_t(8) * 512 * 8 * 16 + size_t(120) * 640 * 8 * 8 + (size_t(4) << 20);
+
 struct Settings {
   Settings();
 
@@ -70,6 +77,13 @@ struct Settings {
   /// A communicator of NCCL whose end waits longer than this, for kernels or graphs, is a
   /// violation.
   std::chrono::milliseconds patience{20000};
+  /// NCCL adds all elements in the order of the ranks, as the local fabric does, to compare what is
+  /// beside the order. Otherwise it adds as the ring of NCCL: the sum of a part begins at the rank
+  /// after the one that the part belongs to.
+  bool addsInRankOrder = false;
+  /// The channels of a communicator of NCCL, each of which has buffers (kNcclConnectionBytes) for
+  /// what it receives from its neighbour in the ring, or from a peer that sends messages.
+  int ncclChannels = 2;
 };
 
 /// Forgets everything: work, streams, events, memory, errors, faults. No other thread may use the
@@ -98,11 +112,30 @@ void failCall(uint64_t n, cudaError_t error, std::string function = {});
 /// The n-th kernel, product, copy, setting or host function fails when it is executed: its device
 /// is lost as by loseDevice().
 void failWork(uint64_t n, cudaError_t error);
+/// The same of the n-th kernel, product, copy or setting of a device.
+void loseDeviceAt(uint64_t n, int device, cudaError_t error);
 /// All calls that concern the device return `error` from now on, and its work is dropped.
 void loseDevice(int device, cudaError_t error);
 /// The n-th call of cudaEventRecord, or of cudaStreamWaitEvent, succeeds and does nothing.
 void ignoreRecord(uint64_t n);
 void ignoreWait(uint64_t n);
+
+// Stalls. `n` counts from 0 at the call of these functions; each happens once.
+
+/// The n-th kernel, product, copy or setting of a device does not end, nor what follows in its
+/// stream.
+void stallWork(uint64_t n, int device);
+/// The kernel of the n-th call, or group of calls, of NCCL on a device does not come to the other
+/// members. An abort of the communicator ends it, as it does NCCL's.
+void stallCollective(uint64_t n, int device);
+/// The n-th call of a function of CUDA or NCCL by a thread of the device does not return.
+void stallCall(uint64_t n, const std::string &function, int device);
+/// Ends all stalls, for a test to go on where a program would end.
+void endStalls();
+/// The kernels, products, copies and settings that a device has done, and the calls, or groups of
+/// calls, of NCCL that its streams have been given, since reset().
+uint64_t workOf(int device);
+uint64_t collectivesOf(int device);
 
 /// Gets violations instead of the end of the process; the device of the violation is lost with
 /// cudaErrorIllegalAddress or cudaErrorLaunchFailure, or the call returns an error. None: the

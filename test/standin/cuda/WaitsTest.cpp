@@ -191,6 +191,41 @@ TEST_F(WaitsTest, CommunicatorsAtTheirFirstCall) {
   finish();
 }
 
+TEST_F(WaitsTest, TheDeviceAndNewCommunicators) {
+  expectWaits("cudaDeviceSynchronize", [] { (void)cudaDeviceSynchronize(); });
+  ncclComm_t third[2] = {};
+  add(0, first);
+  ncclUniqueId id;
+  ASSERT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  use(0);
+  (void)ncclCommInitRankConfig(&third[0], 2, id, 0, &config);
+  expectViolation("ncclCommInitRankConfig");
+  add(1, first);
+  finish();
+  connect(third);
+  EXPECT_EQ(violations.size(), 0u) << ::testing::PrintToString(violations);
+  for (ncclComm_t communicator : third)
+    EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+}
+
+/// Of the first message too.
+TEST_F(WaitsTest, MessagesAtTheirFirstCall) {
+  add(0, first);
+  use(0);
+  (void)ncclSend(values[0], 1, ncclFloat32, 1, second[0], streams[0]);
+  settle(second[0]);
+  expectViolation("the first ncclSend");
+  add(1, first);
+  use(1);
+  ASSERT_CUDA(cudaStreamSynchronize(streams[1]));
+  (void)ncclRecv(values[1], 1, ncclFloat32, 0, second[1], streams[1]);
+  settle(second[1]);
+  finish();
+  EXPECT_EQ(violations.size(), 0u) << ::testing::PrintToString(violations);
+}
+
 TEST_F(WaitsTest, LaunchesWaitForAPlaceInTheStream) {
   Settings settings;
   settings.queueLength = 8;
