@@ -111,7 +111,7 @@ class Step:
         self._plan.write(os.fspath(path))
 
     @property
-    def plan(self) -> bytes:
+    def plan_bytes(self) -> bytes:
         """The bytes of the plan."""
         return self._plan.serialize()
 

@@ -84,8 +84,8 @@ static Expected<mlir::OwningOpRef<mlir::ModuleOp>>
 readText(const CompileRequest &request, mlir::MLIRContext &context, llvm::SourceMgr &sources,
          const std::string &diagnostics, CompiledModel &result) {
   if (!isCapture(request.text)) {
-    sources.AddNewSourceBuffer(
-        llvm::MemoryBuffer::getMemBufferCopy(request.text, request.fileName), llvm::SMLoc());
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(request.text, request.fileName),
+                               llvm::SMLoc());
     auto module = readModel(sources, &context);
     if (!module)
       return Error{diagnostics + request.fileName + " is not valid model IR"};

@@ -83,10 +83,8 @@ using Array = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 /// The name of an element type in safetensors files; empty where these have none.
 static std::string fileTypeOf(nb::dlpack::dtype type) {
   using Code = nb::dlpack::dtype_code;
-  const std::pair<Code, const char *> names[] = {{Code::Float, "F"},
-                                                 {Code::Bfloat, "BF"},
-                                                 {Code::Int, "I"},
-                                                 {Code::UInt, "U"}};
+  const std::pair<Code, const char *> names[] = {
+      {Code::Float, "F"}, {Code::Bfloat, "BF"}, {Code::Int, "I"}, {Code::UInt, "U"}};
   if (type.lanes != 1)
     return "";
   if (type.code == static_cast<uint8_t>(Code::Bool))
@@ -113,8 +111,7 @@ static Tensors tensorsOf(const nb::dict &arrays, std::vector<Array> &kept) {
     std::vector<int64_t> shape;
     for (size_t i = 0; i < array.ndim(); ++i)
       shape.push_back(static_cast<int64_t>(array.shape(i)));
-    tensors[name] = {type, shape,
-                     {static_cast<const std::byte *>(array.data()), array.nbytes()}};
+    tensors[name] = {type, shape, {static_cast<const std::byte *>(array.data()), array.nbytes()}};
     kept.push_back(std::move(array));
   }
   return tensors;
@@ -133,7 +130,8 @@ static nb::dlpack::dtype typeOf(DType type) {
 /// An array that owns the tensor's elements, for numpy.from_dlpack() and torch.from_dlpack().
 static nb::object arrayOf(HostTensor tensor) {
   auto *owned = new HostTensor(std::move(tensor));
-  nb::capsule owner(owned, [](void *pointer) noexcept { delete static_cast<HostTensor *>(pointer); });
+  nb::capsule owner(owned,
+                    [](void *pointer) noexcept { delete static_cast<HostTensor *>(pointer); });
   std::vector<size_t> shape(owned->type.shape.begin(), owned->type.shape.end());
   return nb::cast(nb::ndarray<nb::array_api>(owned->bytes.data(), shape.size(), shape.data(), owner,
                                              nullptr, typeOf(owned->type.dtype)));
@@ -218,8 +216,8 @@ static void addPlan(nb::module_ &module) {
       "compile",
       [](std::string text, std::string fileName, std::string modelName,
          std::vector<std::pair<std::string, std::string>> options) {
-        return compile({std::move(text), std::move(fileName), std::move(modelName),
-                        std::move(options)});
+        return compile(
+            {std::move(text), std::move(fileName), std::move(modelName), std::move(options)});
       },
       nb::arg("text"), nb::arg("file_name"), nb::arg("model_name"), nb::arg("options"));
 }

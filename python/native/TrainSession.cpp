@@ -97,9 +97,9 @@ MaybeError TrainSession::setInputs(Session &of, const Tensors &batch) const {
       std::vector<std::string> names;
       for (const auto &[name, tensor] : batch)
         names.push_back("\"" + name + "\"");
-      return Error{fmt::format("the batch has no \"{}\" ({}); it has {}", input.name,
-                               input.type.str(),
-                               names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")))};
+      return Error{
+          fmt::format("the batch has no \"{}\" ({}); it has {}", input.name, input.type.str(),
+                      names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")))};
     }
     const TensorInMemory &given = found->second;
     if (given.shape != input.type.shape)
@@ -139,8 +139,7 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   StepMetrics metrics;
   metrics.step = position.step;
   metrics.seconds = seconds;
-  metrics.tokensPerSecond =
-      static_cast<double>(unitsOf(session->plan())) / std::max(seconds, 1e-9);
+  metrics.tokensPerSecond = static_cast<double>(unitsOf(session->plan())) / std::max(seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains(session->plan()))
     metrics.learningRate = learningRate;

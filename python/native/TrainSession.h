@@ -84,9 +84,9 @@ private:
   std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;
-  bool hasBegun = false;             // the states have values
-  std::set<std::string> ownFolders;  // of checkpoints that were written or read
-  std::string lastRate;              // of the last step, for people
+  bool hasBegun = false;            // the states have values
+  std::set<std::string> ownFolders; // of checkpoints that were written or read
+  std::string lastRate;             // of the last step, for people
   std::mutex mutex;
 };
 

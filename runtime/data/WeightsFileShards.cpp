@@ -178,18 +178,17 @@ MaybeError WeightsFileShards::read(const std::string &name, int64_t begin, int64
   if (tensor == inMemory.end())
     return shards[shardOf.at(name)].read(name, begin, count, dtype, out);
   size_t width = fileElementWidth(tensor->second.dtype);
-  MaybeError error = convertElements(
-      tensor->second.dtype,
-      tensor->second.bytes.subspan(static_cast<size_t>(begin) * width,
-                                   static_cast<size_t>(count) * width),
-      begin, dtype, out);
+  MaybeError error =
+      convertElements(tensor->second.dtype,
+                      tensor->second.bytes.subspan(static_cast<size_t>(begin) * width,
+                                                   static_cast<size_t>(count) * width),
+                      begin, dtype, out);
   return error ? error->inContext(fmt::format("{}: tensor \"{}\"", givenPath, name)) : error;
 }
 
 Expected<HostTensor> WeightsFileShards::read(const std::string &name, DType dtype) const {
   HostTensor tensor(TensorType{dtype, entries.at(name).shape});
-  if (MaybeError error =
-          read(name, 0, tensor.type.numElements(), dtype, tensor.bytes.data()))
+  if (MaybeError error = read(name, 0, tensor.type.numElements(), dtype, tensor.bytes.data()))
     return *error;
   return tensor;
 }

@@ -54,7 +54,7 @@ private:
   std::string givenPath;
   std::vector<SafetensorsFile> shards;
   std::map<std::string, SafetensorsEntry> entries;
-  std::map<std::string, size_t> shardOf; // by tensor
+  std::map<std::string, size_t> shardOf;          // by tensor
   std::map<std::string, TensorInMemory> inMemory; // instead of shards
 };
 

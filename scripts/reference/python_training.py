@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Compares training steps of dtc.compile() with PyTorch: the models of captured_models.py, in this process.
+
+Each model is trained for three steps by AdamW, Adam or SGD with momentum, from its own parameters and on other batches for
+each step, on one device and on several. Losses, norms of gradients and, of SGD, parameters after the last step must be
+PyTorch's to 1e-4, as f32 allows.
+
+    PYTHONPATH=build/python-module/python python3 scripts/reference/python_training.py [model...]
+"""
+
+import argparse
+import sys
+import warnings
+
+import torch
+from captured_models import MODELS
+from capture import CLASSES, WHOLE_BATCH, draw, ignored_of
+
+import dtc
+from dtc.torch import capture
+
+STEPS, RATE, TOLERANCE = 3, 0.01, 1e-4
+LAYOUTS = ({}, {"mesh": "dp=2", "zero": 1}, {"mesh": {"dp": 2, "tp": 2}}, {"mesh": "pp=2", "microbatches": 2})
+OPTIMIZERS = {
+    "adamw": (dtc.AdamW(lr=RATE, weight_decay=0, clip=0), lambda p: torch.optim.AdamW(p, RATE, betas=(0.9, 0.95), weight_decay=0)),
+    "adam": (dtc.Adam(lr=RATE, weight_decay=0, clip=0, betas=(0.8, 0.9)), lambda p: torch.optim.Adam(p, RATE, betas=(0.8, 0.9))),
+    "sgd": (dtc.SGD(lr=RATE, weight_decay=0, clip=0, momentum=0.9), lambda p: torch.optim.SGD(p, RATE, momentum=0.9)),
+}
+
+
+def batches_of(name, example, ignored):
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(STEPS):
+        batch = draw(example, CLASSES.get(name, 29), generator)
+        batch["labels"].flatten()[1::5] = ignored
+        yield batch
+
+
+def train_with_torch(model, loss, batches, make):
+    """The loss and the norm of the gradient of each step."""
+    optimizer, results = make(model.parameters()), []
+    model.train()
+    for batch in batches:
+        optimizer.zero_grad()
+        value = loss(model, {key: each.long() if each.dtype == torch.int32 else each for key, each in batch.items()})
+        value.backward()
+        norm = torch.nn.utils.get_total_norm([each.grad for each in model.parameters() if each.grad is not None])
+        results.append((float(value.detach()), float(norm)))
+        optimizer.step()
+    return results
+
+
+def difference(found, wanted):
+    return abs(found - wanted) / max(abs(wanted), 1e-3)
+
+
+def compare(name, optimizer, layout):
+    """The largest difference of losses and norms, and of parameters."""
+    ours, theirs = OPTIMIZERS[optimizer]
+    torch.manual_seed(0)
+    model, loss, example = MODELS[name]()
+    step = dtc.compile(model, loss, example, optimizer=ours, threads=1, **layout)
+    batches = list(batches_of(name, example, ignored_of(capture(model, loss, example).text)))
+    found = [(metrics["loss"], metrics["grad_norm"]) for metrics in map(step, batches)]
+    wanted = train_with_torch(model, loss, batches, theirs)
+    values = max(difference(a, b) for pair in zip(found, wanted, strict=True) for a, b in zip(*pair, strict=True))
+    after, expected = step.state_dict(), model.state_dict()
+    if list(after) != list(expected):
+        raise SystemExit(f"{name}: the state_dict has other names than the module's")
+    # Adam divides gradients that are all rounding, as of the bias of keys, by themselves: such parameters move by the learning
+    # rate in any direction, and the losses do not depend on them.
+    if optimizer != "sgd":
+        return values, 0
+    return values, max(float((after[key] - each).abs().max() / max(float(each.abs().max()), 1e-2))
+                       for key, each in expected.items() if each.is_floating_point())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", help="the models (default: all)")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore", UserWarning)
+    good = True
+    for name in arguments.models or MODELS:
+        for optimizer in OPTIMIZERS:
+            for layout in LAYOUTS:
+                if name in WHOLE_BATCH and "microbatches" in layout:
+                    continue
+                values, parameters = compare(name, optimizer, layout)
+                good &= max(values, parameters) <= TOLERANCE
+                print(f"{name:10} {optimizer:6} {layout}  losses {values:.1e}  parameters {parameters:.1e}", flush=True)
+    if not good:
+        sys.exit("dtc and PyTorch differ")
+
+
+if __name__ == "__main__":
+    main()
