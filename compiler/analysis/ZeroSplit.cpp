@@ -20,7 +20,8 @@ using namespace dtc;
 /// What has to be saved for one more collective, or for a cut, as a part of the whole.
 static constexpr double kWorthwhile = 0.01;
 
-/// So many axes go to dimensions one by one, and those after them where the last of these goes.
+/// The number of axes that go to dimensions one by one; the axes after them go where the last of
+/// these goes.
 static constexpr size_t kMaxAxesApart = 6;
 
 int64_t dtc::localElements(const LinkedMesh &mesh, ArrayRef<int64_t> shape, const Layout &layout) {
@@ -99,8 +100,8 @@ static double heldElements(const LinkedMesh &mesh, ArrayRef<ZeroTensor> tensors,
         free.push_back(axis);
     std::optional<Layout> split = splitForZero(mesh, tensor.shape, tensor.layout, free,
                                                SmallVector<bool>(tensor.shape.size(), true));
-    sum += tensor.weight *
-           double(localElements(mesh, tensor.shape, split ? *split : tensor.layout));
+    sum +=
+        tensor.weight * double(localElements(mesh, tensor.shape, split ? *split : tensor.layout));
   }
   return sum;
 }
