@@ -9,7 +9,8 @@ packages=(g++ lld cmake ninja-build ccache git ca-certificates python3 python3-p
   libcli11-dev libfmt-dev nlohmann-json3-dev libxxhash-dev prometheus-cpp-dev libgtest-dev libgmock-dev libbenchmark-dev
   libopenmpi-dev openmpi-bin iproute2)
 if [[ "${1:-}" != --runtime-only ]]; then
-  packages+=(clang-format clang-tidy-22 libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools perl-doc chromium)
+  packages+=(clang-format clang-tidy-22 libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools perl-doc chromium
+    python3-dev)
 fi
 
 missing=()
