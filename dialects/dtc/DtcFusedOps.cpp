@@ -463,8 +463,9 @@ ShardingRule CrossEntropyOp::getShardingRule() {
   return makeEquationRule(*this, "...V,...->...,...");
 }
 
-/// The loss without a label and the lse of each shard of the classes, both [..., shards]: logits are
-/// reshaped to [..., shards, v / shards]. None where the op is not to be split into equal shards.
+/// The loss without a label and the lse of each shard of the classes, both [..., shards]: logits
+/// are reshaped to [..., shards, v / shards]. None where the op is not to be split into equal
+/// shards.
 static CrossEntropyOp splitClasses(CrossEntropyOp op, OpBuilder &builder) {
   auto shards = op->getAttrOfType<IntegerAttr>(kShardsAttrName);
   RankedTensorType logits = getTensorType(op.getLogits());
@@ -475,8 +476,7 @@ static CrossEntropyOp splitClasses(CrossEntropyOp op, OpBuilder &builder) {
   shape.back() = shards.getInt();
   auto labels = RankedTensorType::get(shape, builder.getI32Type());
   shape.push_back(classes / shards.getInt());
-  Value split =
-      ReshapeOp::create(builder, op.getLoc(), withShape(logits, shape), op.getLogits());
+  Value split = ReshapeOp::create(builder, op.getLoc(), withShape(logits, shape), op.getLogits());
   Value none = ConstantOp::create(builder, op.getLoc(), labels, -1.0);
   return CrossEntropyOp::create(builder, op.getLoc(), split, none, op.getLabelSmoothingAttr());
 }

@@ -11,10 +11,10 @@
 
 namespace dtc {
 
-/// An i64 attribute that an op may have while ShardingRuleOpInterface::decompose() replaces it: over
-/// how many shards its whole factor is split. An op that can combine results of shards computes
-/// each with its own kernel; without the attribute, or where the shards would be of unequal sizes,
-/// it decomposes into ops whose factors may be split in any way.
+/// An i64 attribute that an op may have while ShardingRuleOpInterface::decompose() replaces it:
+/// over how many shards its whole factor is split. An op that can combine results of shards
+/// computes each with its own kernel; without the attribute, or where the shards would be of
+/// unequal sizes, it decomposes into ops whose factors may be split in any way.
 inline constexpr llvm::StringLiteral kShardsAttrName = "dtc.shards";
 
 } // namespace dtc
