@@ -115,6 +115,8 @@ struct CompileOptions {
   int64_t chunks = 0;
   std::string stages;
   Recompute recompute = Recompute::None;
+  /// The loss is computed in this many chunks of tokens, one after the other (dtc-chunk-loss).
+  int64_t lossChunks = 1;
   int64_t memoryLimit = 0; ///< bytes a device; 0: no limit
   ComputeType dtype = ComputeType::F32;
   /// The element type in which gradients are reduced between devices: F32 or `dtype`.

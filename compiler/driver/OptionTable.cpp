@@ -144,6 +144,13 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "enough",
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "loss_chunks",
+                     .member = &O::lossChunks,
+                     .help = "Compute the loss in this many chunks of tokens, one after the other, "
+                             "so that the logits of one chunk exist at a time; a divisor of the "
+                             "length of the sequence",
+                     .range = range(1, int64_t(1) << 20),
+                     .isStrategy = true});
   options.push_back(
       {.name = "memory_limit",
        .member = &O::memoryLimit,

@@ -228,7 +228,11 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     if (!options.keepDropout)
       manager.addPass(createRemoveDropoutPass());
   } else {
+    ChunkLossPassOptions chunk;
+    chunk.chunks = options.lossChunks;
+    manager.addPass(createChunkLossPass(chunk));
     manager.addPass(createBuildTrainStepPass(trainStepOptions(options)));
+    manager.addPass(createDelayLossChunksPass());
   }
   manager.addPass(createAdvanceRandomKeyPass());
   if (options.dtype != ComputeType::F32) {

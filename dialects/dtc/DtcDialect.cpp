@@ -123,6 +123,7 @@ LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dtc/DtcAttributes.cpp.inc"
+#include "dialects/dtc/LossChunkAttribute.h"
 
 //===----------------------------------------------------------------------===//
 // The dialect
@@ -296,7 +297,7 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                                      << op->getNumResults() << " results, expected one result";
     return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
   }
-  if (name == kAgreedAttrName) {
+  if (name == kAgreedAttrName || name == kLossChunkAttrName) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return violates(op, "dtc-c13")
              << "'" << name << "' is " << attribute.getValue() << ", expected no value";

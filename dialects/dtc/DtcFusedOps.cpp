@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dtc/OpHelpers.h"
+#include "dialects/dtc/ShardsAttribute.h"
 
 #include <cmath>
 
@@ -462,18 +463,43 @@ ShardingRule CrossEntropyOp::getShardingRule() {
   return makeEquationRule(*this, "...V,...->...,...");
 }
 
+/// The loss without a label and the lse of each shard of the classes, both [..., shards]: logits
+/// are reshaped to [..., shards, v / shards]. None where the op is not to be split into equal
+/// shards.
+static CrossEntropyOp splitClasses(CrossEntropyOp op, OpBuilder &builder) {
+  auto shards = op->getAttrOfType<IntegerAttr>(kShardsAttrName);
+  RankedTensorType logits = getTensorType(op.getLogits());
+  int64_t classes = logits.getShape().back();
+  if (!shards || classes % shards.getInt() != 0)
+    return nullptr;
+  SmallVector<int64_t> shape(logits.getShape());
+  shape.back() = shards.getInt();
+  auto labels = RankedTensorType::get(shape, builder.getI32Type());
+  shape.push_back(classes / shards.getInt());
+  Value split = ReshapeOp::create(builder, op.getLoc(), withShape(logits, shape), op.getLogits());
+  Value none = ConstantOp::create(builder, op.getLoc(), labels, -1.0);
+  return CrossEntropyOp::create(builder, op.getLoc(), split, none, op.getLabelSmoothingAttr());
+}
+
+/// Classes in equal shards: lse = log(sum over shards of exp(lse of the shard)), so that the logits
+/// are read by the fused kernel alone and numbers of each row are combined. After Shoeybi et al.,
+/// "Megatron-LM" (arXiv:1909.08053), section 3.
 FailureOr<SmallVector<Value>> CrossEntropyOp::decompose(OpBuilder &builder) {
   ValueBuilder b(builder, getLoc());
-  Value x = b.widen(getLogits());
+  CrossEntropyOp parts = splitClasses(*this, builder);
+  Value x = parts ? parts.getLse() : b.widen(getLogits());
   Value max = b.reduceLast(ReductionKind::Max, x);
   Value exp = b.create<ExpOp>(b.sub(x, b.broadcastLeading(max, x)));
   Value lse = b.add(b.create<LogOp>(b.reduceLast(ReductionKind::Sum, exp)), max);
-  Value label = b.create<PickOp>(x, getLabels());
+  Value label = parts ? b.widen(b.create<PickOp>(getLogits(), getLabels()))
+                      : b.create<PickOp>(x, getLabels());
   double smoothing = getLabelSmoothing();
   if (smoothing == 0)
     return SmallVector<Value>{b.sub(lse, label), lse};
   Value loss = b.sub(lse, b.scale(label, 1 - smoothing));
-  return SmallVector<Value>{b.sub(loss, b.scale(b.meanLast(x), smoothing)), lse};
+  // Without a label, the loss of a shard is its lse - label_smoothing mean(its logits).
+  Value mean = parts ? b.meanLast(b.sub(x, parts.getLoss())) : b.scale(b.meanLast(x), smoothing);
+  return SmallVector<Value>{b.sub(loss, mean), lse};
 }
 
 LogicalResult CrossEntropyOp::buildVjp(OpBuilder &builder, ValueRange cotangents, ArrayRef<bool>,

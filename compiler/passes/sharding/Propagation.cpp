@@ -8,6 +8,7 @@
 
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/SignatureAttributes.h"
+#include "dialects/dtc/ShardsAttribute.h"
 
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -196,7 +197,7 @@ void Propagation::propagateTimeFirst() {
 /// Replaces the ops that would need a dimension whole that is now sharded by simpler ones, where
 /// they have such a form.
 bool Propagation::decomposeSplitOps() {
-  SmallVector<ShardingRuleOpInterface> split;
+  SmallVector<std::pair<ShardingRuleOpInterface, int64_t>> split;
   for (auto op : function.front().getOps<ShardingRuleOpInterface>()) {
     const ShardingRule &rule = rules.of(op);
     // Axes that split the op by another dimension do not count: a norm of a batch shard gathers its
@@ -205,27 +206,30 @@ bool Propagation::decomposeSplitOps() {
     for (const AxisList &axes : committed.lookup(op))
       for (unsigned axis : axes)
         taken.set(axis);
-    auto splitsWhole = [&](Value value, const TensorFactors &factors) {
+    // Over how many shards.
+    auto splitsWhole = [&](Value value, const TensorFactors &factors) -> int64_t {
       for (auto [dim, axes] : llvm::zip_equal(factors, layoutOf(value).dims)) {
         AxisList free = axes;
         llvm::erase_if(free, [&](unsigned axis) { return taken.test(axis); });
         for (unsigned factor : dim)
           if (rule.factors[factor].whole && mesh.product(free) > 1)
-            return true;
+            return mesh.product(free);
       }
-      return false;
+      return 1;
     };
     for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
-      if (splitsWhole(operand, factors)) {
-        split.push_back(op);
+      if (int64_t shards = splitsWhole(operand, factors); shards > 1) {
+        split.push_back({op, shards});
         break;
       }
   }
   bool changed = false;
-  for (ShardingRuleOpInterface op : split) {
+  for (auto [op, shards] : split) {
     Operation *before = op->getPrevNode();
     OpBuilder builder(op);
+    op->setAttr(kShardsAttrName, builder.getI64IntegerAttr(shards));
     FailureOr<SmallVector<Value>> replacements = op.decompose(builder);
+    op->removeAttr(kShardsAttrName);
     if (failed(replacements))
       continue;
     for (auto [from, to] : llvm::zip_equal(op->getResults(), *replacements)) {

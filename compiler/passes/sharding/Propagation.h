@@ -14,7 +14,8 @@
 //  3. Last, conflicts between the tensors of an op are resolved by cost.
 //
 // It ends: an axis is only ever appended, to a value (each axis once) or to a factor of an op (each
-// axis once), and decomposing an op replaces it by ops that do not decompose.
+// axis once), and decomposing an op replaces it by ops that do not decompose, or only where one of
+// the remaining axes splits them.
 //
 //===----------------------------------------------------------------------===//
 

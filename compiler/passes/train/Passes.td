@@ -33,6 +33,100 @@ def FoldParameterReshapesPass : Pass<"dtc-fold-parameter-reshapes", "::mlir::Mod
   let dependentDialects = ["::dtc::DtcDialect"];
 }
 
+def ChunkLossPass : Pass<"dtc-chunk-loss", "::mlir::ModuleOp"> {
+  let summary = "Compute a loss in chunks of tokens";
+  let description = [{
+    Computes each `dtc.cross_entropy`, what is as large as its logits, the product that makes these, and what follows up
+    to sums over tokens, once for each of `chunks` chunks of the tokens, and adds the sums. The tokens are the last
+    dimension of the labels, which `chunks` has to divide; chunk i has the tokens i, i + chunks, i + 2 chunks and so on.
+    With dtc-delay-loss-chunks the logits of all tokens then never exist together. Ops of chunks, and those that need
+    their sums, are marked with `dtc.loss_chunk`.
+
+    ```mlir
+    // dtc-opt --dtc-chunk-loss=chunks=2
+    // Before
+    func.func @loss(%w: tensor<5x3xf32> {dtc.param = "w"}, %h: tensor<4x3xf32> {dtc.input = "h"},
+                    %labels: tensor<4xi32> {dtc.input = "labels"}) -> tensor<f32> {
+      %logits = dtc.einsum "sd,vd->sv" %h, %w : (tensor<4x3xf32>, tensor<5x3xf32>) -> tensor<4x5xf32>
+      %each, %lse = dtc.cross_entropy %logits, %labels
+        : (tensor<4x5xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)
+      %loss = dtc.reduce sum %each dims [0] : (tensor<4xf32>) -> tensor<f32>
+      return %loss : tensor<f32>
+    }
+    // After
+    func.func @loss(%w: tensor<5x3xf32> {dtc.param = "w"}, %h: tensor<4x3xf32> {dtc.input = "h"},
+                    %labels: tensor<4xi32> {dtc.input = "labels"}) -> tensor<f32> {
+      %hs = dtc.reshape %h : (tensor<4x3xf32>) -> tensor<2x2x3xf32>
+      %h0 = dtc.slice %hs {dtc.loss_chunk} offsets [0, 0, 0] sizes [2, 1, 3] : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
+      %h1 = dtc.reshape %h0 {dtc.loss_chunk} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
+      %logits0 = dtc.einsum "sd,vd->sv" %h1, %w {dtc.loss_chunk}
+        : (tensor<2x3xf32>, tensor<5x3xf32>) -> tensor<2x5xf32>
+      %ls = dtc.reshape %labels : (tensor<4xi32>) -> tensor<2x2xi32>
+      %l0 = dtc.slice %ls {dtc.loss_chunk} offsets [0, 0] sizes [2, 1] : (tensor<2x2xi32>) -> tensor<2x1xi32>
+      %l1 = dtc.reshape %l0 {dtc.loss_chunk} : (tensor<2x1xi32>) -> tensor<2xi32>
+      %each0, %lse0 = dtc.cross_entropy %logits0, %l1 {dtc.loss_chunk}
+        : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %loss0 = dtc.reduce sum %each0 dims [0] {dtc.loss_chunk} : (tensor<2xf32>) -> tensor<f32>
+      %h2 = dtc.slice %hs {dtc.loss_chunk} offsets [0, 1, 0] sizes [2, 1, 3] : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
+      %h3 = dtc.reshape %h2 {dtc.loss_chunk} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
+      %logits1 = dtc.einsum "sd,vd->sv" %h3, %w {dtc.loss_chunk}
+        : (tensor<2x3xf32>, tensor<5x3xf32>) -> tensor<2x5xf32>
+      %l2 = dtc.slice %ls {dtc.loss_chunk} offsets [0, 1] sizes [2, 1] : (tensor<2x2xi32>) -> tensor<2x1xi32>
+      %l3 = dtc.reshape %l2 {dtc.loss_chunk} : (tensor<2x1xi32>) -> tensor<2xi32>
+      %each1, %lse1 = dtc.cross_entropy %logits1, %l3 {dtc.loss_chunk}
+        : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %loss1 = dtc.reduce sum %each1 dims [0] {dtc.loss_chunk} : (tensor<2xf32>) -> tensor<f32>
+      %loss = dtc.add %loss0, %loss1 {dtc.loss_chunk} : tensor<f32>
+      return %loss : tensor<f32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", "1", "how many chunks; 1 changes nothing">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
+def DelayLossChunksPass : Pass<"dtc-delay-loss-chunks", "::mlir::ModuleOp"> {
+  let summary = "Compute the loss of each chunk of tokens just before its gradient";
+  let description = [{
+    In a train step, moves each op that dtc-chunk-loss has marked with `dtc.loss_chunk`, and what is computed from these
+    before the first gradient of a loss, to just before its first user, and removes the marks. The product that makes
+    the logits of a chunk, its loss and its gradients are then together, and the logits of the next chunk come after
+    them.
+
+    ```mlir
+    // Before
+    func.func @gradients(%x: tensor<2x5xf32> {dtc.input = "x"}, %y: tensor<2x5xf32> {dtc.input = "y"},
+                         %l: tensor<2xi32> {dtc.input = "l"}, %d: tensor<2xf32> {dtc.input = "d"})
+        -> (tensor<2x5xf32>, tensor<2x5xf32>) {
+      %loss0, %lse0 = dtc.cross_entropy %x, %l {dtc.loss_chunk}
+        : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %loss1, %lse1 = dtc.cross_entropy %y, %l {dtc.loss_chunk}
+        : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %dy = dtc.cross_entropy_grad %y, %l, %lse1, %d
+        : (tensor<2x5xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x5xf32>
+      %dx = dtc.cross_entropy_grad %x, %l, %lse0, %d
+        : (tensor<2x5xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x5xf32>
+      return %dx, %dy : tensor<2x5xf32>, tensor<2x5xf32>
+    }
+    // After
+    func.func @gradients(%x: tensor<2x5xf32> {dtc.input = "x"}, %y: tensor<2x5xf32> {dtc.input = "y"},
+                         %l: tensor<2xi32> {dtc.input = "l"}, %d: tensor<2xf32> {dtc.input = "d"})
+        -> (tensor<2x5xf32>, tensor<2x5xf32>) {
+      %loss1, %lse1 = dtc.cross_entropy %y, %l : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %dy = dtc.cross_entropy_grad %y, %l, %lse1, %d
+        : (tensor<2x5xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x5xf32>
+      %loss0, %lse0 = dtc.cross_entropy %x, %l : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
+      %dx = dtc.cross_entropy_grad %x, %l, %lse0, %d
+        : (tensor<2x5xf32>, tensor<2xi32>, tensor<2xf32>, tensor<2xf32>) -> tensor<2x5xf32>
+      return %dx, %dy : tensor<2x5xf32>, tensor<2x5xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::dtc::DtcDialect"];
+}
+
 def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
   let summary = "Build a train step from a loss";
   let description = [{

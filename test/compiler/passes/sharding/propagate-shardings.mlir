@@ -143,8 +143,10 @@ func.func @axes_on_op(%x: tensor<8x8xf32> {dtc.input = "x", dtc.axes = ["", ""]}
 // With the vocabulary sharded the loss is written as simpler ops, whose maximum and sum can be reduced; the gradient's
 // rows need nothing of each other.
 // CHECK-LABEL: func.func @cross_entropy(
+// CHECK: dtc.reshape {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}, {"tp"}, {}]>} : (tensor<8x16xf32>) -> tensor<8x2x8xf32>
+// CHECK: %{{.*}}, %[[PARTS:.*]] = dtc.cross_entropy {{.*}}dist.sharding = [{{.*}}, #dist.sharding<@mesh, [{"dp", "micro"}, {"tp"}]>]}
 // CHECK-NOT: dtc.cross_entropy %
-// CHECK: dtc.reduce max {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>}
+// CHECK: dtc.reduce max %[[PARTS]] {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>}
 // CHECK: dtc.exp {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}, {"tp"}]>}
 // CHECK: dtc.reduce sum {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>}
 // CHECK: dtc.pick {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>}
@@ -160,6 +162,20 @@ func.func @cross_entropy(%x: tensor<8x16xf32> {dtc.input = "x", dtc.axes = ["bat
   %1 = dtc.cross_entropy_grad %x, %l, %0#1, %0#0 : (tensor<8x16xf32>, tensor<8xi32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8x16xf32>
   %2 = dtc.softmax %1 : tensor<8x16xf32>
   return %2 : tensor<8x16xf32>
+}
+
+// -----
+
+// Shards of unequal sizes are computed by simpler ops alone.
+// CHECK-LABEL: func.func @unequal_classes(
+// CHECK-NOT: dtc.cross_entropy %
+// CHECK: dtc.reduce max %arg0 {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>}
+// CHECK: dtc.exp {{.*}}dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}, {"tp"}]>}
+dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=2 temporal>
+func.func @unequal_classes(%x: tensor<8x15xf32> {dtc.input = "x", dtc.axes = ["batch", "vocab"]},
+                           %l: tensor<8xi32> {dtc.input = "l"}) -> tensor<8xf32> {
+  %0:2 = dtc.cross_entropy %x, %l : (tensor<8x15xf32>, tensor<8xi32>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %0#0 : tensor<8xf32>
 }
 
 // -----
