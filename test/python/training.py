@@ -69,6 +69,7 @@ class Training(unittest.TestCase):
                 self.assertEqual(step.steps_done, 0)
                 mine = [step(batch([2, 2, 2, 2])) for _ in range(3)]
                 metrics = self.run_plan(step, [2, 2, 2, 2], 3, "--seed", "3", "--save", "after.safetensors")
+                self.assertEqual(step.plan_bytes, (self.folder / "m.plan").read_bytes())
                 for name in ("step", "loss", "grad_norm", "lr", "skipped_steps"):
                     self.assertEqual([each[name] for each in mine], [each[name] for each in metrics])
                 self.assertLess(mine[2]["loss"], mine[0]["loss"])
