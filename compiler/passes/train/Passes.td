@@ -57,21 +57,25 @@ def ChunkLossPass : Pass<"dtc-chunk-loss", "::mlir::ModuleOp"> {
     func.func @loss(%w: tensor<5x3xf32> {dtc.param = "w"}, %h: tensor<4x3xf32> {dtc.input = "h"},
                     %labels: tensor<4xi32> {dtc.input = "labels"}) -> tensor<f32> {
       %hs = dtc.reshape %h : (tensor<4x3xf32>) -> tensor<2x2x3xf32>
-      %h0 = dtc.slice %hs {dtc.loss_chunk} offsets [0, 0, 0] sizes [2, 1, 3] : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
+      %h0 = dtc.slice %hs offsets [0, 0, 0] sizes [2, 1, 3] {dtc.loss_chunk}
+        : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
       %h1 = dtc.reshape %h0 {dtc.loss_chunk} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
       %logits0 = dtc.einsum "sd,vd->sv" %h1, %w {dtc.loss_chunk}
         : (tensor<2x3xf32>, tensor<5x3xf32>) -> tensor<2x5xf32>
       %ls = dtc.reshape %labels : (tensor<4xi32>) -> tensor<2x2xi32>
-      %l0 = dtc.slice %ls {dtc.loss_chunk} offsets [0, 0] sizes [2, 1] : (tensor<2x2xi32>) -> tensor<2x1xi32>
+      %l0 = dtc.slice %ls offsets [0, 0] sizes [2, 1] {dtc.loss_chunk}
+        : (tensor<2x2xi32>) -> tensor<2x1xi32>
       %l1 = dtc.reshape %l0 {dtc.loss_chunk} : (tensor<2x1xi32>) -> tensor<2xi32>
       %each0, %lse0 = dtc.cross_entropy %logits0, %l1 {dtc.loss_chunk}
         : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)
       %loss0 = dtc.reduce sum %each0 dims [0] {dtc.loss_chunk} : (tensor<2xf32>) -> tensor<f32>
-      %h2 = dtc.slice %hs {dtc.loss_chunk} offsets [0, 1, 0] sizes [2, 1, 3] : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
+      %h2 = dtc.slice %hs offsets [0, 1, 0] sizes [2, 1, 3] {dtc.loss_chunk}
+        : (tensor<2x2x3xf32>) -> tensor<2x1x3xf32>
       %h3 = dtc.reshape %h2 {dtc.loss_chunk} : (tensor<2x1x3xf32>) -> tensor<2x3xf32>
       %logits1 = dtc.einsum "sd,vd->sv" %h3, %w {dtc.loss_chunk}
         : (tensor<2x3xf32>, tensor<5x3xf32>) -> tensor<2x5xf32>
-      %l2 = dtc.slice %ls {dtc.loss_chunk} offsets [0, 1] sizes [2, 1] : (tensor<2x2xi32>) -> tensor<2x1xi32>
+      %l2 = dtc.slice %ls offsets [0, 1] sizes [2, 1] {dtc.loss_chunk}
+        : (tensor<2x2xi32>) -> tensor<2x1xi32>
       %l3 = dtc.reshape %l2 {dtc.loss_chunk} : (tensor<2x1xi32>) -> tensor<2xi32>
       %each1, %lse1 = dtc.cross_entropy %logits1, %l3 {dtc.loss_chunk}
         : (tensor<2x5xf32>, tensor<2xi32>) -> (tensor<2xf32>, tensor<2xf32>)

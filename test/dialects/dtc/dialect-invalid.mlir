@@ -250,6 +250,14 @@ func.func @agreed(%x: tensor<f32>) {
 
 // -----
 
+func.func @loss_chunk(%x: tensor<f32>) {
+  // expected-error@+1 {{'dtc.loss_chunk' is 2 : i64, expected no value [dtc-c13]}}
+  %0 = dtc.neg %x {dtc.loss_chunk = 2} : tensor<f32>
+  return
+}
+
+// -----
+
 // expected-error@+1 {{argument #0 is the step state "speed", expected applied_steps, skipped_steps, loss_scale, good_steps, growth_interval or random_key [dtc-c8]}}
 func.func private @unknown_step_state(tensor<i32> {dtc.step_state = "speed"})
 
