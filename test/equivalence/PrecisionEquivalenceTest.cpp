@@ -80,6 +80,17 @@ TEST(DropoutEquivalence, ChangesTheLoss) {
   EXPECT_NE(trainOnce(kGpt2, "").losses, trainOnce(kGpt2Dropout, "").losses);
 }
 
+/// A loss in chunks of tokens is the loss of all of them, and its gradients are the same.
+TEST(LossChunks, EqualOneLoss) {
+  for (const char *mesh :
+       {"loss_chunks=16", "dp=2,tp=2 m=2 zero=1 loss_chunks=4 sp", "cp=2 loss_chunks=2",
+        "pp=2 m=2 loss_chunks=2", "tp=2 m=2 recompute=full loss_chunks=2"}) {
+    SCOPED_TRACE(mesh);
+    expectEqualsOneDevice(kGpt2Losses, mesh);
+  }
+  expectEqualsOneDevice(kLlamaLosses, "dp=2,tp=4 loss_chunks=4");
+}
+
 /// Training in 16 bits follows training in f32.
 TEST(MixedPrecision, FollowsF32) {
   for (const Model &model : {kGpt2, kLlama, kGpt2Losses})
