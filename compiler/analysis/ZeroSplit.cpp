@@ -99,8 +99,8 @@ static double heldElements(const LinkedMesh &mesh, ArrayRef<ZeroTensor> tensors,
         free.push_back(axis);
     std::optional<Layout> split = splitForZero(mesh, tensor.shape, tensor.layout, free,
                                                SmallVector<bool>(tensor.shape.size(), true));
-    sum += tensor.weight *
-           double(localElements(mesh, tensor.shape, split ? *split : tensor.layout));
+    sum +=
+        tensor.weight * double(localElements(mesh, tensor.shape, split ? *split : tensor.layout));
   }
   return sum;
 }

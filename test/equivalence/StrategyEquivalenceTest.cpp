@@ -131,13 +131,13 @@ static const char *kZero3Strategies[] = {
 
 /// Numbers of devices that the model does not divide by, alone and with other kinds of parallelism.
 static const char *kUnevenZeroStrategies[] = {
-    "dp=3 zero=1",           "dp=4 zero=2",
-    "dp=4 zero=3",           "dp=6 zero=1",
-    "dp=6 zero=2 m=2",       "dp=7 zero=3",
-    "dp=12 zero=3",          "dp=24 zero=1",
-    "dp=2,fsdp=6 zero=3",    "dp=3,tp=2 zero=3 sp",
-    "dp=6,tp=2 zero=2 m=2",  "dp=6,pp=2 m=2 zero=1",
-    "dp=4,pp=2 m=3 zero=3",  "dp=4,tp=2,pp=2 m=2 zero=2 schedule=zb-h1",
+    "dp=3 zero=1",          "dp=4 zero=2",
+    "dp=4 zero=3",          "dp=6 zero=1",
+    "dp=6 zero=2 m=2",      "dp=7 zero=3",
+    "dp=12 zero=3",         "dp=24 zero=1",
+    "dp=2,fsdp=6 zero=3",   "dp=3,tp=2 zero=3 sp",
+    "dp=6,tp=2 zero=2 m=2", "dp=6,pp=2 m=2 zero=1",
+    "dp=4,pp=2 m=3 zero=3", "dp=4,tp=2,pp=2 m=2 zero=2 schedule=zb-h1",
     "dp=4,cp=3 zero=3 m=2",
 };
 

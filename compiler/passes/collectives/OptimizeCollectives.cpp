@@ -57,8 +57,8 @@ static bool goesRound(Operation *op) {
   return permute && permute.getShift() != 0;
 }
 
-/// Whether the op pads the operand of a collective, or drops padding between two of them, and has no
-/// other use.
+/// Whether the op pads the operand of a collective, or drops padding between two of them, and has
+/// no other use.
 static bool fitsForCollective(Operation *op) {
   return op->hasOneUse() && isa<dist::CollectiveOpInterface>(*op->user_begin()) &&
          (isa<PadOp>(op) || (isa<SliceOp>(op) && isa_and_nonnull<dist::CollectiveOpInterface>(
@@ -106,7 +106,8 @@ public:
 private:
   struct Open {
     SmallVector<Operation *> members;
-    /// Collectives of the members' results, and what pads these for them, in the order of the block.
+    /// Collectives of the members' results, and what pads these for them, in the order of the
+    /// block.
     SmallVector<Operation *> followers;
     int64_t bytes = 0;
   };

@@ -150,9 +150,8 @@ static void splitFrozen(Propagation &propagation, const ZeroOptions &options,
     Layout layout = propagation.layoutOf(arg);
     AxisList axes = freeAxes(layout, options.axes);
     auto type = cast<RankedTensorType>(arg.getType());
-    std::optional<Layout> target =
-        splitForZero(propagation.getMesh(), type.getShape(), layout, axes,
-                     SmallVector<bool>(type.getRank(), true));
+    std::optional<Layout> target = splitForZero(propagation.getMesh(), type.getShape(), layout,
+                                                axes, SmallVector<bool>(type.getRank(), true));
     if (!axes.empty())
       tensors.count(arg, elementBytes(type), layout, target);
     if (target)
@@ -197,8 +196,7 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
 
 /// Splits what the stage splits of a parameter that an optimizer updates.
 static void splitTrained(Propagation &propagation, const ZeroOptions &options,
-                         OptimizerOpInterface op, BlockArgument parameter,
-                         UnevenTensors &tensors) {
+                         OptimizerOpInterface op, BlockArgument parameter, UnevenTensors &tensors) {
   const LinkedMesh &mesh = propagation.getMesh();
   Layout layout = propagation.layoutOf(parameter);
   AxisList axes = freeAxes(layout, options.axes);

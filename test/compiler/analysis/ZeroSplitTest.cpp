@@ -34,11 +34,13 @@ LinkedMesh meshOf(std::initializer_list<int64_t> sizes) {
   return mesh;
 }
 
-/// Where ZeRO over the first axis puts a tensor that nothing else splits; "whole" where it leaves it.
+/// Where ZeRO over the first axis puts a tensor that nothing else splits; "whole" where it leaves
+/// it.
 std::string split(const LinkedMesh &mesh, std::vector<int64_t> shape, AxisList axes = {0},
                   llvm::SmallVector<bool> splittable = {}) {
   splittable.resize(shape.size(), true);
-  auto after = splitForZero(mesh, shape, Layout::replicated(int64_t(shape.size())), axes, splittable);
+  auto after =
+      splitForZero(mesh, shape, Layout::replicated(int64_t(shape.size())), axes, splittable);
   return after ? after->str(mesh) : "whole";
 }
 
@@ -51,10 +53,14 @@ std::vector<ZeroTensor> transformer(int64_t width, int64_t layers, int64_t vocab
     return ZeroTensor{std::move(shape), layout, double(count)};
   };
   AxisList t = {tp}, no = {};
-  return {tensor({vocab, width}, {t, no}, 1),         tensor({2048, width}, {no, no}, 1),
-          tensor({width}, {no}, 6 * layers + 2),      tensor({width, 3 * width}, {no, t}, layers),
-          tensor({3 * width}, {t}, layers),           tensor({width, width}, {t, no}, layers),
-          tensor({width, 4 * width}, {no, t}, layers), tensor({4 * width}, {t}, layers),
+  return {tensor({vocab, width}, {t, no}, 1),
+          tensor({2048, width}, {no, no}, 1),
+          tensor({width}, {no}, 6 * layers + 2),
+          tensor({width, 3 * width}, {no, t}, layers),
+          tensor({3 * width}, {t}, layers),
+          tensor({width, width}, {t, no}, layers),
+          tensor({width, 4 * width}, {no, t}, layers),
+          tensor({4 * width}, {t}, layers),
           tensor({4 * width, width}, {t, no}, layers)};
 }
 
@@ -71,9 +77,9 @@ struct Case {
   int64_t width, layers, dp, tp, pp;
   int stage;
   std::string str() const {
-    return "width " + std::to_string(width) + ", " + std::to_string(layers) + " layers, dp=" +
-           std::to_string(dp) + ",tp=" + std::to_string(tp) + ",pp=" + std::to_string(pp) +
-           " zero=" + std::to_string(stage);
+    return "width " + std::to_string(width) + ", " + std::to_string(layers) +
+           " layers, dp=" + std::to_string(dp) + ",tp=" + std::to_string(tp) +
+           ",pp=" + std::to_string(pp) + " zero=" + std::to_string(stage);
   }
 };
 
@@ -90,8 +96,8 @@ Case randomCase(uint64_t seed) {
   return c;
 }
 
-/// Bytes of what ZeRO splits, and bytes that a device sends for it in a step, with what an even part
-/// would be.
+/// Bytes of what ZeRO splits, and bytes that a device sends for it in a step, with what an even
+/// part would be.
 struct Cost {
   double held = 0, even = 0, sent = 0, formula = 0;
 };
@@ -129,7 +135,8 @@ TEST(ZeroSplit, TakesTheFirstDimensionThatDivides) {
   LinkedMesh mesh = meshOf({4});
   EXPECT_EQ(split(mesh, {8, 12}), R"([{"a0"}, {}])");
   EXPECT_EQ(split(mesh, {7, 12}), R"([{}, {"a0"}])");
-  // Of those, one that the gradient's op can split; another one that divides is better than padding.
+  // Of those, one that the gradient's op can split; another one that divides is better than
+  // padding.
   EXPECT_EQ(split(mesh, {8, 12}, {0}, {false, true}), R"([{}, {"a0"}])");
   EXPECT_EQ(split(mesh, {7, 12}, {0}, {true, false}), R"([{}, {"a0"}])");
 }
