@@ -12,7 +12,8 @@
 namespace dtc {
 
 /// On an op that computes a loss from a chunk of the tokens, or from such a loss (a unit): it may
-/// run as late as its first user needs it. dtc-chunk-loss sets it, dtc-delay-loss-chunks removes it.
+/// run as late as its first user needs it. dtc-chunk-loss sets it, dtc-delay-loss-chunks removes
+/// it.
 inline constexpr llvm::StringLiteral kLossChunkAttrName = "dtc.loss_chunk";
 
 } // namespace dtc

@@ -105,9 +105,10 @@ LogicalResult LossChunker::checkTokens() {
 LogicalResult LossChunker::addPart(Operation *op, const TensorFactors &dims, ShardingRule rule,
                                    unsigned dim) {
   auto refuse = [&](const Twine &why) {
-    return op->emitOpError() << why
-                             << ", so that the loss cannot be computed in chunks of tokens; compile "
-                                "without --loss-chunks";
+    return op->emitOpError()
+           << why
+           << ", so that the loss cannot be computed in chunks of tokens; compile "
+              "without --loss-chunks";
   };
   if (dims[dim].size() != 1)
     return refuse("has tokens in one dimension with something else");
@@ -119,8 +120,8 @@ LogicalResult LossChunker::addPart(Operation *op, const TensorFactors &dims, Sha
   };
   if (llvm::any_of(rule.operands, isMerged) || llvm::any_of(rule.results, isMerged))
     return refuse("has tokens in one dimension with something else");
-  bool isIndexed = llvm::any_of(rule.indexedFactors,
-                                [&](const auto &entry) { return entry.factor == tokens; });
+  bool isIndexed =
+      llvm::any_of(rule.indexedFactors, [&](const auto &entry) { return entry.factor == tokens; });
   const Factor &factor = rule.factors[tokens];
   if (factor.whole || isIndexed || !rule.randomDims.empty() || rule.sequenceFactor == tokens ||
       (factor.reduction && factor.reduction != ReductionKind::Sum))
@@ -276,8 +277,7 @@ void LossChunker::emit() {
           shape[*dim] /= chunks;
         types.push_back(typeOf(result).clone(shape));
       }
-      Operation *local =
-          cast<ShardingRuleOpInterface>(op).buildLocal(builder, operands, types);
+      Operation *local = cast<ShardingRuleOpInterface>(op).buildLocal(builder, operands, types);
       mark(local);
       for (auto [from, to] : llvm::zip_equal(op->getResults(), local->getResults())) {
         if (!sums.contains(from)) {
@@ -318,8 +318,9 @@ struct ChunkLossPass : dtc::impl::ChunkLossPassBase<ChunkLossPass> {
         continue;
       auto losses = llvm::to_vector(function.front().getOps<CrossEntropyOp>());
       if (losses.empty()) {
-        function.emitOpError() << "has no dtc.cross_entropy, which is what is computed in chunks of "
-                                  "tokens; compile without --loss-chunks";
+        function.emitOpError()
+            << "has no dtc.cross_entropy, which is what is computed in chunks of "
+               "tokens; compile without --loss-chunks";
         return signalPassFailure();
       }
       for (CrossEntropyOp loss : losses)
