@@ -34,8 +34,8 @@ using namespace dtc::runtime;
 // Beginning
 //===----------------------------------------------------------------------===//
 
-Expected<std::unique_ptr<TrainSession>> TrainSession::open(std::shared_ptr<const plan::Plan> plan,
-                                                           int threads, uint64_t seed) {
+Expected<std::unique_ptr<TrainSession>>
+TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, uint64_t seed) {
   if (generates(*plan))
     return Error{"the plan generates tokens, which dtc-run --prompt does; compile with mode "
                  "\"train\" or \"forward\""};

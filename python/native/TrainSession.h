@@ -39,7 +39,7 @@ class TrainSession {
 public:
   /// Prepares the plan and allocates its memory. `threads` of the host for each device; 0: the
   /// cores of the machine divided by the devices. `seed`: of initial values and random masks.
-  static Expected<std::unique_ptr<TrainSession>> open(std::shared_ptr<const plan::Plan> plan,
+  static Expected<std::unique_ptr<TrainSession>> open(const std::shared_ptr<const plan::Plan> &plan,
                                                       int threads, uint64_t seed);
 
   /// Set parameters and their master weights; see loadWeights() of runtime/train/Weights.h. They

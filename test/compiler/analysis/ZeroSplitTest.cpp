@@ -36,8 +36,8 @@ LinkedMesh meshOf(std::initializer_list<int64_t> sizes) {
 
 /// Where ZeRO over the first axis puts a tensor that nothing else splits; "whole" where it leaves
 /// it.
-std::string split(const LinkedMesh &mesh, std::vector<int64_t> shape, AxisList axes = {0},
-                  llvm::SmallVector<bool> splittable = {}) {
+std::string split(const LinkedMesh &mesh, const std::vector<int64_t> &shape,
+                  const AxisList &axes = {0}, llvm::SmallVector<bool> splittable = {}) {
   splittable.resize(shape.size(), true);
   auto after =
       splitForZero(mesh, shape, Layout::replicated(int64_t(shape.size())), axes, splittable);
