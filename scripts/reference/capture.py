@@ -25,7 +25,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a build of the package
 
 import models  # noqa: E402
 from captured_models import MODELS, REFUSED, Tied  # noqa: E402
