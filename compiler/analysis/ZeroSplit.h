@@ -16,33 +16,33 @@ namespace dtc {
 /// The elements that a device has of a tensor of `shape` that lies as `layout`, padding included.
 int64_t localElements(const LinkedMesh &mesh, llvm::ArrayRef<int64_t> shape, const Layout &layout);
 
-/// Where ZeRO puts a tensor that lies as `layout`: the same with each of `axes`, none of which
-/// splits it yet, appended to a dimension, such that a device has the fewest elements. Of layouts
-/// with equally many, one that pads fewer dimensions is taken, then one whose dimensions are
-/// `splittable`, then the first. A second dimension has to save 1 %, because it makes a second
-/// collective. Some devices may have nothing but padding. None where a device has no fewer elements
-/// than before: the tensor has one element, or there are no axes.
+/// Chooses the layout that ZeRO gives a tensor of `layout`: it appends each of `axes` to a
+/// dimension so that a device has the fewest elements. The axes must not split the tensor yet. If
+/// several layouts have as few elements, the choice is one that pads fewer dimensions, then one
+/// that splits `splittable` dimensions, then the first. A second dimension has to save 1 %, because
+/// it makes a second collective. Some devices may have nothing but padding. Returns nothing where a
+/// device has no fewer elements than before: the tensor has one element, or there are no axes.
 std::optional<Layout> splitForZero(const LinkedMesh &mesh, llvm::ArrayRef<int64_t> shape,
                                    const Layout &layout, llvm::ArrayRef<unsigned> axes,
                                    llvm::ArrayRef<bool> splittable);
 
-/// A parameter that ZeRO splits, with what belongs to it.
+/// A parameter that ZeRO splits, together with its gradient and optimizer state.
 struct ZeroTensor {
   llvm::SmallVector<int64_t> shape;
   Layout layout;     ///< without ZeRO
-  double weight = 1; ///< how much its elements count: how many bytes one takes, say
+  double weight = 1; ///< of each element in a sum over tensors, such as its bytes
 };
 
-/// An axis of the mesh as two, of `first` devices and of the rest.
+/// A mesh axis that becomes two axes: the first of size `first`, the second of the quotient.
 struct ZeroCut {
   unsigned axis;
   int64_t first; ///< > 1, divides the axis, and is less than it
 };
 
-/// The cut of one of `axes` that leaves a device the least of all `tensors` together, as
-/// splitForZero() puts them; none where no cut saves 1 % of that. The prime factors of 1,120 = 7 *
-/// 160 devices divide different dimensions: 160 divides 20,480, and 7 of 20,480 pads one in 10,000.
-/// If all of `axes` go to one dimension, the shards are those of the axis that was not cut.
+/// Finds the cut of one of `axes` after which a device holds least of all `tensors` together, by
+/// splitForZero(). Returns nothing where no cut saves 1 %. For example, 1,120 devices do not divide
+/// 20,480, but 160 of 7 * 160 do, and to split another dimension of 20,480 over 7 pads one element
+/// in 10,000. If all of `axes` go to one dimension, the shards are those without the cut.
 std::optional<ZeroCut> findZeroCut(const LinkedMesh &mesh, llvm::ArrayRef<ZeroTensor> tensors,
                                    llvm::ArrayRef<unsigned> axes);
 

@@ -336,8 +336,8 @@ std::optional<Candidate> CandidateSearch::fit(const ResolvedOptions &options) {
                                               : keepIfFits(lower(options));
 }
 
-/// How many plans a search may take. With few ops there are few choices, each of which makes a
-/// difference, and a plan takes little time.
+/// The number of plans that a search may compile. A model of few ops has few choices, each choice
+/// makes a difference, and a plan takes little time.
 static int mostPlans(ModuleOp module) {
   int64_t ops = 0;
   module.walk([&](Operation *) { ++ops; });

@@ -26,12 +26,12 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
-        `example_batch`, of which names, types and shapes count: the first dimension is all samples of a step, over all
+        `example_batch`. The batch gives names, types and shapes: the first dimension is all samples of a step, over all
         devices. Or the path of a captured model, or of model IR, which has its loss.
     mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it.
     memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
     dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
-    init: a state_dict, safetensors files, or a folder of checkpoints, of which the newest is gone on from. Without it a module
+    init: a state_dict, safetensors files, or a folder of checkpoints, to go on from the newest. Without it a module
         gives the values that its parameters have when the first step is taken; others start from initializers and `seed`.
     seed: of initializers and of dropout.
     threads: of this machine for each device; 0: its cores divided by the devices.
@@ -93,7 +93,7 @@ class Step:
         return self._load(self._session(), weights)
 
     def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
-        """Writes a checkpoint of all states into a folder of them, of which the newest `keep` stay (0: all). Returns its path.
+        """Writes a checkpoint of all states into a folder, and keeps the newest `keep` there (0: all). Returns its path.
         `dtc-run --checkpoint folder --resume --allow-change data` can go on from it."""
         return self._session().save_checkpoint(os.fspath(folder), keep)
 

@@ -356,8 +356,8 @@ TEST(DeviceOrders, GiveTheSameBits) {
 
 /// A GPU for each device, which NCCL connects: the bits are those of devices that share GPUs and
 /// exchange tensors over the host where NCCL adds in the order of the ranks, as the host does. The
-/// real one adds in the order of its ring, of which only the bits of one run after the other can be
-/// expected.
+/// real NCCL adds in the order of its ring: its bits repeat from run to run, but are not the
+/// host's.
 class NcclEquivalence : public testing::TestWithParam<Case> {
 protected:
   static void restart(uint64_t seed, bool inRankOrder = true) {

@@ -14,7 +14,8 @@
 
 namespace dtc {
 
-/// Writes a program: declarations, then tasks, the last of which is being filled, then their runs.
+/// Writes a program: declarations, then tasks, then the runs of the tasks. Instructions are added
+/// to the last task.
 class ProgramBuilder {
 public:
   /// Creates the program of a function, before it, with an empty task.

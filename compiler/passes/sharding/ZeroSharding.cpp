@@ -89,7 +89,7 @@ private:
   const ZeroOptions &options;
   int64_t heldBytes = 0, evenBytes = 0, largestExcess = -1;
   int64_t largestHeld = 0, largestEven = 0;
-  BlockArgument largest; ///< of which a device holds most beyond an even part
+  BlockArgument largest; ///< the parameter that exceeds an even part most
 };
 
 } // namespace

@@ -57,7 +57,7 @@ public:
   }
 
 private:
-  /// An op of which each chunk has its own: its rule, and the factor that is the tokens.
+  /// An op that is cloned for each chunk: its sharding rule, and the factor of the tokens in it.
   struct Part {
     ShardingRule rule;
     unsigned tokens;
@@ -101,7 +101,8 @@ LogicalResult LossChunker::checkTokens() {
                                << " divides; choose another number of chunks (--loss-chunks)";
 }
 
-/// Adds the op, of which dimension `dim` of a tensor of factors `dims` is the tokens.
+/// Adds the op to the parts. `dims` are the factors of one of its tensors, whose dimension `dim`
+/// holds the tokens.
 LogicalResult LossChunker::addPart(Operation *op, const TensorFactors &dims, ShardingRule rule,
                                    unsigned dim) {
   auto refuse = [&](const Twine &why) {

@@ -20,7 +20,7 @@ static bool overlap(const LiveRange &a, int64_t aOffset, const LiveRange &b, int
 }
 
 TEST(ArenaOffsets, ReusesWhatIsFree) {
-  // Two buffers, one of which begins when the other has ended, and one that lives throughout.
+  // A buffer, a second one that begins when the first has ended, and a third that lives throughout.
   ArenaOffsets plan = assignOffsets({{64, 0, 1}, {64, 2, 3}, {128, 0, 3}});
   EXPECT_EQ(plan.arenaBytes, 192);
   EXPECT_EQ(plan.lowerBound, 192);

@@ -24,8 +24,8 @@ struct ThreadMessagesOptions {
   HostSharing sharing = HostSharing::Messages;
 };
 
-/// The ends of a network between `processes` processes, all of which are threads of this one. It
-/// moves messages of different tags in any order, and only when somebody asks.
+/// Returns the ends of a network between `processes` simulated processes, which are threads of this
+/// process. The network moves messages of different tags in any order, and only when an end asks.
 std::vector<std::shared_ptr<Messages>> openThreadMessages(int64_t processes,
                                                           ThreadMessagesOptions options = {});
 
