@@ -9,6 +9,8 @@ set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
 
 # Most code runs once in a command, and takes two thirds of the time of -O3 to compile with -O1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O1 -DNDEBUG")
+# The level is that of the code that launches kernels, not of kernels.
+set(CMAKE_CUDA_FLAGS_RELEASE "-O1 -DNDEBUG")
 
 # dtc_optimize(target): optimizes code that runs in every step of training, or for every plan that is proved or simulated.
 set(DTC_OPTIMIZED $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Debug>>>:-O3>)

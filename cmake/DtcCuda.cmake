@@ -6,6 +6,7 @@ set(DTC_CUDA AUTO CACHE STRING
 set_property(CACHE DTC_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(DTC_CUDA_ARCHITECTURES "" CACHE STRING
   "Compute capabilities to build CUDA kernels for (default: those of the GPUs of the machine)")
+option(DTC_CUDA_OPTIMIZE "Optimize CUDA kernels; without, they take half the time to compile and are slow" ON)
 
 set(architectures "${DTC_CUDA_ARCHITECTURES}")
 find_program(DTC_NVIDIA_SMI nvidia-smi)

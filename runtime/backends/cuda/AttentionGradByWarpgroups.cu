@@ -104,7 +104,7 @@ constexpr unsigned kRowLanes = 8; // that read a row of 64 elements
 
 template <typename F>
 __global__ void __launch_bounds__(256)
-    statisticsKernel(const __grid_constant__ Shape shape, const __grid_constant__ Operands<F> at) {
+    statisticsKernel(const Shape __grid_constant__ shape, const Operands<F> __grid_constant__ at) {
   int64_t padded = shape.queryTiles * kTileSize;
   int64_t rows = shape.batch * padded * shape.heads;
   int64_t step = int64_t{gridDim.x} * (blockDim.x / kRowLanes);
@@ -176,7 +176,7 @@ __device__ __forceinline__ void storeTile(const WarpgroupResult &result, float f
 /// Rows of scores are keys, columns are queries.
 template <typename F>
 __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
-    keyGradKernel(const __grid_constant__ Shape shape, const __grid_constant__ Operands<F> at) {
+    keyGradKernel(const Shape __grid_constant__ shape, const Operands<F> __grid_constant__ at) {
 #if DTC_HAS_WARPGROUPS
   __shared__ SwizzledTile k, v, q[2], dout[2];
   int64_t tile = blockIdx.x % shape.keyTiles, rest = blockIdx.x / shape.keyTiles;
@@ -285,7 +285,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
 /// dq of a tile of queries, from all keys that they see. Rows of scores are queries.
 template <typename F>
 __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
-    queryGradKernel(const __grid_constant__ Shape shape, const __grid_constant__ Operands<F> at) {
+    queryGradKernel(const Shape __grid_constant__ shape, const Operands<F> __grid_constant__ at) {
 #if DTC_HAS_WARPGROUPS
   __shared__ SwizzledTile q, dout, k[2], v[2];
   // The last queries see most keys.

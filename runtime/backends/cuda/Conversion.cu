@@ -59,7 +59,7 @@ template <typename To, typename From> __device__ __forceinline__ To convertEleme
 
 template <typename To, typename From, int Capacity>
 __global__ void __launch_bounds__(256)
-    convertKernel(const __grid_constant__ GroupTable<2, Capacity> table) {
+    convertKernel(const GroupTable<2, Capacity> __grid_constant__ table) {
   constexpr int V = static_cast<int>(16 / (sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From)));
   forEachChunk(table, [](const auto &group, int64_t begin, int64_t end) {
     const From *in = static_cast<const From *>(group.arrays[0]);

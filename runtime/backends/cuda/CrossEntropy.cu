@@ -205,7 +205,7 @@ __device__ void gradOfRow(const CrossEntropyGradArrays<F> &at, int64_t row, int6
 
 template <int V, typename F>
 __global__ void __launch_bounds__(kWideRowThreads, 1)
-    crossEntropyKernel(const __grid_constant__ CrossEntropyArrays<F> at, int64_t rows,
+    crossEntropyKernel(const CrossEntropyArrays<F> __grid_constant__ at, int64_t rows,
                        int64_t width, Wide<F> smoothing) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
     lossOfRow<V>(at, row, width, smoothing);
@@ -213,7 +213,7 @@ __global__ void __launch_bounds__(kWideRowThreads, 1)
 
 template <int V, typename F>
 __global__ void __launch_bounds__(kWideRowThreads, 1)
-    crossEntropyGradKernel(const __grid_constant__ CrossEntropyGradArrays<F> at, int64_t rows,
+    crossEntropyGradKernel(const CrossEntropyGradArrays<F> __grid_constant__ at, int64_t rows,
                            int64_t width, LabelShares<Wide<F>> shares) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x)
     gradOfRow<V>(at, row, width, at.lse[row], shares);
@@ -259,8 +259,8 @@ inline constexpr int kWholeRowBlocks = 2;
 /// width, and two blocks have room on a multiprocessor.
 template <int V, bool isWhole, typename F>
 __global__ void __launch_bounds__(kWideRowThreads, isWhole ? kWholeRowBlocks : 1)
-    crossEntropyWithGradKernel(const __grid_constant__ CrossEntropyArrays<F> loss,
-                               const __grid_constant__ CrossEntropyGradArrays<F> grad, int64_t rows,
+    crossEntropyWithGradKernel(const CrossEntropyArrays<F> __grid_constant__ loss,
+                               const CrossEntropyGradArrays<F> __grid_constant__ grad, int64_t rows,
                                int64_t width, Wide<F> smoothing, LabelShares<Wide<F>> shares,
                                int64_t kept) {
   using W = Wide<F>;
@@ -358,9 +358,9 @@ template <typename F> LaunchShape blocksOf(const RowShape &shape) {
 }
 
 /// Launches the kernel for as many elements at a time as rows and addresses allow.
-template <typename F, typename... Arguments>
+template <typename F, typename... Parameters, typename... Arguments>
 MaybeError launchRows(CudaQueue &queue, const RowShape &shape, bool inVectors,
-                      void (*wide)(Arguments...), void (*narrow)(Arguments...),
+                      void (*wide)(Parameters...), void (*narrow)(Parameters...),
                       const Arguments &...arguments) {
   return launch(queue, blocksOf<F>(shape),
                 inVectors && shape.width % kVector<F> == 0 ? wide : narrow, arguments...);

@@ -31,7 +31,7 @@ struct Identity {
 
 template <typename T>
 __global__ void __launch_bounds__(256)
-    stridedCopyKernel(const __grid_constant__ DeviceLoops<2> loops, T *to, const T *from) {
+    stridedCopyKernel(const DeviceLoops<2> __grid_constant__ loops, T *to, const T *from) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < loops.count; i += step) {
     int64_t offsets[2];
@@ -51,7 +51,7 @@ template <typename T> struct StridedParts {
 /// Part blockIdx.y.
 template <typename T>
 __global__ void __launch_bounds__(256)
-    stridedPartsKernel(const __grid_constant__ StridedParts<T> parts) {
+    stridedPartsKernel(const StridedParts<T> __grid_constant__ parts) {
   const DeviceLoops<2> &loops = parts.loops[blockIdx.y];
   T *to = parts.to[blockIdx.y];
   const T *from = parts.from[blockIdx.y];
@@ -88,7 +88,7 @@ struct ConstantPart {
 };
 
 __global__ void __launch_bounds__(256)
-    writeConstantKernel(const __grid_constant__ ConstantPart part, unsigned char *to, int count) {
+    writeConstantKernel(const ConstantPart __grid_constant__ part, unsigned char *to, int count) {
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
     to[i] = part.bytes[i];
 }
@@ -162,7 +162,7 @@ PrepareResult preparePad(const KernelSignature &signature) {
 
 template <int Capacity>
 __global__ void __launch_bounds__(256)
-    copyArraysKernel(const __grid_constant__ GroupTable<2, Capacity> table) {
+    copyArraysKernel(const GroupTable<2, Capacity> __grid_constant__ table) {
   constexpr int V = 16;
   forEachChunk(table, [](const auto &group, int64_t begin, int64_t end) {
     auto *from = static_cast<const uint8_t *>(group.arrays[0]);

@@ -69,7 +69,7 @@ __device__ __forceinline__ Wide<F> dotOfThread(const F *lhs, const F *rhs, int64
 
 template <typename F, int Capacity>
 __global__ void __launch_bounds__(kThreads)
-    dotChunksKernel(const __grid_constant__ DotTable<Capacity> table, Wide<F> *sums) {
+    dotChunksKernel(const DotTable<Capacity> __grid_constant__ table, Wide<F> *sums) {
   for (int64_t chunk = blockIdx.x; chunk < table.chunks; chunk += gridDim.x) {
     const auto &group = table.group[groupOfChunk(table, chunk)];
     int64_t begin = (chunk - group.firstChunk) * group.chunk;
@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename R, typename W, int Capacity>
 __global__ void __launch_bounds__(kThreads)
-    addDotChunksKernel(const __grid_constant__ DotTable<Capacity> table, const W *sums) {
+    addDotChunksKernel(const DotTable<Capacity> __grid_constant__ table, const W *sums) {
   for (int at = blockIdx.x; at < table.groups; at += gridDim.x) {
     const auto &group = table.group[at];
     int64_t chunks = group.chunks();

@@ -22,7 +22,7 @@ inline constexpr int kElementsPerThread = 4;
 /// x.
 template <typename F>
 __global__ void __launch_bounds__(256)
-    dropoutKernel(const __grid_constant__ DeviceLoops<1> loops, MaskWords mask, int64_t origin,
+    dropoutKernel(const DeviceLoops<1> __grid_constant__ loops, MaskWords mask, int64_t origin,
                   const int32_t *key, const F *x, F *y, Wide<F> scale) {
   MaskReader reader(mask, key);
   int64_t step = int64_t{gridDim.x} * blockDim.x * kElementsPerThread;

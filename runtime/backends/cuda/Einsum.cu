@@ -28,7 +28,7 @@ struct Multiply {
 /// chunk, at index c * (batch) + i of `sums`.
 template <typename F>
 __global__ void __launch_bounds__(256)
-    dotKernel(const __grid_constant__ DeviceLoops<3> batch, const F *lhs, const F *rhs,
+    dotKernel(const DeviceLoops<3> __grid_constant__ batch, const F *lhs, const F *rhs,
               Wide<F> *sums, int64_t length, int64_t chunk) {
   int64_t begin = int64_t{blockIdx.y} * chunk;
   int64_t end = begin + chunk < length ? begin + chunk : length;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(256)
 
 /// Adds the chunks of each dot product in order.
 template <typename R, typename W>
-__global__ void __launch_bounds__(256) addChunksKernel(const __grid_constant__ DeviceLoops<3> batch,
+__global__ void __launch_bounds__(256) addChunksKernel(const DeviceLoops<3> __grid_constant__ batch,
                                                        const W *sums, int64_t chunks, R *out) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < batch.count; i += step) {

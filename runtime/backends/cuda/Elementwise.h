@@ -59,7 +59,7 @@ __device__ __forceinline__ void applyAt(const Loops &loops, Op &op, int64_t inde
 
 template <int V, typename Op, typename Out, typename... Ins>
 __global__ void __launch_bounds__(256)
-    elementwiseKernel(const __grid_constant__ DeviceLoops<sizeof...(Ins)> loops, Op op, Out *out,
+    elementwiseKernel(const DeviceLoops<sizeof...(Ins)> __grid_constant__ loops, Op op, Out *out,
                       const Ins *...in) {
   int64_t vectors = loops.count / V;
   int64_t step = int64_t{gridDim.x} * blockDim.x;

@@ -50,7 +50,7 @@ __device__ __forceinline__ void storeAt(T *to, int64_t i, const Vector<T, V> &va
 
 template <int V, typename Activation, typename T>
 __global__ void __launch_bounds__(256)
-    gatedActivationKernel(const __grid_constant__ ForwardArrays<T> at, int64_t count) {
+    gatedActivationKernel(const ForwardArrays<T> __grid_constant__ at, int64_t count) {
   int64_t step = int64_t{gridDim.x} * blockDim.x * V;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += step) {
     Vector<T, V> x = loadAt<V>(at.x, i), gate = loadAt<V>(at.gate, i), act, out;
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(256)
 /// `Gradient` is void where x and dx are null.
 template <int V, typename Gradient, typename T>
 __global__ void __launch_bounds__(256)
-    gatedActivationGradKernel(const __grid_constant__ BackwardArrays<T> at, int64_t count) {
+    gatedActivationGradKernel(const BackwardArrays<T> __grid_constant__ at, int64_t count) {
   constexpr bool hasDx = !std::is_void_v<Gradient>;
   int64_t step = int64_t{gridDim.x} * blockDim.x * V;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += step) {
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(256)
 }
 
 /// Launches the kernel for as many elements at a time as the addresses allow.
-template <typename T, typename Arrays, typename... Pointers>
+template <typename T, typename Arrays, typename Parameter, typename... Pointers>
 MaybeError launchVectors(CudaQueue &queue, int64_t count, const Arrays &at,
-                         void (*wide)(Arrays, int64_t), void (*narrow)(Arrays, int64_t),
+                         void (*wide)(Parameter, int64_t), void (*narrow)(Parameter, int64_t),
                          Pointers... pointers) {
   constexpr int V = 16 / sizeof(T);
   bool inVectors = ((count % V == 0) && ... && isAligned(pointers, 16));

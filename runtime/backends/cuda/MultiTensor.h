@@ -22,7 +22,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
+#include <type_traits>
 
 namespace dtc::runtime::cuda {
 
@@ -68,19 +70,19 @@ __device__ __forceinline__ void forEachChunk(const Table &table, const Function 
   }
 }
 
-template <int Capacity, int Arrays, typename... Parameters, typename... Arguments>
+template <typename Parameter, typename... Parameters, typename... Arguments>
 MaybeError launchTable(CudaQueue &queue, std::span<const TensorGroup> groups,
-                       void (*kernel)(GroupTable<Arrays, Capacity>, Parameters...),
-                       const Arguments &...arguments) {
-  static_assert(sizeof(GroupTable<Arrays, Capacity>) <= 32764 - 256);
-  GroupTable<Arrays, Capacity> table;
+                       void (*kernel)(Parameter, Parameters...), const Arguments &...arguments) {
+  using Table = std::remove_cvref_t<Parameter>;
+  static_assert(sizeof(Table) <= 32764 - 256);
+  Table table;
   table.chunks = 0;
   table.groups = 0;
   for (const TensorGroup &from : groups) {
     if (from.count == 0)
       continue;
     auto &to = table.group[table.groups++];
-    std::copy_n(from.arrays.begin(), Arrays, to.arrays);
+    std::copy_n(from.arrays.begin(), std::size(to.arrays), to.arrays);
     to.count = from.count;
     to.firstChunk = table.chunks;
     table.chunks += (from.count + table.kChunk - 1) / table.kChunk;
@@ -89,16 +91,18 @@ MaybeError launchTable(CudaQueue &queue, std::span<const TensorGroup> groups,
 }
 
 /// Launches a kernel for the groups: `few` for the smaller table, `many` for the larger one.
-template <int Arrays, typename... Parameters, typename... Arguments>
+template <typename Few, typename Many, typename... Parameters, typename... Arguments>
 MaybeError launchGroups(CudaQueue &queue, std::span<const TensorGroup> groups,
-                        void (*few)(GroupTable<Arrays, 8>, Parameters...),
-                        void (*many)(GroupTable<Arrays, HeldLaunches::kMaxGroups>, Parameters...),
+                        void (*few)(Few, Parameters...), void (*many)(Many, Parameters...),
                         const Arguments &...arguments) {
+  constexpr size_t most = std::extent_v<decltype(std::remove_cvref_t<Few>::group)>;
+  static_assert(std::extent_v<decltype(std::remove_cvref_t<Many>::group)> ==
+                HeldLaunches::kMaxGroups);
   if (queue.isPreparing()) { // more calls may share a launch than are prepared together
     MaybeError error = loadKernel(few);
     return error ? error : loadKernel(many);
   }
-  if (groups.size() <= 8)
+  if (groups.size() <= most)
     return launchTable(queue, groups, few, arguments...);
   return launchTable(queue, groups, many, arguments...);
 }

@@ -116,7 +116,7 @@ template <typename F, int C> struct NormGradRow {
 template <typename F, int C, bool inVectors>
 __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
                                   sizeof(F) == 2 && C == 1 ? 2 : 1)
-    normGradKernel(const __grid_constant__ NormGradOperands<F> at, int rows, int width,
+    normGradKernel(const NormGradOperands<F> __grid_constant__ at, int rows, int width,
                    int partRows, int rowThreads) {
   using W = Wide<F>;
   using Row = NormGradRow<F, C>;

@@ -91,8 +91,8 @@ enum Array { P, G, First, Second, POut, FirstOut, SecondOut, Converted, NumArray
 
 template <OptimizerRule rule, int Capacity, typename W, typename H>
 __global__ void __launch_bounds__(256)
-    optimizerKernel(const __grid_constant__ GroupTable<NumArrays, Capacity> table,
-                    const __grid_constant__ SharedOperands<W> shared) {
+    optimizerKernel(const GroupTable<NumArrays, Capacity> __grid_constant__ table,
+                    const SharedOperands<W> __grid_constant__ shared) {
   constexpr bool hasSecond = operands<rule>.numMoments == 2;
   // Elements of f64 one at a time: with two, registers spill.
   constexpr int V = std::is_same_v<W, float> ? 4 : 1;

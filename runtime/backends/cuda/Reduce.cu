@@ -30,7 +30,7 @@ struct Work {
 
 template <typename Op, typename W, typename In, typename Out>
 __global__ void __launch_bounds__(256)
-    reduceByThreads(const __grid_constant__ Work work, const In *in, Out *out) {
+    reduceByThreads(const Work __grid_constant__ work, const In *in, Out *out) {
   int64_t begin = int64_t{blockIdx.y} * work.chunk;
   int64_t end = begin + work.chunk < work.reduced.count ? begin + work.chunk : work.reduced.count;
   int64_t step = int64_t{gridDim.x} * blockDim.x;
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(256)
 
 template <typename Op, typename W, typename In, typename Out>
 __global__ void __launch_bounds__(256)
-    reduceByBlocks(const __grid_constant__ Work work, const In *in, Out *out) {
+    reduceByBlocks(const Work __grid_constant__ work, const In *in, Out *out) {
   int64_t begin = int64_t{blockIdx.y} * work.chunk;
   int64_t end = begin + work.chunk < work.reduced.count ? begin + work.chunk : work.reduced.count;
   for (int64_t i = blockIdx.x; i < work.kept.count; i += gridDim.x) {

@@ -70,7 +70,7 @@ template <typename F> struct FromKey {
 
 template <typename To, typename From, typename Op>
 __global__ void __launch_bounds__(256)
-    mapKernel(const __grid_constant__ DeviceLoops<2> loops, To *to, const From *from, Op op) {
+    mapKernel(const DeviceLoops<2> __grid_constant__ loops, To *to, const From *from, Op op) {
   int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < loops.count; i += step) {
     int64_t offsets[2];

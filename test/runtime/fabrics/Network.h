@@ -45,8 +45,11 @@ std::vector<HostTensor> randomInputs(const Mesh &mesh, const TensorType &type, u
   std::vector<HostTensor> inputs;
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     HostTensor &tensor = inputs.emplace_back(type);
+    // Large tensors repeat after a prime number of elements, so that no two parts of them are
+    // equal.
+    constexpr int64_t period = 65521;
     for (int64_t i = 0; i < type.numElements(); ++i)
-      tensor.as<T>()[i] = randomElement<T>(random);
+      tensor.as<T>()[i] = i < period ? randomElement<T>(random) : tensor.as<T>()[i - period];
   }
   return inputs;
 }

@@ -71,6 +71,9 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
   // From a random block upwards or downwards, around the end.
   uint64_t first = random() % blocks;
   bool down = random() % 2;
+  auto known = sharedOf.find(launch->kernel);
+  bool looks = known == sharedOf.end() || random() % 16 == 0;
+  poisoned = looks ? shared : known->second;
   std::optional<std::string> error;
   for (uint64_t i = 0; i < blocks && !error; ++i) {
     blockIdx = coordinates((down ? first + blocks - i : first + i) % blocks, gridDim);
@@ -78,6 +81,8 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
       poisonShared();
     error = runBlock();
   }
+  if (looks && !error)
+    findSharedOfKernel();
   launch = nullptr;
   return error;
 }
@@ -85,10 +90,25 @@ std::optional<std::string> GridRunner::run(const Launch &launched, uint64_t seed
 /// A block finds no meaning in its shared memory. For speed not all blocks do: those in between
 /// find what an earlier block left.
 void GridRunner::poisonShared() {
-  for (std::span<std::byte> variable : shared)
+  for (std::span<std::byte> variable : poisoned)
     std::memset(variable.data(), 0xFF, variable.size());
   if (!array.empty())
     std::memset(array.data(), 0xFF, array.size());
+}
+
+/// A kernel's variables are those that a launch has written after all were poisoned. Most launches
+/// poison no others, since those of all kernels together are large; some poison all, since a launch
+/// with other arguments may write more.
+void GridRunner::findSharedOfKernel() {
+  std::vector<std::span<std::byte>> &found = sharedOf[launch->kernel];
+  for (std::span<std::byte> variable : shared) {
+    bool isWritten =
+        std::ranges::any_of(variable, [](std::byte b) { return b != std::byte{0xFF}; });
+    bool isFound =
+        std::ranges::any_of(found, [&](auto other) { return other.data() == variable.data(); });
+    if (isWritten && !isFound)
+      found.push_back(variable);
+  }
 }
 
 /// At the end of the memory, so that what comes after it is a crash.

@@ -23,6 +23,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace dtc::standin {
@@ -79,14 +80,17 @@ private:
   std::string doing(unsigned index) const;
   std::string calls(unsigned index) const;
   void poisonShared();
+  void findSharedOfKernel();
   void placeArray(size_t bytes);
   unsigned permuted(unsigned index) const;
   Fiber *idleFiber();
 
   const Launch *launch = nullptr;
   std::minstd_rand random;
-  std::vector<std::span<std::byte>> shared;
-  std::span<std::byte> array;       // what the launch asked for
+  std::vector<std::span<std::byte>> shared;                                     // of all kernels
+  std::unordered_map<const void *, std::vector<std::span<std::byte>>> sharedOf; // of each kernel
+  std::span<const std::span<std::byte>> poisoned; // those that this launch poisons
+  std::span<std::byte> array;                     // what the launch asked for
   std::span<std::byte> arrayMemory; // the most of it, before a page that cannot be accessed
 
   // Of the block.

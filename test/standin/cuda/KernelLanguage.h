@@ -37,7 +37,8 @@
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define __constant__ static
-#define __grid_constant__
+// Threads read such a parameter where the launch left it, as on a GPU. It stands after its type.
+#define __grid_constant__ &
 // One object for each thread of the host: kernels are executed by one. Variables of functions in
 // thread-local memory are found in the table of symbols, by which fresh blocks find them poisoned.
 #define __shared__ static thread_local

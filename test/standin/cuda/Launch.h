@@ -56,20 +56,20 @@ cudaError_t enqueueLaunch(const cudaLaunchConfig_t *config, const void *kernel,
 
 template <typename... Parameters, size_t... I>
 void callKernel(void (*kernel)(Parameters...), void *const *arguments, std::index_sequence<I...>) {
-  kernel(*static_cast<Parameters *>(arguments[I])...);
+  kernel(*static_cast<std::remove_cvref_t<Parameters> *>(arguments[I])...);
 }
 
 template <typename... Parameters>
 cudaError_t launch(const cudaLaunchConfig_t *config, void (*kernel)(Parameters...),
-                   const std::type_identity_t<Parameters> &...arguments) {
-  static_assert((true && ... && std::is_trivially_copyable_v<Parameters>));
+                   const std::remove_cvref_t<Parameters> &...arguments) {
+  static_assert((true && ... && std::is_trivially_copyable_v<std::remove_cvref_t<Parameters>>));
   static_assert((true && ... && (alignof(Parameters) <= alignof(std::max_align_t))));
   auto call = [](const void *address, void *const *at) {
     callKernel(reinterpret_cast<void (*)(Parameters...)>(const_cast<void *>(address)), at,
                std::index_sequence_for<Parameters...>());
   };
   return enqueueLaunch(config, reinterpret_cast<const void *>(kernel), call,
-                       {{&arguments, sizeof(Parameters), std::is_pointer_v<Parameters>}...});
+                       {{&arguments, sizeof(arguments), std::is_pointer_v<Parameters>}...});
 }
 
 } // namespace dtc::standin
