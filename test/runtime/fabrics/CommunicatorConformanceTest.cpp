@@ -126,44 +126,42 @@ std::vector<MeshCase> meshCases() {
 
 TEST_P(CommunicatorConformance, AllReduceOnEveryGroup) {
   for (const MeshCase &c : meshCases())
-    for (const Axes &axes : c.groups)
+    for (const Axes &axes : c.groups) {
+      Network network(c.mesh, fabric());
       // Empty, scalar, small, not divisible by the members, and beyond the small path.
       for (const std::vector<int64_t> &shape :
            {std::vector<int64_t>{0}, {}, {7}, {33, 31}, {5, 1001}})
         for (bool inPlace : {false, true}) {
           CollectiveSpec spec = makeSpec(CollectiveKind::AllReduce, {DType::F32, shape});
           auto inputs = randomInputs<float>(c.mesh, spec.input, 1);
-          auto outputs = Network(c.mesh, fabric()).run(spec, axes, inputs, inPlace);
+          auto outputs = network.run(spec, axes, inputs, inPlace);
           expectNaive<float>(spec, c.mesh, axes, inputs, outputs);
         }
+    }
 }
 
 TEST_P(CommunicatorConformance, EveryReductionAndType) {
   Mesh mesh({{"a", 4, false}});
+  Network network(mesh, fabric());
   for (ReductionKind reduction : {ReductionKind::Sum, ReductionKind::Max, ReductionKind::Min})
     for (int64_t size : {12, 4000}) {
       for (CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter}) {
         CollectiveSpec spec = makeSpec(kind, {DType::F32, {size}});
         spec.reduction = reduction;
         auto floats = randomInputs<float>(mesh, spec.input, 2);
-        expectNaive<float>(spec, mesh, {"a"}, floats,
-                           Network(mesh, fabric()).run(spec, {"a"}, floats));
+        expectNaive<float>(spec, mesh, {"a"}, floats, network.run(spec, {"a"}, floats));
         spec.input.dtype = DType::F64;
         auto doubles = randomInputs<double>(mesh, spec.input, 3);
-        expectNaive<double>(spec, mesh, {"a"}, doubles,
-                            Network(mesh, fabric()).run(spec, {"a"}, doubles));
+        expectNaive<double>(spec, mesh, {"a"}, doubles, network.run(spec, {"a"}, doubles));
         spec.input.dtype = DType::I32;
         auto ints = randomInputs<int32_t>(mesh, spec.input, 4);
-        expectNaive<int32_t>(spec, mesh, {"a"}, ints,
-                             Network(mesh, fabric()).run(spec, {"a"}, ints));
+        expectNaive<int32_t>(spec, mesh, {"a"}, ints, network.run(spec, {"a"}, ints));
         spec.input.dtype = DType::BF16;
         auto brains = randomInputs<BFloat16>(mesh, spec.input, 5);
-        expectNaive<BFloat16>(spec, mesh, {"a"}, brains,
-                              Network(mesh, fabric()).run(spec, {"a"}, brains));
+        expectNaive<BFloat16>(spec, mesh, {"a"}, brains, network.run(spec, {"a"}, brains));
         spec.input.dtype = DType::F16;
         auto halves = randomInputs<Float16>(mesh, spec.input, 6);
-        expectNaive<Float16>(spec, mesh, {"a"}, halves,
-                             Network(mesh, fabric()).run(spec, {"a"}, halves));
+        expectNaive<Float16>(spec, mesh, {"a"}, halves, network.run(spec, {"a"}, halves));
       }
     }
 }
@@ -202,6 +200,7 @@ TEST_P(CommunicatorConformance, GatherScatterAndAllToAllAlongEveryDimension) {
   for (const MeshCase &c : meshCases())
     for (const Axes &axes : c.groups) {
       int64_t n = c.mesh.groupSize(axes);
+      Network network(c.mesh, fabric());
       // Only the dimensions that are split need to be multiples of the members.
       auto typeFor = [&](int64_t dim, int64_t split) {
         TensorType type{DType::F32, {2, 3, 4}};
@@ -215,15 +214,13 @@ TEST_P(CommunicatorConformance, GatherScatterAndAllToAllAlongEveryDimension) {
           CollectiveSpec spec = makeSpec(kind, typeFor(dim, dim), dim);
           spec.members = n;
           auto inputs = randomInputs<float>(c.mesh, spec.input, 5);
-          expectNaive<float>(spec, c.mesh, axes, inputs,
-                             Network(c.mesh, fabric()).run(spec, axes, inputs));
+          expectNaive<float>(spec, c.mesh, axes, inputs, network.run(spec, axes, inputs));
         }
         for (int64_t split = 0; split < 3; ++split) {
           CollectiveSpec spec = makeSpec(CollectiveKind::AllToAll, typeFor(dim, split), dim, split);
           spec.members = n;
           auto inputs = randomInputs<float>(c.mesh, spec.input, 5);
-          expectNaive<float>(spec, c.mesh, axes, inputs,
-                             Network(c.mesh, fabric()).run(spec, axes, inputs));
+          expectNaive<float>(spec, c.mesh, axes, inputs, network.run(spec, axes, inputs));
         }
       }
     }
