@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Trains two models in many strategies on virtual devices of one thread each, and compares the time
-// of their steps with what dtc-plan simulate says of them on a cluster that dtc-run --calibrate
+// of their steps with what dtc-plan simulate says of them on a cluster that dtc-run calibrate
 // wrote on this machine. The strategies take turns, step by step, so that what else the machine
 // does falls on all of them alike. Steps that something else slowed down do not count.
 //
@@ -216,7 +216,7 @@ static int runMain(int argc, char **argv) {
   std::vector<std::string> names;
   for (const PredictedModel &model : predictedModels())
     names.push_back(model.name);
-  app.add_option("--cluster", arguments.cluster, "What dtc-run --calibrate wrote on this machine")
+  app.add_option("--cluster", arguments.cluster, "What dtc-run calibrate wrote on this machine")
       ->required();
   app.add_option("--model", arguments.models, "Only this model; may be given again")
       ->check(CLI::IsMember(names));

@@ -35,14 +35,14 @@ mkdir -p "$results"
 # The GPUs and libraries that dtc-run finds. Where it lacks some, it gets the folders of python3's packages, which
 # libraries.txt then has.
 devices() {
-  "$here/bin/dtc-run" --list-devices | tee "$log.txt"
+  "$here/bin/dtc-run" devices | tee "$log.txt"
   if grep -q '^cuBLASLt [0-9]' "$log.txt" && grep -q '^cuDNN [0-9]' "$log.txt"; then return; fi
   local folders
   folders="$(python3 -c 'import glob, sys
 print(*(folder for path in sys.path for folder in glob.glob(path + "/nvidia/*/lib")), sep=":")' 2>/dev/null || true)"
   [[ -n "$folders" ]] || return 0
   echo "with DTC_CUDA_LIBRARIES=$folders:"
-  DTC_CUDA_LIBRARIES="${DTC_CUDA_LIBRARIES:+$DTC_CUDA_LIBRARIES:}$folders" "$here/bin/dtc-run" --list-devices | tee "$log.txt"
+  DTC_CUDA_LIBRARIES="${DTC_CUDA_LIBRARIES:+$DTC_CUDA_LIBRARIES:}$folders" "$here/bin/dtc-run" devices | tee "$log.txt"
   echo "$folders" >"$results/libraries.txt"
 }
 
@@ -147,7 +147,7 @@ predicted_rate() { # FILE
 # Measures the GPU as a cluster, and simulates models on it.
 calibrate() { # MODEL...
   local model rates=""
-  "$here/bin/dtc-run" --calibrate "$log.textproto" --device cuda
+  "$here/bin/dtc-run" calibrate "$log.textproto" --device cuda
   for model in "$@"; do
     "$here/bin/dtc-plan" simulate "$here/models/$model.plan" --cluster "$log.textproto" >"$log-$model.txt"
     rates+="$model $(predicted_rate "$log-$model.txt"), "

@@ -196,7 +196,7 @@ Trains and generates from plans of dtc-compile. This needs glibc ${glibc#GLIBC_}
 \`--device cuda\` a GPU with its driver and cuBLASLt. It needs no root, no network and no fixed folder.
 
     bin/dtc-run models/mlp.plan --data models/mlp.data.safetensors --steps 100
-    bin/dtc-run --list-devices
+    bin/dtc-run devices
     bin/dtc-plan show models/mlp.plan
 
 Runs of several processes over MPI (\`--processes\`) need a dtc-run that is built against the MPI of the cluster:

@@ -37,7 +37,7 @@ using namespace dtc::runtime;
 Expected<std::unique_ptr<TrainSession>>
 TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, uint64_t seed) {
   if (generates(*plan))
-    return Error{"the plan generates tokens, which dtc-run --prompt does; compile with mode "
+    return Error{"the plan generates tokens, which dtc-run generate does; compile with mode "
                  "\"train\" or \"forward\""};
   TrainOptions options;
   options.planPath = plan->model();

@@ -80,7 +80,7 @@ MaybeError calibrateToFile(const CalibrationOptions &options, const std::string 
     return file.error();
   const cluster::DeviceKind &device = cluster->devices(0);
   std::string header =
-      fmt::format("# Measured by dtc-run --calibrate on {}.\n",
+      fmt::format("# Measured by dtc-run calibrate on {}.\n",
                   cluster->node_kinds(0).shared_cores() > 0
                       ? fmt::format("{} cores of {}", usableCores(), processorName())
                       : fmt::format("one {}", device.name()));

@@ -92,7 +92,7 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
 /// The main figures of a cluster that calibrate() made, for people, in lines.
 std::string calibrationTable(const cluster::Cluster &cluster);
 
-/// What dtc-run --calibrate does: checks that the file can be written, measures, writes the file,
+/// What dtc-run calibrate does: checks that the file can be written, measures, writes the file,
 /// prints the table to `out`.
 MaybeError calibrateToFile(const CalibrationOptions &options, const std::string &path,
                            std::shared_ptr<const Backend> backend, FILE *out, FILE *err);

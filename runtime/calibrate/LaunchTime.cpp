@@ -20,7 +20,7 @@ namespace {
 std::shared_ptr<const plan::Plan> additions(int64_t devices, int count) {
   auto plan = std::make_shared<plan::Plan>();
   plan->set_version(kPlanVersion);
-  plan->set_producer("dtc-run --calibrate");
+  plan->set_producer("dtc-run calibrate");
   plan->add_locations("unknown");
   plan->add_reasons();
   plan::Axis *axis = plan->add_axes();

@@ -83,6 +83,10 @@ MaybeError CheckpointedRun::findNewest() {
     return newest.error().inContext("--resume");
   for (const std::string &text : refused)
     note(fmt::format("--resume: a checkpoint is not used: {}", text));
+  if (!*newest && options.needsCheckpoint)
+    return Error{fmt::format("--checkpoint: {} has no complete checkpoint; expected a folder that "
+                             "dtc-run train --checkpoint has written",
+                             options.checkpointPath)};
   if (!*newest)
     note(fmt::format("--resume: {} has no checkpoint yet; the run starts anew",
                      options.checkpointPath));

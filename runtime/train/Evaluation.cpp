@@ -43,24 +43,25 @@ Expected<std::unique_ptr<Evaluation>> Evaluation::open(Session &session,
     return std::unique_ptr<Evaluation>();
   Session *entry = trains(session.plan()) ? session.findEntry("evaluate") : &session;
   if (!entry)
-    return Error{"--eval-data: the plan has no entry point \"evaluate\"; plans that dtc-compile "
-                 "writes with --mode train have one"};
+    return Error{fmt::format("{}: the plan has no entry point \"evaluate\"; plans that dtc-compile "
+                             "writes with --mode train have one",
+                             options.evalDataFlag)};
   const plan::Output *loss = findLoss(*entry);
   if (!loss)
     return Error{
-        fmt::format("--eval-data: {} has no scalar output \"loss\"",
+        fmt::format("{}: {} has no scalar output \"loss\"", options.evalDataFlag,
                     entry == &session ? "the plan" : "the entry point \"evaluate\" of the plan")};
   std::vector<DataInput> inputs = dataInputsOf(entry->plan());
   auto data = openDataSource(options.evalDataPaths, inputs, {options.seed});
   if (!data)
-    return data.error().inContext("--eval-data");
+    return data.error().inContext(options.evalDataFlag);
   std::unique_ptr<Evaluation> evaluation(new Evaluation(*entry, loss->name(), std::move(*data)));
   int64_t all = evaluation->data->sequentialBatches();
   if (all == 0)
-    return Error{fmt::format("--eval-data: {} has fewer samples than a batch of the plan, {}; {}, "
+    return Error{fmt::format("{}: {} has fewer samples than a batch of the plan, {}; {}, "
                              "or with a smaller --batch",
-                             evaluation->data->describe(), evaluation->data->batchSize(),
-                             kIgnoreIndexRemedy)};
+                             options.evalDataFlag, evaluation->data->describe(),
+                             evaluation->data->batchSize(), kIgnoreIndexRemedy)};
   evaluation->batches = std::min(options.evalBatches.value_or(all), all);
   auto loader = BatchLoader::start(
       [&source = *evaluation->data](int64_t index) { return source.sequentialBatch(index); },

@@ -142,8 +142,10 @@ MaybeError TrainingRun::checkOptions() {
     return opened.error();
   evaluation = std::move(*opened);
   if (std::string left = evaluation ? evaluation->describeLeftOut() : ""; !left.empty())
-    note("--eval-data: " + left);
-  return evaluation ? noteFrom(evaluation->getData(), "--eval-data: ") : std::nullopt;
+    note(fmt::format("{}: {}", options.evalDataFlag, left));
+  return evaluation
+             ? noteFrom(evaluation->getData(), fmt::format("{}: ", options.evalDataFlag).c_str())
+             : std::nullopt;
 }
 
 /// Opens the places to which metrics go. The first process speaks for all.
@@ -177,8 +179,9 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
     return read.error();
   plan = std::move(*read);
   if (generates(*plan))
-    return Error{fmt::format(
-        "{}: the plan generates tokens; give it a file to go on with, --prompt", options.planPath)};
+    return Error{
+        fmt::format("{}: the plan generates tokens; run it with dtc-run generate and a --prompt",
+                    options.planPath)};
   if (MaybeError error = openCheckpoints())
     return error;
   if (MaybeError error = openData())
@@ -236,7 +239,7 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   if (evaluation) {
     Expected<bool> counts = checkData(evaluation->getData(), describeFiles(options.evalDataPaths));
     if (!counts)
-      return counts.error().inContext("--eval-data");
+      return counts.error().inContext(options.evalDataFlag);
     if (!*counts)
       noteNoLabelCounts();
   }
@@ -287,8 +290,8 @@ MaybeError TrainingRun::startLoader() {
 /// Says once that an evaluation has no loss.
 void TrainingRun::noteNoLabelCounts() {
   if (!std::exchange(saidNoLabelCounts, true))
-    note(fmt::format("--eval-data: {}: no label counts, so that there is no loss on them",
-                     evaluation->describe(steps)));
+    note(fmt::format("{}: {}: no label counts, so that there is no loss on them",
+                     options.evalDataFlag, evaluation->describe(steps)));
 }
 
 /// Looks at all of a data set, so that what is wrong with its end is not found after days. Returns

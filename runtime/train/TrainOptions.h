@@ -66,6 +66,8 @@ struct TrainOptions {
   CheckpointInterval checkpointEvery;
   int64_t keepCheckpoints = 2;
   bool resume = false;
+  /// Without a checkpoint to go on from the run ends with an error, instead of starting anew.
+  bool needsCheckpoint = false;
   std::set<std::string> allowedChanges = {};
 
   /// Batches per step, over which gradients are summed; see SessionOptions.
@@ -78,6 +80,8 @@ struct TrainOptions {
   /// how many batches each takes (absent: all that the data have).
   std::optional<int64_t> evalEvery;
   std::optional<int64_t> evalBatches;
+  /// The flag that gives evalDataPaths, in messages.
+  const char *evalDataFlag = "--eval-data";
   double learningRate = 1e-3;
   /// Absent: 0. Not for a constant rate.
   std::optional<double> minLearningRate;

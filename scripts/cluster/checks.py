@@ -28,11 +28,11 @@ def near(found, expected, share, what, unit):
 
 
 def check_links(options, folder):
-    """dtc-run --check-fabric finds the figures of the links, and a link of a tenth of their bandwidth."""
+    """dtc-run links finds the figures of the links, and a link of a tenth of their bandwidth."""
     good = True
     with Hosts(4, folder, rate=options.rate, latency=options.latency, slow={(1, 3): options.rate / 10}) as cluster:
         for start in STARTS:
-            text = Run(cluster, start, 1, ["--check-fabric"]).succeeds()
+            text = Run(cluster, start, 1, ["links"]).succeeds()
             print(text, end="")
             latency, bandwidth = median_of_links(text)
             good &= near(latency, options.latency, 0.1, f"{start}: latency", "s")
@@ -65,9 +65,9 @@ def check_training(options, folder):
             worst = max(abs(a - b) / a for a, b in zip(losses_of("one.jsonl"), losses_of("several.jsonl"), strict=True))
             good &= expect(worst <= 1e-4, f"{start}: losses differ from those of one device by {worst:.1e}, at most 1e-4")
             good &= expect("4 processes, 1 on this machine" in text, f"{start}: four hosts")
-            text = Run(cluster, start, 2, ["m.plan", "--placement"]).succeeds()
+            text = Run(cluster, start, 2, ["placement", "m.plan"]).succeeds()
             good &= expect(all(f"host {name(host)}:" in text for host in range(4)) and "dp=4: between hosts" in text and
-                           "tp=2: in a host, between processes" in text, f"{start}: --placement")
+                           "tp=2: in a host, between processes" in text, f"{start}: placement")
     return good
 
 
@@ -79,7 +79,7 @@ def without_block(text, field):
 
 
 def cluster_file(calibrated, rate, latency):
-    """The cluster of hosts with such links, whose devices are those that dtc-run --calibrate has measured."""
+    """The cluster of hosts with such links, whose devices are those that dtc-run calibrate has measured."""
     text = "\n" + pathlib.Path(calibrated).read_text()
     device = re.search(r"\ndevices \{\s+name: (\"[^\"]*\")", text)[1]
     text = without_block(without_block(text, "node_kinds"), "nodes")
@@ -98,7 +98,7 @@ def check_prediction(options, folder):
     measured = options.calibrated or "measured.textproto"
     if not options.calibrated:
         print("calibrating", flush=True)
-        tool("dtc-run", "--calibrate", measured, "--devices", 4, "--threads", 1)
+        tool("dtc-run", "calibrate", measured, "--devices", 4, "--threads", 1)
     pathlib.Path("hosts.textproto").write_text(cluster_file(measured, options.rate, options.latency))
     good = True
     for mesh, zero in (("dp=4", 0), ("dp=4", 1), ("dp=2,tp=2", 0), ("pp=2,dp=2", 0)):

@@ -18,7 +18,7 @@ MODELS = ["mlp", "gpt2-tiny", "llama-tiny", "gpt2-tiny-bf16", "llama-tiny-bf16",
 # Lists a GPU, and writes the losses of steps; those of "cuda" are FACTOR times the others, and the norms of steps in graphs
 # NORM times those of others. What it prints is what dtc-run prints of a model, and of a profile.
 TRAINER = """#!/bin/sh
-[ "$1" = --list-devices ] && printf 'cpu: 2 threads\\ncuda 0: a GPU, 1 MiB\\n' && exit
+[ "$1" = devices ] && printf 'cpu: 2 threads\\ncuda 0: a GPU, 1 MiB\\n' && exit
 while [ $# -gt 0 ]; do
   case "$1" in --device) device=$2 ;; --metrics) metrics=$2 ;; --steps) steps=$2 ;; --cuda-graphs) graphs=$2 ;; esac
   shift

@@ -15,7 +15,7 @@ def add_encode_arguments(parser):
     parser.add_argument("text", nargs="?", help="the text (default: standard input)")
     parser.add_argument("--tokenizer", required=True, metavar="FILE", help="a tokenizer.json, or a folder that has one")
     parser.add_argument("-o", "--output", required=True, metavar="FILE",
-                        help="for dtc-run --prompt; *.bin: 16 bits a token; *.u32: 32 bits")
+                        help="for dtc-run generate --prompt; *.bin: 16 bits a token; *.u32: 32 bits")
     parser.add_argument("--begin", metavar="TOKEN", help="a token before the text")
 
 

@@ -121,7 +121,7 @@ static MaybeError checkSameDevices(const Backend &backend, const Processes &proc
     return std::nullopt;
   return Error{
       fmt::format("process 0 computes on {}, and not {}; give --device cpu, or let all see "
-                  "GPUs (dtc-run --list-devices)",
+                  "GPUs (dtc-run devices)",
                   *first, *others)};
 }
 

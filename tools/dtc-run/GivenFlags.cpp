@@ -15,7 +15,7 @@
 namespace dtc {
 
 std::string describeGiven(const CLI::App &app) {
-  std::string text;
+  std::string text = fmt::format("command {}\n", app.get_name());
   for (const CLI::Option *option : app.get_options()) {
     if (option->count() == 0)
       continue;

@@ -13,7 +13,8 @@
 
 namespace dtc {
 
-/// What was given on the command line, a line for each option: "--steps 3".
+/// What was given on the command line: a line for the command, "command dtc-run train", and one for
+/// each option, "--steps 3".
 std::string describeGiven(const CLI::App &app);
 
 /// The first option that is not the same in two texts of describeGiven(), as it is in both:

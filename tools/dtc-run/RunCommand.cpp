@@ -33,28 +33,59 @@
 using namespace dtc;
 using namespace dtc::runtime;
 
-RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
-    : app(app), arguments(std::move(arguments)) {
-  addTrainFlags(app, train);
-  addGenerateFlags(app, generate);
-  CLI::Option *calibrate =
-      app.add_option("--calibrate", calibrationPath,
-                     "Measure this machine instead of running a plan, which takes a minute or two, "
-                     "and write what it does to this file, a cluster: of virtual devices (takes "
-                     "--devices and --threads, default: 1), or with --device cuda of the first GPU "
-                     "(takes --matmul-precision, --matmul-algorithms and --cudnn; --devices, "
-                     "default: 1, GPUs are measured as NCCL connects them)")
-          ->type_name("FILE");
+RunCommand::RunCommand(RunKind kind, CLI::App &app, std::vector<std::string> arguments)
+    : kind(kind), app(app), arguments(std::move(arguments)) {
+  switch (kind) {
+  case RunKind::Train:
+    addTrainFlags(app, train);
+    break;
+  case RunKind::Evaluate:
+    addEvaluateFlags(app, train);
+    break;
+  case RunKind::Generate:
+    addGenerateFlags(app, train, generate);
+    break;
+  case RunKind::Calibrate:
+    addCalibrateFlags();
+    return;
+  case RunKind::Links:
+    addLaunchFlags();
+    return;
+  case RunKind::Placement:
+    addPlacementFlags();
+    return;
+  case RunKind::Devices:
+    return;
+  }
+  app.add_flag("--profile", train.profile, "Print the time that each kind of kernel took");
+  addDeviceFlag();
+  addExchangeFlags();
+  addGpuFlags();
+  addProcessFlags();
+}
+
+void RunCommand::addCalibrateFlags() {
+  app.add_option("cluster", calibrationPath, "The file to write")->required();
+  addDeviceFlag();
   app.add_option("--devices", calibration.devices,
-                 "The virtual devices of the cluster that --calibrate writes")
+                 "The virtual devices of the cluster; or with --device cuda the GPUs, which are "
+                 "measured as NCCL connects them (default: 1)")
       ->check(CLI::Range(int64_t{1}, kMaxLocalDevices))
-      ->needs(calibrate)
       ->capture_default_str();
+  addThreadFlag(app, train);
+  addProductFlags();
+}
+
+void RunCommand::addDeviceFlag() {
   app.add_option("--device", device,
-                 "What the plan runs on, or --calibrate measures: the CPU, GPUs (cuda), or GPUs "
+                 "What the plan runs on, or is measured: the CPU, GPUs (cuda), or GPUs "
                  "if there are any (auto)")
       ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
       ->capture_default_str();
+}
+
+/// How GPUs exchange tensors, and how they get steps.
+void RunCommand::addExchangeFlags() {
   app.add_option(
          "--fabric", fabric,
          "How GPUs exchange tensors: through the memory of the hosts (local), from GPU to GPU "
@@ -73,6 +104,20 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
          "debuggers; or graphs where nothing speaks against them (auto)")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->default_str("auto");
+}
+
+void RunCommand::addGpuFlags() {
+  addProductFlags();
+  app.add_option_function<std::string>(
+         "--kernel-fusion", [this](const std::string &use) { gpus.fusesCalls = use == "on"; },
+         "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
+         "and the bias that is added to it (on), or each by itself (off), for debugging")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
+}
+
+/// What changes how fast a GPU computes one kernel call.
+void RunCommand::addProductFlags() {
   app.add_option_function<std::string>(
          "--matmul-algorithms",
          [this](const std::string &how) { gpus.timesProducts = how == "timed"; },
@@ -88,13 +133,6 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
       ->check(CLI::IsMember({"f32", "tf32"}))
       ->default_str("f32");
   app.add_option_function<std::string>(
-         "--kernel-fusion", [this](const std::string &use) { gpus.fusesCalls = use == "on"; },
-         "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
-         "and "
-         "the bias that is added to it (on), or each by itself (off), for debugging")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
-  app.add_option_function<std::string>(
          "--cudnn",
          [this](const std::string &use) {
            using Cudnn = GpuOptions::Cudnn;
@@ -104,15 +142,12 @@ RunCommand::RunCommand(CLI::App &app, std::vector<std::string> arguments)
          "where it is found (auto); what cuDNN does not have is computed by kernels of dtc")
       ->check(CLI::IsMember({"on", "off", "auto"}))
       ->default_str("auto");
-  addProcessFlags();
-  app.add_flag("--list-devices", listsDevices,
-               "Print the devices and the libraries for GPUs that dtc-run finds, and end");
 }
 
 /// Puts files in the place of patterns.
 MaybeError RunCommand::findFiles() {
-  for (auto [flag, paths] :
-       {std::pair("--data", &train.dataPaths), std::pair("--eval-data", &train.evalDataPaths)}) {
+  for (auto [flag, paths] : {std::pair("--data", &train.dataPaths),
+                             std::pair(train.evalDataFlag, &train.evalDataPaths)}) {
     Expected<std::vector<std::string>> files = findDataFiles(*paths);
     if (!files)
       return files.error().inContext(flag);
@@ -144,7 +179,7 @@ MaybeError RunCommand::checkFiles() const {
   for (const std::string &path : train.dataPaths)
     files.reads("--data", path);
   for (const std::string &path : train.evalDataPaths)
-    files.reads("--eval-data", path);
+    files.reads(train.evalDataFlag, path);
   for (const std::string &path : train.initPaths) {
     Expected<std::vector<std::string>> weights = safetensorsFilesOf(path);
     if (!weights)
@@ -173,40 +208,23 @@ MaybeError RunCommand::checkFiles() const {
   return std::nullopt;
 }
 
-/// The first flag that was given and is not one of those.
-static std::optional<std::string> otherFlag(const CLI::App &app,
-                                            const std::vector<std::string> &names) {
-  for (const CLI::Option *option : app.get_options())
-    if (option->count() > 0 && std::ranges::find(names, option->get_name()) == names.end())
-      return option->get_name();
-  return std::nullopt;
-}
-
 int RunCommand::calibrate() {
   const std::vector<std::string> ofCores = {"--threads"},
                                  ofGpus = {"--matmul-precision", "--matmul-algorithms", "--cudnn"};
-  std::vector<std::string> taken = {"--calibrate", "--device", "--devices"};
-  for (const auto *flags : {&ofCores, &ofGpus})
-    taken.insert(taken.end(), flags->begin(), flags->end());
-  if (auto other = otherFlag(app, taken))
-    return fail(fmt::format("{} was given with --calibrate, which measures this machine and runs "
-                            "no plan; leave one of them out",
-                            *other));
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
   if (!backend)
     return fail(backend.error().message);
   bool isGpu = (*backend)->name() == "cuda";
   for (const std::string &flag : isGpu ? ofCores : ofGpus)
     if (isGiven(flag.c_str()))
-      return fail(fmt::format("{} is for --calibrate --device {}; leave it out", flag,
-                              isGpu ? "cpu" : "cuda"));
+      return fail(fmt::format("{} is for --device {}; leave it out", flag, isGpu ? "cpu" : "cuda"));
   if (isGpu) {
     int64_t devices = isGiven("--devices") ? calibration.devices : 1;
     calibration = gpuCalibrationOptions();
     calibration.devices = devices;
     if (devices > 1) {
       Expected<OpenFabric> nccl =
-          chooseFabric("nccl", sharesGpu, **backend, train.processes, stderr);
+          chooseFabric("nccl", /*sharesGpu=*/false, **backend, train.processes, stderr);
       if (!nccl)
         return fail(nccl.error().message);
       calibration.openFabric = std::move(*nccl);
@@ -242,7 +260,7 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
       printTo(notes, "note: step {} was done {:.1f} s after a process was lost\n", step, *seconds);
   };
   stopOnSignals();
-  if (!generate.promptPaths.empty()) {
+  if (kind == RunKind::Generate) {
     generate.generator.sampler.seed = train.seed;
     MaybeError error = runtime::generate(train, generate, *backend, out, notes, stopRequested());
     return error ? Expected<bool>(*error) : stopRequested().load();
@@ -269,24 +287,20 @@ int RunCommand::runPlan() {
 }
 
 int RunCommand::run() {
-  if (listsDevices) {
-    if (otherFlag(app, {"--list-devices"}))
-      return fail("--list-devices runs nothing; give it alone");
+  if (kind == RunKind::Devices) {
     for (const std::string &line : listDevices())
       fmt::print("{}\n", line);
     return 0;
   }
-  if (isGiven("--calibrate"))
+  if (kind == RunKind::Calibrate)
     return calibrate();
   if (MaybeError error = checkVariables())
     return fail(error->message);
-  if (checksFabric)
-    return checkFabric();
-  if (!isGiven("plan"))
-    return fail("plan is required; see dtc-run --help");
+  if (kind == RunKind::Links)
+    return checkLinks();
   if (MaybeError error = findProcesses())
     return launchedProcesses() > 1 ? failTogether(error->message) : fail(error->message);
-  if (showsPlacement)
+  if (kind == RunKind::Placement)
     return printPlacement();
   if (numProcesses > 1 && launchedProcesses() == 1 && !startedByLaunch())
     return launch();

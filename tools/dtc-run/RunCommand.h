@@ -25,26 +25,38 @@ namespace dtc {
 class Launch;
 struct ElasticPlan;
 
-/// Runs a plan, measures the machine, or lists devices.
+/// What dtc-run is to do.
+enum class RunKind : uint8_t { Train, Evaluate, Generate, Calibrate, Links, Placement, Devices };
+
+/// The command line of dtc-run. Its first word names what it does; without one it trains.
 class RunCommand {
 public:
-  /// Adds the flags; the command outlives the parsing of the command line. `arguments` are those of
-  /// the program, as they were given.
-  RunCommand(CLI::App &app, std::vector<std::string> arguments);
+  /// Adds the flags of `kind`, and no others; the command outlives the parsing of the command line.
+  /// `arguments` are those of the program, as they were given.
+  RunCommand(RunKind kind, CLI::App &app, std::vector<std::string> arguments);
 
-  /// Does what the flags say; the status of the process.
+  /// Does what the command line says; the status of the process.
   int run();
   /// The status after an error that was found before anything ran, maybe in all processes of a
   /// run: it is told once.
   int failTogether(const std::string &message);
 
 private:
+  void addCalibrateFlags();
+  void addDeviceFlag();
+  void addExchangeFlags();
+  void addGpuFlags();
+  void addProductFlags();
+  void addMeetingFlags();
+  void addLaunchFlags();
+  void addDivisionFlags();
+  void addPlacementFlags();
   void addProcessFlags();
   int calibrate();
   MaybeError chooseElasticPlan();
   MaybeError findProcesses();
   int printPlacement();
-  int checkFabric();
+  int checkLinks();
   /// Starts the processes, and starts them again where one was lost.
   int launch();
   MaybeError shrink(const std::vector<ElasticPlan> &plans, int64_t devices, int64_t lost);
@@ -60,6 +72,7 @@ private:
   MaybeError checkFiles() const;
   bool isGiven(const char *flag) const { return app.get_option(flag)->count() > 0; }
 
+  RunKind kind;
   CLI::App &app;
   std::vector<std::string> arguments;
   runtime::TrainOptions train;
@@ -70,11 +83,9 @@ private:
   std::string fabric = "auto";
   bool sharesGpu = false;
   GpuOptions gpus;
-  bool listsDevices = false;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are
-  bool showsPlacement = false, checksFabric = false;
-  int64_t processesPerHost = 0; // that are thought of; 0: none are
+  int64_t processesPerHost = 0;  // that are thought of; 0: none are
   int64_t maxRestarts = 0;
   std::string elasticFolder;
   std::string network = "tcp"; // of the processes to start

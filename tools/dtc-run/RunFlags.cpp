@@ -38,33 +38,53 @@ static CLI::Validator nonNegativeNumber() {
   return numberBetween(0.0, std::numeric_limits<double>::infinity(), "a number of 0 or more");
 }
 
-void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
-  CLI::Option *prompt =
-      app.add_option(
-             "--prompt", options.promptPaths,
-             "A prompt to continue: a file of text or of tokens (.bin, .u32); needs a plan of "
-             "dtc-compile --mode generate; may be given again")
-          ->allow_extra_args(false);
+/// What each command that runs a plan takes.
+static void addPlanFlags(CLI::App &app, TrainOptions &options) {
+  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
+  app.add_option("--init", options.initPaths,
+                 "Start from the parameters of a .safetensors file, of the files of a "
+                 "model.safetensors.index.json, or of a folder with either; may be given again, as "
+                 "for a base model and its adapters: the last one that has a tensor holds")
+      ->allow_extra_args(false);
+  app.add_flag("--allow-unused-adapters", options.allowUnusedAdapters,
+               "Leave out adapters of --init for layers that have none in the model, instead of "
+               "ending with an error");
+  app.add_option("--seed", options.seed,
+                 "Draws the parameters that --init does not give, the batches, tokens and random "
+                 "masks")
+      ->check(wholeNumber<uint64_t>())
+      ->capture_default_str();
+  app.add_option("--stall-timeout", options.stallTimeout,
+                 "Seconds without progress of any device after which the run is aborted; 0: never")
+      ->check(nonNegativeNumber())
+      ->capture_default_str();
+}
+
+void dtc::addThreadFlag(CLI::App &app, TrainOptions &options) {
+  app.add_option("--threads", options.threadsPerDevice,
+                 "Threads for each device (default: the cores divided by the devices)")
+      ->check(CLI::Range(1, 1024));
+}
+
+void dtc::addGenerateFlags(CLI::App &app, TrainOptions &run, GenerateOptions &options) {
+  addPlanFlags(app, run);
+  addThreadFlag(app, run);
+  app.add_option("--prompt", options.promptPaths,
+                 "A prompt to continue: a file of text or of tokens (.bin, .u32); may be given "
+                 "again")
+      ->allow_extra_args(false)
+      ->required();
   app.add_option("--max-new-tokens", options.generator.maxNewTokens, "Tokens to generate")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
-      ->needs(prompt)
       ->capture_default_str();
-  // What a user would take for something that generation does.
-  for (const char *flag :
-       {"--data", "--sampling", "--eval-data", "--eval-every", "--eval-batches", "--steps",
-        "--epochs", "--accumulate", "--save", "--checkpoint", "--metrics", "--tensorboard",
-        "--metrics-port", "--trace", "--lr", "--loss-scale"})
-    prompt->excludes(app.get_option(flag));
   CLI::Option *temperature =
       app.add_option("--temperature", options.generator.sampler.temperature,
                      "Draw tokens from softmax(logits / temperature); 0: take the most likely one")
           ->check(nonNegativeNumber())
-          ->needs(prompt)
           ->capture_default_str();
   app.add_option("--top-k", options.generator.sampler.topK,
                  "Draw among so many of the most likely tokens; 0: among all")
       ->check(wholeNumber<int64_t>())
-      ->needs(prompt)
       ->needs(temperature)
       ->capture_default_str();
   CLI::Option *stop =
@@ -74,15 +94,34 @@ void dtc::addGenerateFlags(CLI::App &app, GenerateOptions &options) {
              "(default: eos_token_id of generation_config.json or config.json in the folder "
              "of --init)")
           ->check(wholeNumber<int32_t>())
-          ->allow_extra_args(false)
-          ->needs(prompt);
+          ->allow_extra_args(false);
   app.add_flag("--ignore-eos", options.ignoresEos,
                "End no sequence after the eos_token_id of the model")
-      ->needs(prompt)
       ->excludes(stop);
   app.add_option("--tokens", options.tokensPath,
-                 "Write a JSON object for each prompt to this file: its tokens and the new ones")
-      ->needs(prompt);
+                 "Write a JSON object for each prompt to this file: its tokens and the new ones");
+}
+
+void dtc::addEvaluateFlags(CLI::App &app, TrainOptions &options) {
+  options.steps = 0;
+  options.evalDataFlag = "--data";
+  addPlanFlags(app, options);
+  addThreadFlag(app, options);
+  app.add_option("--data", options.evalDataPaths,
+                 "What to compute the loss on, without dropout: files as those of dtc-run train")
+      ->allow_extra_args(false)
+      ->required();
+  app.add_option("--batches", options.evalBatches,
+                 "How many batches, the first ones (default: all)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option_function<std::string>(
+         "--checkpoint",
+         [&options](const std::string &path) {
+           options.checkpointPath = path;
+           options.resume = options.needsCheckpoint = true;
+         },
+         "The parameters of the newest checkpoint that is complete in this folder")
+      ->excludes(app.get_option("--init"));
 }
 
 /// A value that parse() takes or says why not.
@@ -209,21 +248,9 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--loss-scale-growth-interval", options.lossScaleGrowthInterval,
                  "Steps without a skipped one after which the loss scale doubles (default: 2000)")
       ->check(wholeNumber<int64_t>());
-  app.add_option("--seed", options.seed,
-                 "Draws the initial parameters, the batches and random masks")
-      ->check(wholeNumber<uint64_t>())
-      ->capture_default_str();
 }
 
-static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option("--init", options.initPaths,
-                 "Start from the parameters of a .safetensors file, of the files of a "
-                 "model.safetensors.index.json, or of a folder with either; may be given again, as "
-                 "for a base model and its adapters: the last one that has a tensor holds")
-      ->allow_extra_args(false);
-  app.add_flag("--allow-unused-adapters", options.allowUnusedAdapters,
-               "Leave out adapters of --init for layers that have none in the model, instead of "
-               "ending with an error");
+static void addSaveFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("--save", options.savePath,
                  "Write the parameters to a .safetensors file at the end");
   app.add_option(
@@ -237,6 +264,7 @@ static void addWeightsFlags(CLI::App &app, TrainOptions &options) {
       ".safetensors file at the end; it is one of the model without adapters");
 }
 
+#ifdef DTC_HAS_INJECTIONS
 static void addInjectionFlags(CLI::App &app, TrainOptions &options) {
   app.add_option_function<std::vector<std::string>>(
          "--inject-delay",
@@ -248,7 +276,8 @@ static void addInjectionFlags(CLI::App &app, TrainOptions &options) {
              options.delays.push_back(*delay);
            }
          },
-         "To test how a run copes: 'device=2,seconds=0.05' lets that device do nothing for so long "
+         "In a build with tests, to see how a run copes: 'device=2,seconds=0.05' lets that device "
+         "do nothing for so long "
          "at the beginning of each step. May be given several times")
       ->allow_extra_args(false);
   app.add_option_function<std::vector<std::string>>(
@@ -261,30 +290,26 @@ static void addInjectionFlags(CLI::App &app, TrainOptions &options) {
              options.injections.push_back(*injection);
            }
          },
-         "To test how a run copes: 'op=h.1.mlp,step=3,device=5' makes an element infinite that the "
+         "In a build with tests, to see how a run copes: 'op=h.1.mlp,step=3,device=5' makes an "
+         "element infinite that the "
          "first kernel of that op makes on that device in that step. May follow: kernel=einsum, "
          "match=-1 (the last such kernel, of the backward pass), microbatch=1, element=7, "
          "value=-inf or nan. May be given several times")
       ->allow_extra_args(false);
 }
+#endif
 
 void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it");
   addDataFlags(app, options);
   addStepFlags(app, options);
-  addWeightsFlags(app, options);
+  addPlanFlags(app, options);
+  addSaveFlags(app, options);
   addCheckpointFlags(app, options);
   addMetricsFlags(app, options);
-  app.add_option("--threads", options.threadsPerDevice,
-                 "Threads for each device (default: the cores divided by the devices)")
-      ->check(CLI::Range(1, 1024));
+  addThreadFlag(app, options);
   app.add_option("--log-every", options.logEvery,
                  "Steps from one line to the next, where the output is not a terminal")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 32))
-      ->capture_default_str();
-  app.add_option("--stall-timeout", options.stallTimeout,
-                 "Seconds without progress of any device after which the run is aborted; 0: never")
-      ->check(nonNegativeNumber())
       ->capture_default_str();
   CLI::Option *trace = app.add_option(
       "--trace", options.tracePath,
@@ -293,8 +318,9 @@ void dtc::addTrainFlags(CLI::App &app, TrainOptions &options) {
       ->check(CLI::Range(1, 1000))
       ->needs(trace)
       ->capture_default_str();
-  app.add_flag("--profile", options.profile, "Print the time that each kind of kernel took");
   app.add_flag("--allow-nonfinite", options.allowNonfinite,
                "Go on when the loss is not a finite number, and however many steps are skipped");
+#ifdef DTC_HAS_INJECTIONS
   addInjectionFlags(app, options);
+#endif
 }

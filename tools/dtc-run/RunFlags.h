@@ -13,11 +13,16 @@
 
 namespace dtc {
 
-/// The plan and all flags of training; also those that generation shares.
+/// The plan and the flags of `dtc-run train`.
 void addTrainFlags(CLI::App &app, runtime::TrainOptions &options);
 
-/// The flags of generation, which exclude those of training: call it after addTrainFlags().
-void addGenerateFlags(CLI::App &app, runtime::GenerateOptions &options);
+/// Those of `dtc-run evaluate`: a run without steps, whose data are those to evaluate on.
+void addEvaluateFlags(CLI::App &app, runtime::TrainOptions &options);
+
+/// Those of `dtc-run generate`; `run` gets what it shares with training.
+void addGenerateFlags(CLI::App &app, runtime::TrainOptions &run, runtime::GenerateOptions &options);
+
+void addThreadFlag(CLI::App &app, runtime::TrainOptions &options);
 
 } // namespace dtc
 

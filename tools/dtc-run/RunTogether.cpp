@@ -42,41 +42,74 @@ static CLI::Validator secondsOfADay() {
       .description("FLOAT in [1 - 86400]");
 }
 
-void RunCommand::addProcessFlags() {
+/// How processes find each other, and notice that one is lost.
+void RunCommand::addMeetingFlags() {
+  app.add_option("--heartbeat-timeout", heartbeatTimeout,
+                 "Of several processes: end all when nothing has been heard of one of them for so "
+                 "many seconds")
+      ->check(secondsOfADay())
+      ->capture_default_str();
+  app.add_option("--start-timeout", startTimeout,
+                 "Of several processes: give up when they have not met after so many seconds")
+      ->check(secondsOfADay())
+      ->capture_default_str();
+  app.add_option("--control-network", control.network,
+                 "Of several processes on several hosts: the network, such as 10.1.0.0/16, or the "
+                 "interface, such as eth0, over which they notice that one is lost (default: that "
+                 "of the name of each host)");
+}
+
+/// How processes are started.
+void RunCommand::addLaunchFlags() {
   app.add_option("--processes", numProcesses,
-                 "Start so many processes on this machine, and run the plan in all of them "
-                 "together")
+                 "Start so many processes on this machine, which work together")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
-  app.add_option("--devices-per-process", devicesPerProcess,
-                 "How many devices of the plan each process has, which says how many processes "
-                 "--processes would start; a launcher has to have started as many (default: the "
-                 "devices divided by the processes)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
-  app.add_flag(
-      "--placement", showsPlacement,
-      "Print which process has which devices, and where each axis of the mesh lies, and "
-      "end; of the processes that a launcher has started, or that --processes would start");
-  app.add_option("--processes-per-host", processesPerHost,
-                 "With --placement: how many processes each host would have (default: all are on "
-                 "this one)")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16))
-      ->needs(app.get_option("--placement"));
-  app.add_option("--cluster", clusterPath,
-                 "The cluster that the plan was made for: check, before it runs or with "
-                 "--placement, that each host has the devices of one of its nodes")
-      ->type_name("FILE");
-  app.add_flag("--check-fabric", checksFabric,
-               "Measure the links between all processes, that a launcher has started or that "
-               "--processes starts, instead of running a plan, and name those that are slow");
   app.add_option("--network", network,
                  "How the processes that --processes starts exchange tensors: over sockets (tcp), "
                  "or started by mpirun (mpi)")
       ->check(CLI::IsMember({"tcp", "mpi"}))
       ->capture_default_str();
+  addMeetingFlags();
+}
+
+/// How the devices of a plan are divided among processes and hosts.
+void RunCommand::addDivisionFlags() {
+  app.add_option("--devices-per-process", devicesPerProcess,
+                 "How many devices of the plan each process has, which says how many processes "
+                 "--processes would start; a launcher has to have started as many (default: the "
+                 "devices divided by the processes)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
+  app.add_option("--cluster", clusterPath,
+                 "The cluster that the plan was made for: check that each host has the devices of "
+                 "one of its nodes")
+      ->type_name("FILE");
+}
+
+void RunCommand::addPlacementFlags() {
+  app.add_option("plan", train.planPath, "The plan, as dtc-compile writes it")->required();
+  app.add_option("--processes", numProcesses,
+                 "How many processes there would be, where no launcher has started any")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+  app.add_option("--processes-per-host", processesPerHost,
+                 "How many processes each host would have (default: all are on this one)")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
+  addDivisionFlags();
+  addMeetingFlags();
+}
+
+void RunCommand::addProcessFlags() {
+  addLaunchFlags();
+  addDivisionFlags();
   app.add_flag(
       "--no-shared-memory", avoidsSharedMemory,
       "Send the tensors of collectives over the network between processes of one host too, "
       "instead of through memory that they share");
+  app.add_option("--flight-record", flightPath,
+                 "Of several processes: when the run fails, write to this folder what the devices "
+                 "of each process were at, their last collectives and transfers, and the next ones")
+      ->type_name("FOLDER");
+  if (kind != RunKind::Train)
+    return;
   app.add_option("--max-restarts", maxRestarts,
                  "How often --processes starts them again where one was lost, each time from the "
                  "newest checkpoint")
@@ -91,23 +124,6 @@ void RunCommand::addProcessFlags() {
          "processes have that a launcher has started")
       ->type_name("FOLDER")
       ->excludes(app.get_option("--cluster"));
-  app.add_option("--heartbeat-timeout", heartbeatTimeout,
-                 "Of several processes: end all when nothing has been heard of one of them for so "
-                 "many seconds")
-      ->check(secondsOfADay())
-      ->capture_default_str();
-  app.add_option("--start-timeout", startTimeout,
-                 "Of several processes: give up when they have not met after so many seconds")
-      ->check(secondsOfADay())
-      ->capture_default_str();
-  app.add_option("--flight-record", flightPath,
-                 "Of several processes: when the run fails, write to this folder what the devices "
-                 "of each process were at, their last collectives and transfers, and the next ones")
-      ->type_name("FOLDER");
-  app.add_option("--control-network", control.network,
-                 "Of several processes on several hosts: the network, such as 10.1.0.0/16, or the "
-                 "interface, such as eth0, over which they notice that one is lost (default: that "
-                 "of the name of each host)");
 }
 
 /// Whether all processes have the same command line and the same plan.
@@ -217,13 +233,10 @@ MaybeError RunCommand::findProcesses() {
   return std::nullopt;
 }
 
-int RunCommand::checkFabric() {
-  if (isGiven("plan"))
-    return launchedProcesses() > 1 ? failTogether("--check-fabric runs no plan; leave it out")
-                                   : fail("--check-fabric runs no plan; leave it out");
+int RunCommand::checkLinks() {
   if (launchedProcesses() == 1)
     return numProcesses > 1 ? launch()
-                            : fail("--check-fabric measures the links between processes; start "
+                            : fail("dtc-run links measures the links between processes; start "
                                    "several (--processes 4, mpirun)");
   Expected<std::unique_ptr<Launch>> started = meetOthers();
   if (!started)
@@ -323,7 +336,7 @@ int RunCommand::launch() {
     before = *run;
     printTo(stderr, "note: a process was lost; restart {} of {}, from the newest checkpoint\n",
             restarts + 1, maxRestarts);
-    if (!isGiven("--resume") && restarts == 0)
+    if (restarts == 0 && !isGiven("--resume"))
       arguments.push_back("--resume");
     if (plans.empty())
       continue;

@@ -306,7 +306,7 @@ TEST(Calibration, FilesAreWholeOrNotThere) {
   EXPECT_OK(
       calibrateToFile(tinyOptions(), dir.path("c.textproto"), createCpuBackend(), out, nullptr));
   EXPECT_EQ(dir.numFiles(), 1u);
-  EXPECT_TRUE(dir.read("c.textproto").starts_with("# Measured by dtc-run --calibrate on "));
+  EXPECT_TRUE(dir.read("c.textproto").starts_with("# Measured by dtc-run calibrate on "));
   EXPECT_OK(readCluster(dir.path("c.textproto")));
   EXPECT_GT(std::ftell(out), 0);
   std::fclose(out);

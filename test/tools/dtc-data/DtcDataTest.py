@@ -511,7 +511,7 @@ class DtcData(CommandTest):
         self.run_program("config.json", "--batch", "1", "--seq", "16", "-o", "g.mlir", program="dtc-import")
         self.run_program("g.mlir", "--mode", "generate", "-o", "generate.plan", program="dtc-compile")
         self.run_program("encode", "the model", "--tokenizer", "tokenizer.json", "-o", "prompt.bin")
-        self.run_program("generate.plan", "--prompt", "prompt.bin", "--init", "w.safetensors", "--max-new-tokens", "8",
+        self.run_program("generate", "generate.plan", "--prompt", "prompt.bin", "--init", "w.safetensors", "--max-new-tokens", "8",
                          "--stop-token", tokenizer.token_to_id(END), "--tokens", "out.jsonl", program="dtc-run")
         line = json.loads(self.run_program("decode", "out.jsonl", "--tokenizer", "tokenizer.json"))
         self.assertEqual(line, {"prompt": "the model", "tokens": f" trains{END}"})
