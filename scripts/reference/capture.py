@@ -14,10 +14,8 @@ With --record it writes the captures in f32, which the tests convert and compile
 """
 
 import argparse
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -31,13 +29,8 @@ import models  # noqa: E402
 from captured_models import MODELS, REFUSED, Tied  # noqa: E402
 from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
+from sgd_steps import LAYOUTS, LEARNING_RATE, SGD, STEPS, TOLERANCES, SgdSteps  # noqa: E402
 
-STEPS = 3
-LAYOUTS = ["", "--mesh dp=2", "--mesh dp=2 --zero 3", "--mesh pp=2 --microbatches 2", "--mesh tp=2"]
-SGD = ["--optimizer", "sgd", "--momentum", "0", "--weight-decay", "0", "--clip", "0"]
-CONSTANT = ["--lr-schedule", "constant", "--warmup", "0", "--sampling", "epochs", "--threads", "1"]
-TOLERANCES = {"f64": 1e-9, "f32": 1e-4}
-LEARNING_RATE = 0.1
 # Models that take a maximum over the samples of a batch, which microbatches do not see.
 WHOLE_BATCH = ("operators",)
 CLASSES = {"mlp": 5, "operators": 6}
@@ -89,27 +82,6 @@ def train(model, loss, samples):
     return losses, gradients, {name: each.detach().clone() for name, each in used.items()}
 
 
-class Dtc:
-    """dtc's programs in a folder."""
-
-    def __init__(self, programs, folder):
-        self.programs, self.folder = pathlib.Path(programs).resolve(), pathlib.Path(folder)
-
-    def run(self, program, *arguments):
-        command = [str(self.programs / program), *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"{' '.join(command)}: {done.stderr.strip()}")
-
-    def steps(self, count, rate):
-        """The losses of steps of the plan, and the parameters after them."""
-        self.run("dtc-run", "m.plan", "--init", "initial.safetensors", "--data", "samples.safetensors", "--steps", count,
-                 "--lr", rate, *CONSTANT, "--metrics", "m.jsonl", "--save", "after.safetensors")
-        losses = [entry["loss"] for entry in map(json.loads, (self.folder / "m.jsonl").read_text().splitlines())
-                  if "loss" in entry]
-        return losses, load_file(self.folder / "after.safetensors")
-
-
 def distance(wanted, found):
     """The largest of the differences, each relative to the tensor's largest element."""
     assert wanted.keys() <= found.keys(), wanted.keys() - found.keys()
@@ -153,7 +125,7 @@ def check(name, programs, layouts, seed):
     for dtype, source in texts.items():
         kind = torch.float64 if dtype == "f64" else torch.float32
         with tempfile.TemporaryDirectory() as folder:
-            dtc = Dtc(programs, folder)
+            dtc = SgdSteps(programs, folder, load_file)
             weights = {key: each.to(kind).clone() for key, each in initial.items()}
             save_file(weights, dtc.folder / "initial.safetensors")
             save_file({key: (each.to(kind) if each.is_floating_point() else each).contiguous()

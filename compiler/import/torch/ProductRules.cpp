@@ -6,6 +6,9 @@
 
 #include "compiler/import/torch/AtenOp.h"
 
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
 #include <algorithm>
 
 using namespace mlir;
@@ -92,10 +95,33 @@ static Results convertAddProduct(AtenOp &op, StringRef first, StringRef second) 
 static Results convertAddmm(AtenOp &op) { return convertAddProduct(op, "mat1", "mat2"); }
 static Results convertBaddbmm(AtenOp &op) { return convertAddProduct(op, "batch1", "batch2"); }
 
+/// An einsum of two tensors in which each letter of a term is another one and each of the result is
+/// one of a term.
+static Results convertEinsum(AtenOp &op) {
+  SmallVector<Value> tensors = op.list("tensors");
+  auto [terms, result] = op.string("equation").split("->");
+  auto [left, right] = terms.split(',');
+  auto isTerm = [](StringRef term) {
+    std::string sorted = term.str();
+    llvm::sort(sorted);
+    return llvm::all_of(sorted, llvm::isLower) && llvm::unique(sorted) == sorted.end();
+  };
+  auto isOfTerms = [left = left, right = right](char letter) {
+    return left.contains(letter) || right.contains(letter);
+  };
+  if (tensors.size() != 2 || !isTerm(left) || !isTerm(right) || !isTerm(result) ||
+      !llvm::all_of(result, isOfTerms))
+    return {op.fail("has the equation \"" + op.string("equation") +
+                    "\", expected two terms of different letters, such as \"abx,xc->abc\"")};
+  return {op.einsum(op.string("equation"), tensors[0], tensors[1])};
+}
+
 ArrayRef<Rule> dtc::torch::productRules() {
   static const Rule rules[] = {
-      {"aten.addmm", convertAddmm},   {"aten.baddbmm", convertBaddbmm}, {"aten.bmm", convertMatmul},
-      {"aten.linear", convertLinear}, {"aten.matmul", convertMatmul},   {"aten.mm", convertMatmul},
+      {"aten.addmm", convertAddmm},   {"aten.baddbmm", convertBaddbmm},
+      {"aten.bmm", convertMatmul},    {"aten.einsum", convertEinsum},
+      {"aten.linear", convertLinear}, {"aten.matmul", convertMatmul},
+      {"aten.mm", convertMatmul},
   };
   return rules;
 }

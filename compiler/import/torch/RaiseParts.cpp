@@ -78,6 +78,26 @@ static Value beforeRows(Value value, Value x) {
   return skipReshapes(broadcast.getOperand());
 }
 
+/// The x of 0.5 x (1 + tanh(y)) with the factors in any order, and y.
+static std::optional<std::pair<Value, Value>> halfOfTanh(MulOp op) {
+  auto tanhOf = [](Value sum) {
+    auto one = withNumber<AddOp>(sum);
+    auto tanh = one && one->second == 1 ? one->first.getDefiningOp<TanhOp>() : TanhOp();
+    return tanh ? tanh.getOperand() : Value();
+  };
+  for (auto [first, second] :
+       {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+    auto half = withNumber<MulOp>(first);
+    if (!half || half->second != 0.5)
+      continue;
+    if (Value y = tanhOf(second))
+      return std::pair(half->first, y);
+    if (Value y = tanhOf(half->first))
+      return std::pair(Value(second), y);
+  }
+  return std::nullopt;
+}
+
 namespace {
 
 /// Replaces x rsqrt(mean(x x) + eps), or x / sqrt(...), by an RMS norm whose scale is 1.
@@ -138,20 +158,12 @@ struct RaiseGelu : OpRewritePattern<MulOp> {
       : OpRewritePattern(context), conversion(conversion) {}
 
   LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
-    for (auto [outer, sum] :
-         {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
-      auto half = withNumber<MulOp>(outer);
-      auto one = withNumber<AddOp>(sum);
-      if (!half || half->second != 0.5 || !one || one->second != 1)
-        continue;
-      auto tanh = one->first.getDefiningOp<TanhOp>();
-      if (!tanh || !isCubic(tanh.getOperand(), half->first))
-        continue;
-      conversion.raised("GELU by its parts, now dtc.gelu", op.getLoc());
-      rewriter.replaceOpWithNewOp<GeluOp>(op, half->first, GeluApproximation::Tanh);
-      return success();
-    }
-    return failure();
+    auto parts = halfOfTanh(op);
+    if (!parts || !isCubic(parts->second, parts->first))
+      return failure();
+    conversion.raised("GELU by its parts, now dtc.gelu", op.getLoc());
+    rewriter.replaceOpWithNewOp<GeluOp>(op, parts->first, GeluApproximation::Tanh);
+    return success();
   }
 
   static bool isCubic(Value value, Value x) {

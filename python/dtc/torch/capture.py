@@ -8,6 +8,7 @@ import torch.export
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 
+from dtc.capture_text import PACKAGES, Captured, shortened
 from dtc.errors import Error
 from dtc.torch import gradients, text, weights
 from dtc.torch.operators import is_converted
@@ -15,7 +16,6 @@ from dtc.torch.operators import is_converted
 VERSION = 1
 # Arguments that say nothing of the values that an operator gives.
 IGNORED = ("pin_memory", "non_blocking", "copy", "implicit", "sparse", "sparse_grad", "cudnn_enable")
-PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 FRAME = re.compile(r'File "([^"]+)", line (\d+)')
 ITSELF = os.path.dirname(os.path.abspath(__file__))
 
@@ -36,23 +36,6 @@ class Loss(torch.nn.Module):
             return self.loss(self.model, batch)
 
 
-class Captured:
-    """A captured model: `text` is what dtc-import reads, `warnings` what its user should know."""
-
-    def __init__(self, source, warnings):
-        self.text, self.warnings = source, warnings
-
-    def write(self, path):
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            with open(temporary, "w", encoding="ascii") as file:
-                file.write(self.text)
-            os.replace(temporary, path)
-        finally:
-            if os.path.exists(temporary):
-                os.remove(temporary)
-
-
 def named_inputs(batch):
     """{name: tensor} of a batch that is a dictionary, or a tuple or list, whose tensors are called input0, input1..."""
     named = dict(batch) if isinstance(batch, dict) else {f"input{i}": each for i, each in enumerate(batch)}
@@ -65,14 +48,6 @@ def named_inputs(batch):
     if not named:
         raise CaptureError("the example batch is empty, expected tensors by name")
     return named
-
-
-def shortened(path):
-    """A path that says the same on another machine: relative to the working directory, or to the packages."""
-    if PACKAGES.match(path):
-        return PACKAGES.sub("", path)
-    inside = os.path.relpath(path)
-    return os.path.basename(path) if inside.startswith("..") else inside
 
 
 def place_of(node):

@@ -1,0 +1,10 @@
+"""python -m dtc.jax model.py:make -o captured.mlir"""
+
+import sys
+
+from dtc.command import capture_file
+from dtc.jax.capture import CaptureError, capture
+
+if __name__ == "__main__":
+    sys.exit(capture_file("dtc.jax", "a loss (params, batch) -> scalar, its parameters, and an example batch", capture,
+                          CaptureError))

@@ -1,0 +1,153 @@
+"""Models of JAX that jax_capture.py captures: {name: function that returns (loss, params, batch)}, with arrays of f32."""
+
+import equinox
+import flax.linen
+import jax
+import jax.numpy as jnp
+import optax
+
+TOKENS, WIDTH, HEADS, POSITIONS, BATCH = 29, 16, 4, 6, 4
+
+
+def batch_of_tokens():
+    example = jnp.zeros((BATCH, POSITIONS), jnp.int32)
+    return {"tokens": example, "labels": example}
+
+
+def mean_loss(logits, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(logits, labels).mean()
+
+
+def mlp():
+    """Plain JAX, for classes of points."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    sizes = [7, 12, 20, 5]
+    params = [{"w": jax.random.normal(key, (n, m)) / n**0.5, "b": jnp.zeros(m)}
+              for key, n, m in zip(keys, sizes, sizes[1:])]
+
+    def loss(params, batch):
+        x = batch["x"]
+        for layer in params[:-1]:
+            x = jax.nn.relu(x @ layer["w"] + layer["b"])
+        logits = jax.nn.log_softmax(x @ params[-1]["w"] + params[-1]["b"])
+        picked = jnp.take_along_axis(logits, batch["labels"][:, None], axis=-1)
+        return -picked.mean() + 1e-3 * sum(jnp.sum(layer["w"] ** 2) for layer in params)
+    return loss, params, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
+
+
+def rotated(x):
+    """Rotary positions (Su et al. 2021, section 3.2), halves of the heads turned together."""
+    half = x.shape[-1] // 2
+    angles = jnp.arange(x.shape[1])[:, None] * 100.0 ** (-jnp.arange(half) / half)
+    cos, sin = (f(angles).astype(x.dtype)[None, :, None] for f in (jnp.cos, jnp.sin))
+    first, second = x[..., :half], x[..., half:]
+    return jnp.concatenate([first * cos - second * sin, second * cos + first * sin], axis=-1)
+
+
+def rms_norm(x, scale):
+    return x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-6) * scale
+
+
+def causal_attention(q, k, v):
+    """jax.nn.dot_product_attention() without its softmax in f32, whose rounding would hide errors in f64."""
+    k, v = (jnp.repeat(each, q.shape[2] // k.shape[2], axis=2) for each in (k, v))
+    scores = jnp.einsum("bshe,bthe->bhst", q, k) / q.shape[-1] ** 0.5
+    scores = jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)
+    return jnp.einsum("bhst,bthe->bshe", jax.nn.softmax(scores, axis=-1), v)
+
+
+def decoder():
+    """Plain JAX: layers stacked and scanned, rotary positions, groups of heads that share keys, and SwiGLU."""
+    def draw(number, *shape):
+        return jax.random.normal(jax.random.key(number), shape) / shape[-1] ** 0.5
+    depth, size, shared = 2, WIDTH // HEADS, HEADS // 2
+    layers = {"attention_norm": jnp.ones((depth, WIDTH)), "mlp_norm": jnp.ones((depth, WIDTH)),
+              "q": draw(1, depth, WIDTH, HEADS, size), "k": draw(2, depth, WIDTH, shared, size),
+              "v": draw(3, depth, WIDTH, shared, size), "o": draw(4, depth, HEADS, size, WIDTH),
+              "gate": draw(5, depth, WIDTH, 24), "up": draw(6, depth, WIDTH, 24), "down": draw(7, depth, 24, WIDTH)}
+    params = {"embed": draw(8, TOKENS, WIDTH), "layers": layers, "norm": jnp.ones(WIDTH), "head": draw(9, WIDTH, TOKENS)}
+
+    def layer(x, w):
+        y = rms_norm(x, w["attention_norm"])
+        q, k, v = (jnp.einsum("bsd,dhe->bshe", y, w[name]) for name in ("q", "k", "v"))
+        y = causal_attention(rotated(q), rotated(k), v)
+        x = x + jnp.einsum("bshe,hed->bsd", y, w["o"])
+        y = rms_norm(x, w["mlp_norm"])
+        return x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"], None
+
+    def loss(params, batch):
+        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"]], params["layers"])
+        return mean_loss(rms_norm(x, params["norm"]) @ params["head"], batch["labels"])
+    return loss, params, batch_of_tokens()
+
+
+class FlaxBlock(flax.linen.Module):
+    @flax.linen.compact
+    def __call__(self, x):
+        y = flax.linen.LayerNorm()(x)
+        mask = flax.linen.make_causal_mask(jnp.ones(x.shape[:2]))
+        x = x + flax.linen.MultiHeadDotProductAttention(num_heads=HEADS, name="attention")(y, mask=mask)
+        y = flax.linen.Dense(2 * WIDTH)(flax.linen.LayerNorm()(x))
+        return x + flax.linen.Dense(WIDTH)(flax.linen.gelu(y))
+
+
+class FlaxDecoder(flax.linen.Module):
+    @flax.linen.compact
+    def __call__(self, tokens):
+        x = flax.linen.Embed(TOKENS, WIDTH, name="tokens")(tokens)
+        x = x + self.param("positions", flax.linen.initializers.normal(0.1), (POSITIONS, WIDTH))
+        for i in range(2):
+            x = FlaxBlock(name=f"block{i}")(x)
+        return flax.linen.Dense(TOKENS, use_bias=False, name="head")(flax.linen.LayerNorm()(x))
+
+
+def flax_decoder():
+    """A decoder of flax.linen."""
+    model, batch = FlaxDecoder(), batch_of_tokens()
+    params = model.init(jax.random.key(0), batch["tokens"])["params"]
+    return lambda params, batch: mean_loss(model.apply({"params": params}, batch["tokens"]), batch["labels"]), params, batch
+
+
+def equinox_mlp():
+    """A perceptron of equinox over each position, with a norm and softplus."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    model = (equinox.nn.Embedding(TOKENS, WIDTH, key=keys[0]), equinox.nn.LayerNorm(WIDTH),
+             equinox.nn.MLP(WIDTH, TOKENS, 24, 2, activation=jax.nn.softplus, key=keys[1]))
+    params, static = equinox.partition(model, equinox.is_inexact_array)
+
+    def loss(params, batch):
+        embedding, norm, net = equinox.combine(params, static)
+        logits = jax.vmap(jax.vmap(lambda token: net(norm(embedding(token)))))(batch["tokens"])
+        return mean_loss(logits, batch["labels"])
+    return loss, params, batch_of_tokens()
+
+
+MODELS = {"mlp": mlp, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp}
+CLASSES = {"mlp": 5}
+
+
+@jax.custom_vjp
+def reversed_gradient(x):
+    return x
+
+
+reversed_gradient.defvjp(lambda x: (x, None), lambda _, g: (-g,))
+
+# {name: (loss of the parameter w [3, 3] and the input x [4, 3], a part of the error)}
+REFUSED = {
+    "stopped": (lambda w, x: (x @ (jax.lax.stop_gradient(w) * w)).sum(), "the value depends on what stop_gradient() was given"),
+    "max": (lambda w, x: jnp.square(w - jax.lax.stop_gradient(w.max())).sum(), "only what cancels"),
+    "branch": (lambda w, x: jax.lax.cond(x.sum() > 0, jnp.sum, jnp.max, x @ w), "the primitive 'cond' has no rule"),
+    "loop": (lambda w, x: jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: y @ w, x).sum(), "the primitive 'while' has no rule"),
+    "sort": (lambda w, x: jnp.sort(x @ w)[0].sum(), "the primitive 'sort' has no rule"),
+    "own": (lambda w, x: reversed_gradient(x @ w).sum(), "the primitive 'custom_vjp_call' has no rule"),
+    "sign": (lambda w, x: (jnp.sign(x) * (x @ w)).sum(), "the primitive 'sign' has no rule"),
+    "exponent": (lambda w, x: (x ** w[0]).sum(), "the exponent is no number"),
+    "lookup": (lambda w, x: w[jnp.int32(x[0]), jnp.int32(x[1])].sum(), "elements are looked up in a way that has no rule"),
+    "slice": (lambda w, x: jax.lax.dynamic_slice_in_dim(x @ w, jnp.int32(x[0, 0]), 2).sum(), "begins at an index that depends on data"),
+    "value": (lambda w, x: (x @ w).sum() if x[0, 0] > 0 else w.sum(), "JAX cannot trace the loss: TracerBoolConversionError"),
+    "random": (lambda w, x: (x @ w * jax.random.normal(jax.random.key(0), x.shape)).sum(), "random numbers have no rule"),
+    "matrix": (lambda w, x: x @ w, "expected one scalar float"),
+    "constant": (lambda w, x: x.sum(), "the loss does not depend on the parameters"),
+    "bf16": (lambda w, x: w.sum(), "expected float32 or float64", jnp.bfloat16),
+}
