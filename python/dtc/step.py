@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import numbers
 import os
 import pathlib
 import sys
@@ -53,8 +54,10 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     optimizer = optimizer if optimizer is not None else AdamW()
     if not isinstance(optimizer, Optimizer):
         raise Error(f"optimizer is a {type(optimizer).__name__}, expected dtc.AdamW, dtc.Adam, dtc.SGD or dtc.Lion")
-    if isinstance(accumulate, bool) or not isinstance(accumulate, int) or accumulate < 1:
-        raise Error(f"accumulate is {accumulate!r}, expected the number of batches in a step, 1 or more")
+    for name, value, least in (("accumulate", accumulate, 1), ("threads", threads, 0), ("seed", seed, 0)):
+        _check_whole(name, value, least)
+    if init is not None:
+        _check_weights("init", init)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
     if accumulate > 1:
         given["accumulate"] = True
@@ -90,6 +93,8 @@ class Step:
         """
         session = self._session()
         rate = self.optimizer.rate(session.steps_done + 1) if lr is None else lr
+        if not isinstance(rate, numbers.Real):
+            raise Error(f"lr is {rate!r}, expected a number")
         return session.step(self._batches_of(batch), rate)
 
     def evaluate(self, batch: Batch) -> float:
@@ -104,6 +109,7 @@ class Step:
 
     def load_state_dict(self, weights: Weights) -> list[str]:
         """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. Returns notes."""
+        _check_weights("weights", weights)
         return self._load(self._session(), weights)
 
     def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
@@ -114,7 +120,8 @@ class Step:
     def load(self, path: str | os.PathLike, allow_change: Sequence[str] = ()) -> list[str]:
         """Goes on from a checkpoint, or from the newest of a folder, also of dtc-run and of another mesh. `allow_change`: as
         dtc-run --allow-change. Returns notes on what is not as it was."""
-        return self._session().load_checkpoint(os.fspath(path), set(allow_change))
+        changes = {allow_change} if isinstance(allow_change, str) else set(allow_change)
+        return self._session().load_checkpoint(os.fspath(path), changes)
 
     def save_weights(self, path: str | os.PathLike) -> None:
         """Writes the parameters as a safetensors file."""
@@ -163,6 +170,7 @@ class Step:
 
     def explain(self, top: int = 20) -> str:
         """What each collective costs, why it is there and what would remove it; the most expensive `top` of them."""
+        _check_whole("top", top, 1)
         return self._plan.explanation(top)
 
     def __str__(self) -> str:
@@ -204,12 +212,14 @@ class Step:
         count = self._batches
         if count == 1:
             return [self._arrays(batch)]
-        if isinstance(batch, Sequence) and all(isinstance(each, (Mapping, tuple, list)) for each in batch):
+        if isinstance(batch, (tuple, list)) and all(isinstance(each, (Mapping, tuple, list)) for each in batch):
             return [self._arrays(each) for each in batch]
         return [dict(zip(self._arrays(batch), parts)) for parts in
                 zip(*(_parts(name, each, count) for name, each in self._arrays(batch).items()))]
 
     def _arrays(self, batch: Batch) -> dict[str, Any]:
+        if not isinstance(batch, (Mapping, tuple, list)):
+            raise Error(f"the batch is a {type(batch).__name__}, expected a dictionary of arrays by name, or a tuple or list of them")
         named = batch if isinstance(batch, Mapping) else {f"input{i}": each for i, each in enumerate(batch)}
         return _host_arrays(named)
 
@@ -229,6 +239,17 @@ def _leave() -> None:
     for step in _opened:
         step._opened.close()
     _native.leave_processes("")
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+        raise Error(f"{name} is {value!r}, expected a whole number of at least {least}")
+
+
+def _check_weights(name: str, weights: Any) -> None:
+    paths = weights if isinstance(weights, Sequence) and not isinstance(weights, str) else [weights]
+    if not isinstance(weights, Mapping) and not all(isinstance(each, (str, os.PathLike)) for each in paths):
+        raise Error(f"{name} is a {type(weights).__name__}, expected a state_dict, or paths of safetensors files or of a folder")
 
 
 def _parts(name: str, array: Any, count: int) -> list[Any]:

@@ -14,6 +14,7 @@
 #include "runtime/train/Weights.h"
 #include "support/AtomicFile.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -194,8 +195,14 @@ Expected<Checkpoint> TrainSession::openToLoad(const std::string &path,
 Expected<std::vector<std::string>>
 TrainSession::loadCheckpoint(const std::string &path, const std::set<std::string> &allowedChanges) {
   std::lock_guard lock(mutex);
+  MaybeError refused = checkOpen();
+  for (const std::string &change : allowedChanges)
+    if (!refused && std::ranges::find(runtime::allowedChanges(), change) ==
+                        runtime::allowedChanges().end())
+      refused = Error{fmt::format("allow_change has \"{}\", expected some of {}", change,
+                                  fmt::join(runtime::allowedChanges(), ", "))};
   if (MaybeError error = joined.agree(
-          "load", checkOpen(),
+          "load", refused,
           {{"path", path}, {"allow_change", fmt::format("{}", fmt::join(allowedChanges, ","))}}))
     return *error;
   std::vector<std::string> notes;
