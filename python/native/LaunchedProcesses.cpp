@@ -52,10 +52,9 @@ Expected<JoinedProcesses> dtc::python::joinProcesses() {
   if (own.hasLeft)
     return Error{"the interpreter ends, and this process has left the others"};
   if (!own.launch) {
-    auto started = Launch::start(
-        ControlOptions(), kStartTimeout,
-        {[watch = own.watch] { return watch->describe(); },
-         [](int64_t, const RunEnd &) { return std::function<void()>(); }});
+    auto started = Launch::start(ControlOptions(), kStartTimeout,
+                                 {[watch = own.watch] { return watch->describe(); },
+                                  [](int64_t, const RunEnd &) { return std::function<void()>(); }});
     if (!started)
       return started.error();
     own.launch = std::move(*started);

@@ -39,7 +39,7 @@ Expected<std::vector<std::string>>
 TrainSession::loadWeights(const std::vector<std::string> &paths) {
   std::lock_guard lock(mutex);
   if (MaybeError error = joined.agree("load_state_dict", checkOpen(),
-                               {{"path", fmt::format("{}", fmt::join(paths, " "))}}))
+                                      {{"path", fmt::format("{}", fmt::join(paths, " "))}}))
     return *error;
   return runtime::loadWeights(*session, paths);
 }
@@ -197,8 +197,8 @@ TrainSession::loadCheckpoint(const std::string &path, const std::set<std::string
   std::lock_guard lock(mutex);
   MaybeError refused = checkOpen();
   for (const std::string &change : allowedChanges)
-    if (!refused && std::ranges::find(runtime::allowedChanges(), change) ==
-                        runtime::allowedChanges().end())
+    if (!refused &&
+        std::ranges::find(runtime::allowedChanges(), change) == runtime::allowedChanges().end())
       refused = Error{fmt::format("allow_change has \"{}\", expected some of {}", change,
                                   fmt::join(runtime::allowedChanges(), ", "))};
   if (MaybeError error = joined.agree(

@@ -9,10 +9,10 @@
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/ElementConversion.h"
 #include "runtime/fabrics/processes/Placement.h"
-#include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/StepState.h"
@@ -114,10 +114,10 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
   if (!joined.processes.areSeveral())
     return alike;
   for (const auto &[name, tensor] : tensors)
-    alike.emplace_back(
-        fmt::format("\"{}\"", name),
-        describe(tensor) +
-            hashOfBytes({reinterpret_cast<const char *>(tensor.bytes.data()), tensor.bytes.size()}));
+    alike.emplace_back(fmt::format("\"{}\"", name),
+                       describe(tensor) +
+                           hashOfBytes({reinterpret_cast<const char *>(tensor.bytes.data()),
+                                        tensor.bytes.size()}));
   return alike;
 }
 
@@ -174,7 +174,8 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   StepMetrics metrics;
   metrics.step = position.step;
   metrics.seconds = seconds;
-  metrics.tokensPerSecond = static_cast<double>(batches * unitsOf(session->plan())) / std::max(seconds, 1e-9);
+  metrics.tokensPerSecond =
+      static_cast<double>(batches * unitsOf(session->plan())) / std::max(seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains(session->plan()))
     metrics.learningRate = learningRate;

@@ -106,7 +106,7 @@ private:
   JoinedProcesses joined;
   std::unique_ptr<runtime::Session> session; // null: closed
   uint64_t seed = 0;
-  int64_t batches = 1; // of a step
+  int64_t batches = 1;                           // of a step
   std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;
