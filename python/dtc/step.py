@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
+import numbers
 import os
 import pathlib
 import sys
+import traceback
 import warnings
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +26,8 @@ Weights = Mapping[str, Any] | str | os.PathLike | Sequence[str | os.PathLike]
 
 def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch: Batch | None = None, *,
             optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, memory: str | int | None = None,
-            dtype: str | None = None, init: Weights | None = None, seed: int = 0, threads: int = 0, **options: Any) -> Step:
+            dtype: str | None = None, accumulate: int = 1, init: Weights | None = None, seed: int = 0, threads: int = 0,
+            **options: Any) -> Step:
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
@@ -31,12 +36,17 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it.
     memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
     dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
-    init: a state_dict, safetensors files, or a folder of checkpoints, to go on from the newest. Without it a module
+    accumulate: the batches of a step, over which gradients are summed before the update.
+    init: a state_dict, safetensors files, a folder with a model of transformers, or one of checkpoints, to go on from the
+        newest. Without it a module
         gives the values that its parameters have when the first step is taken; others start from initializers and `seed`.
     seed: of initializers and of dropout.
     threads: of this machine for each device; 0: its cores divided by the devices.
     options: all others of dtc-compile, with _ for -: zero=1, microbatches=4, recompute="full". A list is a sequence or a text
         with commas.
+
+    Where mpirun, torchrun or srun has started several processes, all compile, and each has its part of the devices: every
+    process makes the same calls with the same batches.
 
     No parameter gets memory before the first step. Raises Error, or dtc.torch.CaptureError, which is one.
     """
@@ -44,7 +54,13 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     optimizer = optimizer if optimizer is not None else AdamW()
     if not isinstance(optimizer, Optimizer):
         raise Error(f"optimizer is a {type(optimizer).__name__}, expected dtc.AdamW, dtc.Adam, dtc.SGD or dtc.Lion")
+    for name, value, least in (("accumulate", accumulate, 1), ("threads", threads, 0), ("seed", seed, 0)):
+        _check_whole(name, value, least)
+    if init is not None:
+        _check_weights("init", init)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
+    if accumulate > 1:
+        given["accumulate"] = True
     if memory is not None and "recompute" not in options:
         given["recompute"] = "auto"
     twice = sorted(name for name in options if name in ("mode", *given, *optimizer.options()) and name != "recompute")
@@ -55,20 +71,21 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
     for note in [*source.warnings, *notes]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
-    return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, remarks=remarks)
+    return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, remarks=remarks)
 
 
 class Step:
     """A training step: what compile() gives. step(batch) trains, and gives metrics."""
 
-    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, remarks: list[str]):
+    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int, remarks: list[str]):
         self.optimizer = optimizer
         self.remarks = remarks  # what the import made of several operators
         self._plan, self._source, self._init, self._seed, self._threads = plan, source, init, seed, threads
-        self._opened = None
+        self._opened, self._batches = None, batches
 
     def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
-        """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence.
+        """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence. With
+        `accumulate` it takes a list of that many batches, or one whose first dimension is as many times as large.
 
         lr: instead of the optimizer's learning rate. Returns the metrics of dtc-run by their names (docs/training.md): "step",
         "loss", "grad_norm" (before it was clipped), "lr", "step_seconds", "skipped_steps" and others. A step whose gradient is
@@ -76,7 +93,9 @@ class Step:
         """
         session = self._session()
         rate = self.optimizer.rate(session.steps_done + 1) if lr is None else lr
-        return session.step(self._arrays(batch), rate)
+        if not isinstance(rate, numbers.Real):
+            raise Error(f"lr is {rate!r}, expected a number")
+        return session.step(self._batches_of(batch), rate)
 
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch, without dropout and without an update."""
@@ -90,6 +109,7 @@ class Step:
 
     def load_state_dict(self, weights: Weights) -> list[str]:
         """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. Returns notes."""
+        _check_weights("weights", weights)
         return self._load(self._session(), weights)
 
     def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
@@ -100,11 +120,24 @@ class Step:
     def load(self, path: str | os.PathLike, allow_change: Sequence[str] = ()) -> list[str]:
         """Goes on from a checkpoint, or from the newest of a folder, also of dtc-run and of another mesh. `allow_change`: as
         dtc-run --allow-change. Returns notes on what is not as it was."""
-        return self._session().load_checkpoint(os.fspath(path), set(allow_change))
+        changes = {allow_change} if isinstance(allow_change, str) else set(allow_change)
+        return self._session().load_checkpoint(os.fspath(path), changes)
 
     def save_weights(self, path: str | os.PathLike) -> None:
         """Writes the parameters as a safetensors file."""
         self._session().save_weights(os.fspath(path))
+
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Writes a model of transformers as its own save_pretrained() does, with the parameters as they are now, in the types
+        of the module: config.json and safetensors, which from_pretrained() and `init` load."""
+        model = self._source.pretrained()
+        weights, error = self.state_dict(), ""
+        if self.process == 0:
+            try:
+                model.save_pretrained(os.fspath(folder), state_dict=weights)
+            except Exception as failure:
+                error = f"save_pretrained: {type(failure).__name__}: {failure}"
+        self._session().meet("save_pretrained", error)
 
     def save_plan(self, path: str | os.PathLike) -> None:
         """Writes the plan, which dtc-run, dtc-plan and other machines take."""
@@ -125,8 +158,19 @@ class Step:
         """The steps that are done, skipped ones included."""
         return self._opened.steps_done if self._opened is not None else 0
 
+    @property
+    def process(self) -> int:
+        """The number of this process, from 0, of those that a launcher has started."""
+        return self._session().process
+
+    @property
+    def processes(self) -> int:
+        """How many processes train together."""
+        return self._session().processes
+
     def explain(self, top: int = 20) -> str:
         """What each collective costs, why it is there and what would remove it; the most expensive `top` of them."""
+        _check_whole("top", top, 1)
         return self._plan.explanation(top)
 
     def __str__(self) -> str:
@@ -139,7 +183,7 @@ class Step:
     def _session(self):
         """The session, which gets its memory and initial values once."""
         if self._opened is None:
-            session = _native.Session.open(self._plan, self._threads, self._seed)
+            session = _native.Session.open(self._plan, self._threads, self._seed, self._batches)
             if self._init is None:
                 # The capture has said which tensors of the model are no parameters.
                 notes = []
@@ -150,6 +194,7 @@ class Step:
             for note in notes:
                 warnings.warn(note, stacklevel=3)
             self._opened, self._init = session, None
+            _opened.add(self)
         return self._opened
 
     def _load(self, session, weights: Weights) -> list[str]:
@@ -162,9 +207,68 @@ class Step:
             return session.load_weights_files([str(path)])
         return session.load_weights_files([os.fspath(each) for each in weights])
 
+    def _batches_of(self, batch: Batch) -> list[dict[str, Any]]:
+        """The batches of a step."""
+        count = self._batches
+        if count == 1:
+            return [self._arrays(batch)]
+        if isinstance(batch, (tuple, list)) and all(isinstance(each, (Mapping, tuple, list)) for each in batch):
+            return [self._arrays(each) for each in batch]
+        return [dict(zip(self._arrays(batch), parts)) for parts in
+                zip(*(_parts(name, each, count) for name, each in self._arrays(batch).items()))]
+
     def _arrays(self, batch: Batch) -> dict[str, Any]:
+        if not isinstance(batch, (Mapping, tuple, list)):
+            raise Error(f"the batch is a {type(batch).__name__}, expected a dictionary of arrays by name, or a tuple or list of them")
         named = batch if isinstance(batch, Mapping) else {f"input{i}": each for i, each in enumerate(batch)}
         return _host_arrays(named)
+
+
+_opened = weakref.WeakSet()  # the steps that have a session
+
+
+@atexit.register
+def _leave() -> None:
+    """Frees what the sessions have, and leaves the processes of the run."""
+    error = getattr(sys, "last_value", None)
+    if error is not None and not isinstance(error, SystemExit):
+        # Ends the others too, which would wait for this process.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _native.leave_processes("".join(traceback.format_exception_only(error)).strip())
+    for step in _opened:
+        step._opened.close()
+    _native.leave_processes("")
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
+        raise Error(f"{name} is {value!r}, expected a whole number of at least {least}")
+
+
+def _check_weights(name: str, weights: Any) -> None:
+    paths = weights if isinstance(weights, Sequence) and not isinstance(weights, str) else [weights]
+    if not isinstance(weights, Mapping) and not all(isinstance(each, (str, os.PathLike)) for each in paths):
+        raise Error(f"{name} is a {type(weights).__name__}, expected a state_dict, or paths of safetensors files or of a folder")
+
+
+def _parts(name: str, array: Any, count: int) -> list[Any]:
+    """The parts of an array that are in the batches of a step, in their order."""
+    if isinstance(array, memoryview) or not hasattr(array, "shape"):
+        try:
+            array = memoryview(array)
+        except TypeError:
+            raise Error(f'"{name}" is a {type(array).__name__}, expected an array of numpy or torch') from None
+        rows, each = array.shape[0] if array.shape else 0, array.nbytes // count
+        if rows % count == 0 and rows > 0:
+            flat, shape = array.cast("B"), [rows // count, *array.shape[1:]]
+            return [flat[i * each:(i + 1) * each].cast(array.format, shape) for i in range(count)]
+    else:
+        rows = array.shape[0] if len(array.shape) > 0 else 0
+        if rows % count == 0 and rows > 0:
+            return [array[i * (rows // count):(i + 1) * (rows // count)] for i in range(count)]
+    raise Error(f'"{name}" of the batch has {rows} samples, which are no {count} batches of the same size (accumulate); give a '
+                f"multiple of {count}, or a list of {count} batches")
 
 
 def _host_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,6 +320,10 @@ class _Source:
     def state_dict(self, weights: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
 
+    def pretrained(self):
+        """The model of transformers."""
+        raise Error("save_pretrained is for models of transformers; write other parameters by save_weights")
+
 
 class _File(_Source):
     def __init__(self, path):
@@ -256,6 +364,11 @@ class _Module(_Source):
     def distinct(self, weights):
         """A tied parameter once, by the name that the capture has."""
         return {self.first.get(name, name): each for name, each in weights.items()}
+
+    def pretrained(self):
+        if not hasattr(self.model, "save_pretrained"):
+            return super().pretrained()
+        return self.model
 
     def state_dict(self, weights):
         import torch

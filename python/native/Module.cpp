@@ -225,10 +225,15 @@ static void addPlan(nb::module_ &module) {
 static void addSession(nb::module_ &module) {
   nb::class_<TrainSession>(module, "Session")
       .def_static("open",
-                  [](const PlanHandle &plan, int threads, uint64_t seed) {
+                  [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches) {
                     return withoutLock(
-                        [&] { return TrainSession::open(plan.plan, threads, seed); });
+                        [&] { return TrainSession::open(plan.plan, threads, seed, batches); });
                   })
+      .def("close",
+           [](TrainSession &self) {
+             nb::gil_scoped_release released;
+             self.close();
+           })
       .def("load_weights",
            [](TrainSession &self, const std::string &name, const nb::dict &arrays) {
              std::vector<Array> kept;
@@ -240,9 +245,11 @@ static void addSession(nb::module_ &module) {
              return withoutLock([&] { return self.loadWeights(paths); });
            })
       .def("step",
-           [](TrainSession &self, const nb::dict &batch, double learningRate) {
+           [](TrainSession &self, const nb::list &batches, double learningRate) {
              std::vector<Array> kept;
-             Tensors tensors = tensorsOf(batch, kept);
+             std::vector<Tensors> tensors;
+             for (nb::handle batch : batches)
+               tensors.push_back(tensorsOf(nb::cast<nb::dict>(batch), kept));
              return dictOf(withoutLock([&] { return self.step(tensors, learningRate); }));
            })
       .def("evaluate",
@@ -271,10 +278,20 @@ static void addSession(nb::module_ &module) {
            [](TrainSession &self, const std::string &path, const std::set<std::string> &allowed) {
              return withoutLock([&] { return self.loadCheckpoint(path, allowed); });
            })
+      .def("meet",
+           [](TrainSession &self, const std::string &call, const std::string &error) {
+             withoutLock([&] { return self.meet(call, error); });
+           })
+      .def_prop_ro("process", &TrainSession::process)
+      .def_prop_ro("processes", &TrainSession::numProcesses)
       .def_prop_ro("steps_done", [](TrainSession &self) {
         nb::gil_scoped_release released;
         return self.stepsDone();
       });
+  module.def("leave_processes", [](const std::string &error) {
+    nb::gil_scoped_release released;
+    leaveProcesses(error);
+  });
 }
 
 NB_MODULE(_native, module) {

@@ -6,52 +6,90 @@
 
 #include "python/native/TrainSession.h"
 
+#include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/checkpoint/CheckpointFolder.h"
-#include "runtime/checkpoint/CheckpointSaver.h"
-#include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/ElementConversion.h"
+#include "runtime/fabrics/processes/Placement.h"
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/StepState.h"
-#include "runtime/train/Weights.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string_view>
 
 using namespace dtc;
 using namespace dtc::python;
 using namespace dtc::runtime;
+
+static std::string describe(const TensorInMemory &tensor) {
+  return fmt::format("{}[{}]", tensor.dtype, fmt::join(tensor.shape, ", "));
+}
 
 //===----------------------------------------------------------------------===//
 // Beginning
 //===----------------------------------------------------------------------===//
 
 Expected<std::unique_ptr<TrainSession>>
-TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, uint64_t seed) {
+TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, uint64_t seed,
+                   int64_t batches) {
   if (generates(*plan))
     return Error{"the plan generates tokens, which dtc-run generate does; compile with mode "
                  "\"train\" or \"forward\""};
+  std::unique_ptr<TrainSession> result(new TrainSession(seed, batches));
+  Expected<JoinedProcesses> joined = joinProcesses();
+  if (!joined)
+    return joined.error();
+  result->joined = std::move(*joined);
+  const Processes &processes = result->joined.processes;
   TrainOptions options;
   options.planPath = plan->model();
   options.threadsPerDevice = threads;
-  std::unique_ptr<TrainSession> result(new TrainSession(seed));
-  auto opened = openSession(plan, createCpuBackend(), options);
-  if (!opened)
-    return opened.error();
-  result->session = std::move(*opened);
+  options.batches = batches;
+  options.processes = processes;
+  options.watch = result->joined.watch;
+  options.onHang = result->joined.fail;
   auto scaling = lossScaling(options, findState(*plan, plan::State::LOSS_SCALE) != nullptr);
   if (!scaling)
     return scaling.error();
   result->lossScale = *scaling;
+  std::string planHash = processes.areSeveral() ? hashOfBytes(serializePlan(*plan)) : "";
+  const Alike alike = {{"plan", planHash},
+                       {"seed", std::to_string(seed)},
+                       {"number of batches", std::to_string(batches)}};
+  MaybeError unplaced = checkProcesses(meshOf(*plan), processes.count());
+  if (MaybeError error = result->joined.agree("compile", unplaced, alike))
+    return *error;
+  auto opened = openSession(plan, createCpuBackend(), options);
+  MaybeError unopened = opened ? MaybeError() : opened.error();
+  if (MaybeError error = result->joined.agree("compile", unopened))
+    return *error;
+  result->session = std::move(*opened);
   return result;
+}
+
+void TrainSession::close() {
+  std::lock_guard lock(mutex);
+  session.reset();
+  joined = {};
+}
+
+MaybeError TrainSession::meet(const std::string &call, const std::string &error) {
+  std::lock_guard lock(mutex);
+  MaybeError closed = checkOpen();
+  return joined.agree(call, closed || error.empty() ? closed : Error{error});
+}
+
+MaybeError TrainSession::checkOpen() const {
+  if (session)
+    return std::nullopt;
+  return Error{"the step is closed, as the interpreter ends"};
 }
 
 /// Gives the states that have no value yet their initial ones.
@@ -70,32 +108,29 @@ MaybeError TrainSession::begin() {
   return std::nullopt;
 }
 
-Expected<std::vector<std::string>> TrainSession::loadWeights(const std::string &name,
-                                                             Tensors weights) {
-  std::lock_guard lock(mutex);
-  return runtime::loadWeights(*session, WeightsFileShards::ofMemory(name, std::move(weights)));
-}
-
-Expected<std::vector<std::string>>
-TrainSession::loadWeights(const std::vector<std::string> &paths) {
-  std::lock_guard lock(mutex);
-  return runtime::loadWeights(*session, paths);
+/// A hash of each tensor.
+Alike TrainSession::describeAlike(const Tensors &tensors) const {
+  Alike alike;
+  if (!joined.processes.areSeveral())
+    return alike;
+  for (const auto &[name, tensor] : tensors)
+    alike.emplace_back(fmt::format("\"{}\"", name),
+                       describe(tensor) +
+                           hashOfBytes({reinterpret_cast<const char *>(tensor.bytes.data()),
+                                        tensor.bytes.size()}));
+  return alike;
 }
 
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
-static std::string describe(const TensorInMemory &tensor) {
-  return fmt::format("{}[{}]", tensor.dtype, fmt::join(tensor.shape, ", "));
-}
-
-MaybeError TrainSession::setInputs(Session &of, const Tensors &batch) const {
+MaybeError TrainSession::setInputs(Session &of, const Tensors &tensors, int64_t batch) const {
   for (const DataInput &input : dataInputsOf(of.plan())) {
-    auto found = batch.find(input.name);
-    if (found == batch.end()) {
+    auto found = tensors.find(input.name);
+    if (found == tensors.end()) {
       std::vector<std::string> names;
-      for (const auto &[name, tensor] : batch)
+      for (const auto &[name, tensor] : tensors)
         names.push_back("\"" + name + "\"");
       return Error{
           fmt::format("the batch has no \"{}\" ({}); it has {}", input.name, input.type.str(),
@@ -110,7 +145,7 @@ MaybeError TrainSession::setInputs(Session &of, const Tensors &batch) const {
     if (MaybeError error =
             convertElements(given.dtype, given.bytes, 0, input.type.dtype, value.bytes.data()))
       return error->inContext(fmt::format("\"{}\" of the batch", input.name));
-    if (MaybeError error = of.setInput(input.name, std::move(value)))
+    if (MaybeError error = of.setInput(input.name, std::move(value), batch))
       return error;
   }
   return std::nullopt;
@@ -139,7 +174,8 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   StepMetrics metrics;
   metrics.step = position.step;
   metrics.seconds = seconds;
-  metrics.tokensPerSecond = static_cast<double>(unitsOf(session->plan())) / std::max(seconds, 1e-9);
+  metrics.tokensPerSecond =
+      static_cast<double>(batches * unitsOf(session->plan())) / std::max(seconds, 1e-9);
   metrics.peakBytes = session->peakBytes();
   if (trains(session->plan()))
     metrics.learningRate = learningRate;
@@ -162,39 +198,62 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   return metrics;
 }
 
-Expected<StepMetrics> TrainSession::step(const Tensors &batch, double learningRate) {
+/// Sets what the step needs; an error is that of all processes.
+MaybeError TrainSession::checkStep(const std::vector<Tensors> &given, double learningRate) {
+  MaybeError error = checkOpen();
+  if (!error && (!std::isfinite(learningRate) || learningRate < 0))
+    error = Error{fmt::format("the learning rate is {}, expected a finite number of at least 0",
+                              learningRate)};
+  if (!error && std::ssize(given) != batches)
+    error = Error{fmt::format("a step takes {} batches (accumulate), but there are {}", batches,
+                              given.size())};
+  Alike alike = {{"learning rate", fmt::format("{}", learningRate)}};
+  for (size_t batch = 0; !error && batch < given.size(); ++batch) {
+    error = setInputs(*session, given[batch], static_cast<int64_t>(batch));
+    if (error && batches > 1)
+      error = error->inContext(fmt::format("batch {} of the step", batch));
+    for (auto &each : describeAlike(given[batch]))
+      alike.push_back(std::move(each));
+  }
+  return joined.agree("step", error, alike);
+}
+
+Expected<StepMetrics> TrainSession::step(const std::vector<Tensors> &given, double learningRate) {
   std::lock_guard lock(mutex);
-  if (!std::isfinite(learningRate) || learningRate < 0)
-    return Error{fmt::format("the learning rate is {}, expected a finite number of at least 0",
-                             learningRate)};
-  if (MaybeError error = begin())
-    return *error;
+  if (session)
+    if (MaybeError error = begin())
+      return *error;
   auto started = std::chrono::steady_clock::now();
-  if (MaybeError error = setInputs(*session, batch))
+  if (MaybeError error = checkStep(given, learningRate))
     return *error;
   const double rates[] = {learningRate};
   if (MaybeError error = session->setLearningRates(position.step, rates))
     return *error;
   if (MaybeError error = session->step())
-    return error->inContext(fmt::format("step {}", position.step + 1));
+    return *joined.failTogether(error->inContext(fmt::format("step {}", position.step + 1)));
   std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   ++position.step;
-  ++position.nextBatch;
+  position.nextBatch += batches;
   lastRate = fmt::format("{}", learningRate);
   return metricsOf(seconds.count(), learningRate);
 }
 
 Expected<double> TrainSession::evaluate(const Tensors &batch) {
   std::lock_guard lock(mutex);
-  Session *entry = trains(session->plan()) ? session->findEntry("evaluate") : session.get();
-  if (!entry)
-    return Error{"the plan has no entry point \"evaluate\"; a warning of the compilation says why"};
-  if (MaybeError error = begin())
-    return *error;
-  if (MaybeError error = setInputs(*entry, batch))
+  MaybeError refused = checkOpen();
+  Session *entry = nullptr;
+  if (!refused) {
+    entry = trains(session->plan()) ? session->findEntry("evaluate") : session.get();
+    if (!entry)
+      refused = Error{"the plan has no entry point \"evaluate\"; a warning of the compilation says "
+                      "why"};
+    else if (refused = begin(); !refused)
+      refused = setInputs(*entry, batch);
+  }
+  if (MaybeError error = joined.agree("evaluate", refused, describeAlike(batch)))
     return *error;
   if (MaybeError error = entry->step())
-    return error->inContext("evaluation");
+    return *joined.failTogether(error->inContext("evaluation"));
   if (MaybeError error = checkZeroMetrics(*entry))
     return *error;
   Expected<std::optional<double>> loss = scalarOf(*entry, "loss");
@@ -203,126 +262,4 @@ Expected<double> TrainSession::evaluate(const Tensors &batch) {
   if (!*loss)
     return Error{"the plan has no scalar output \"loss\" to evaluate"};
   return **loss;
-}
-
-//===----------------------------------------------------------------------===//
-// States
-//===----------------------------------------------------------------------===//
-
-Expected<std::map<std::string, HostTensor>> TrainSession::weights() {
-  std::lock_guard lock(mutex);
-  if (MaybeError error = begin())
-    return *error;
-  SavedWeights saved(session->plan());
-  std::map<std::string, HostTensor> result;
-  for (const auto &[name, type] : saved.tensorTypes()) {
-    Expected<HostTensor> value = saved.read(*session, name);
-    if (!value)
-      return value.error();
-    result.emplace(name, std::move(*value));
-  }
-  return result;
-}
-
-MaybeError TrainSession::saveWeights(const std::string &path) {
-  std::lock_guard lock(mutex);
-  if (MaybeError error = begin())
-    return error;
-  return runtime::saveWeights(*session, path);
-}
-
-Expected<std::string> TrainSession::saveCheckpoint(const std::string &path, int64_t keep) {
-  std::lock_guard lock(mutex);
-  if (!trains(session->plan()))
-    return Error{"the plan does not train, so that there is no checkpoint to save"};
-  if (keep < 0)
-    return Error{fmt::format("keep is {}, expected 0 (all checkpoints) or more", keep)};
-  if (MaybeError error = begin())
-    return *error;
-  Expected<CheckpointFolder> folder = CheckpointFolder::open(path);
-  if (!folder)
-    return folder.error();
-  Expected<std::vector<int64_t>> steps = checkpointSteps(folder->path());
-  if (!steps)
-    return steps.error();
-  if (!steps->empty() && !ownFolders.contains(folder->path()))
-    return Error{fmt::format("{}: has checkpoints of another run, the last after step {}; load one "
-                             "to go on from there, or give another folder",
-                             path, steps->back())};
-  CheckpointManifest manifest;
-  Expected<RunIdentity> identity =
-      identityOf(session->plan(), /*batches=*/1, seed, /*data=*/nullptr, Sampling::Epochs);
-  if (!identity)
-    return identity.error();
-  manifest.identity = *identity;
-  manifest.position = position;
-  outcomes.addTo(manifest.position);
-  manifest.learningRate = lastRate.empty() ? "not given yet" : lastRate;
-  auto saver = CheckpointSaver::create(*session, *folder, keep);
-  if (!saver)
-    return saver.error();
-  if (Expected<CheckpointSaver::Wait> copied = (*saver)->copy(); !copied)
-    return copied.error();
-  (*saver)->write(std::move(manifest));
-  if (MaybeError error = (*saver)->finish())
-    return *error;
-  ownFolders.insert(folder->path());
-  return folder->pathOf(position.step);
-}
-
-/// The checkpoint at the path, or the newest of those in it; `notes` says which were refused.
-static Expected<Checkpoint> findCheckpoint(const std::string &path,
-                                           std::vector<std::string> &notes) {
-  std::error_code code;
-  if (std::filesystem::exists(std::filesystem::path(path) / kManifestName, code)) {
-    Expected<Checkpoint> found = Checkpoint::open(path);
-    if (MaybeError error = found ? found->verify() : found.error())
-      return *error;
-    return found;
-  }
-  Expected<std::optional<Checkpoint>> newest = CheckpointFolder::follow(path).newest(notes);
-  if (!newest)
-    return newest.error();
-  if (!*newest)
-    return Error{fmt::format("{}: has no checkpoint", path)};
-  return std::move(**newest);
-}
-
-Expected<std::vector<std::string>>
-TrainSession::loadCheckpoint(const std::string &path, const std::set<std::string> &allowedChanges) {
-  std::lock_guard lock(mutex);
-  std::vector<std::string> notes;
-  Expected<Checkpoint> source = findCheckpoint(path, notes);
-  if (!source)
-    return source.error();
-  Expected<RunIdentity> identity =
-      identityOf(session->plan(), /*batches=*/1, seed, /*data=*/nullptr, Sampling::Epochs);
-  if (!identity)
-    return identity.error();
-  const CheckpointManifest &saved = source->manifest();
-  // The data are the caller's.
-  std::set<std::string> allowed = allowedChanges;
-  allowed.insert("data");
-  if (MaybeError error = checkIdentity(saved.identity, *identity, allowed, notes))
-    return error->inContext(source->path());
-  if (MaybeError error = startStepState(*session, lossScale, seed, saved.position.nextBatch))
-    return *error;
-  auto loaded = runtime::loadCheckpoint(*session, *source, allowed.contains("model"));
-  if (!loaded)
-    return loaded.error();
-  notes.insert(notes.end(), loaded->begin(), loaded->end());
-  position = saved.position;
-  hasBegun = false;
-  if (MaybeError error = session->initializeOtherStates(seed))
-    return *error;
-  Expected<StepState> state = readStepState(*session);
-  if (!state)
-    return state.error();
-  if (state->stepsDone() != position.step)
-    return Error{fmt::format("{}: is of step {}, but its step state counts {} steps; it is damaged",
-                             source->path(), position.step, state->stepsDone())};
-  outcomes = StepOutcomes(*state, position);
-  hasBegun = true;
-  ownFolders.insert(CheckpointFolder::follow(path).path());
-  return notes;
 }

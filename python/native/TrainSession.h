@@ -8,6 +8,9 @@
 #define DTC_PYTHON_NATIVE_TRAINSESSION_H
 
 #include "plan/plan.pb.h"
+#include "python/native/LaunchedProcesses.h"
+#include "runtime/checkpoint/Checkpoint.h"
+#include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
 #include "runtime/data/WeightsFileShards.h"
 #include "runtime/executor/Session.h"
@@ -31,26 +34,41 @@ namespace dtc::python {
 /// Tensors of the caller by name, which stay for the call.
 using Tensors = std::map<std::string, runtime::TensorInMemory>;
 
-/// The inputs, the states and the steps of a plan on virtual devices of the CPU, all in this
-/// process. The caller has the batches and the learning rates, which dtc-run reads from files and
-/// flags; all else is what dtc-run does, so that a step has its bits. Thread-safe: one call at a
-/// time does its work.
+/// The inputs, the states and the steps of a plan on virtual devices of the CPU, in this process or
+/// in all that a launcher has started. The caller has the batches and the learning rates, which
+/// dtc-run reads from files and flags; all else is what dtc-run does, so that a step has its bits.
+/// Thread-safe: one call at a time does its work.
+///
+/// Of several processes all make the same calls in the same order, with the same arguments. A call
+/// that is not the same in all, or that one of them refuses, is an error in all, and does nothing.
 class TrainSession {
 public:
   /// Prepares the plan and allocates its memory. `threads` of the host for each device; 0: the
   /// cores of the machine divided by the devices. `seed`: of initial values and random masks.
+  /// `batches`: of a step, over which gradients are summed.
   static Expected<std::unique_ptr<TrainSession>> open(const std::shared_ptr<const plan::Plan> &plan,
-                                                      int threads, uint64_t seed);
+                                                      int threads, uint64_t seed,
+                                                      int64_t batches = 1);
+  /// Frees the devices and their memory. Any later call is an error.
+  void close();
+
+  /// The number of this process, and how many there are.
+  int64_t process() const { return joined.processes.process(); }
+  int64_t numProcesses() const { return joined.processes.count(); }
+  /// Returns when all processes have made the call of this name. `error`: of this one; empty for
+  /// none. That of any is that of all.
+  MaybeError meet(const std::string &call, const std::string &error);
 
   /// Set parameters and their master weights; see loadWeights() of runtime/train/Weights.h. They
   /// return notes for the user. Messages call the weights in memory `name`.
   Expected<std::vector<std::string>> loadWeights(const std::string &name, Tensors weights);
   Expected<std::vector<std::string>> loadWeights(const std::vector<std::string> &paths);
 
-  /// A train step at the learning rate, or, of a plan that does not train, its program once. The
-  /// batch has a tensor for each data input, whose first dimension is all samples of the step;
-  /// others are not looked at. Integers become i32, floats the type of the input.
-  Expected<runtime::StepMetrics> step(const Tensors &batch, double learningRate);
+  /// A train step at the learning rate, or, of a plan that does not train, its program once. There
+  /// are as many batches as the session has in a step. Each has a tensor for each data input, whose
+  /// first dimension is all samples of the batch, over all devices; others are not looked at.
+  /// Integers become i32, floats the type of the input.
+  Expected<runtime::StepMetrics> step(const std::vector<Tensors> &batches, double learningRate);
   /// The loss of a batch, without dropout and without an update.
   Expected<double> evaluate(const Tensors &batch);
   /// The steps that are done, skipped ones included.
@@ -74,13 +92,21 @@ public:
                                                     const std::set<std::string> &allowedChanges);
 
 private:
-  explicit TrainSession(uint64_t seed) : seed(seed) {}
+  TrainSession(uint64_t seed, int64_t batches) : seed(seed), batches(batches) {}
+  MaybeError checkOpen() const;
   MaybeError begin();
-  MaybeError setInputs(runtime::Session &of, const Tensors &batch) const;
+  Alike describeAlike(const Tensors &tensors) const;
+  MaybeError checkStep(const std::vector<Tensors> &given, double learningRate);
+  MaybeError setInputs(runtime::Session &of, const Tensors &tensors, int64_t batch = 0) const;
+  Expected<runtime::CheckpointFolder> openToSave(const std::string &path);
+  Expected<runtime::Checkpoint> openToLoad(const std::string &path,
+                                           std::vector<std::string> &notes);
   Expected<runtime::StepMetrics> metricsOf(double seconds, double learningRate);
 
-  std::unique_ptr<runtime::Session> session;
+  JoinedProcesses joined;
+  std::unique_ptr<runtime::Session> session; // null: closed
   uint64_t seed = 0;
+  int64_t batches = 1;                           // of a step
   std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares training steps of dtc.compile() with PyTorch: the models of captured_models.py, in this process.
 
-Each model is trained for three steps by AdamW, Adam and SGD with momentum, from its own parameters and on other batches for
+What step.save_pretrained() writes is loaded again. Each model is trained for three steps by AdamW, Adam and SGD with momentum, from its own parameters and on other batches for
 each step, on one device and on several. In f64, losses, norms of gradients and the parameters after the last step must be
 PyTorch's to 1e-9; in f32, losses and norms to 1e-4, and the parameters of SGD.
 
@@ -11,6 +11,7 @@ PyTorch's to 1e-9; in f32, losses and norms to 1e-4, and the parameters of SGD.
 import argparse
 import itertools
 import sys
+import tempfile
 import warnings
 
 import torch
@@ -62,6 +63,18 @@ def in_double(batch):
     return {key: each.double() if each.is_floating_point() else each for key, each in batch.items()}
 
 
+def check_saved(name, step, model):
+    """Whether from_pretrained() loads what save_pretrained() has written, with the names and types of the module."""
+    if not hasattr(model, "save_pretrained"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        step.save_pretrained(folder)
+        again, after = type(model).from_pretrained(folder).state_dict(), step.state_dict()
+    if list(again) != list(after) or any(again[key].dtype != each.dtype or not torch.equal(again[key], each)
+                                         for key, each in after.items()):
+        raise SystemExit(f"{name}: what save_pretrained() has written is not the state_dict")
+
+
 def compare(name, dtype, optimizer, layout):
     """The largest difference of losses and norms, and of parameters."""
     ours, theirs = OPTIMIZERS[optimizer]
@@ -77,6 +90,8 @@ def compare(name, dtype, optimizer, layout):
     after, expected = step.state_dict(), model.state_dict()
     if list(after) != list(expected):
         raise SystemExit(f"{name}: the state_dict has other names than the module's")
+    if not layout or "mesh" in layout and "tp" in layout["mesh"]:
+        check_saved(name, step, model)
     if dtype == "f32" and optimizer != "sgd":
         return values, 0
     return values, max(float((after[key] - each).abs().max() / max(float(each.abs().max()), 1e-2))

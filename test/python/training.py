@@ -18,7 +18,7 @@ import dtc
 
 CAPTURES = pathlib.Path(__file__).resolve().parents[1] / "compiler" / "import" / "torch" / "captures"
 MLP = CAPTURES / "mlp.mlir"  # features f32[4, 6], labels i32[4] of 5 classes
-BIN = pathlib.Path(os.environ["DTC_BIN"])
+BIN = pathlib.Path(os.environ.get("DTC_BIN", "."))
 
 
 def tensor(code, elements, shape):
@@ -83,6 +83,18 @@ class Training(unittest.TestCase):
         metrics = self.run_plan(step, [1, 2, 3, 4], 1, "--eval-data", "samples.safetensors", "--seed", "3", "--eval-every", "1",
                                 lr="0")
         self.assertEqual(step.evaluate(batch([1, 2, 3, 4])), metrics[0]["eval_loss"])
+
+    def test_batches_of_a_step(self):
+        step, parts = (dtc.compile(MLP, mesh="dp=2", optimizer=dtc.AdamW(lr=0.05), accumulate=2, seed=3) for _ in range(2))
+        mine = [step(batch([2] * 8)) for _ in range(3)]
+        self.assertEqual(mine[-1]["loss"], [parts([batch([2] * 4)] * 2) for _ in range(3)][-1]["loss"])
+        metrics = self.run_plan(step, [2] * 8, 3, "--accumulate", "2", "--seed", "3")
+        self.assertEqual([each["loss"] for each in mine], [each["loss"] for each in metrics])
+        # A batch of different samples is the sum over its parts.
+        one = dtc.compile(MLP, seed=3)
+        losses = [one.evaluate(batch(rows)) for rows in ([0, 1, 2, 3], [4, 4, 1, 0])]
+        step = dtc.compile(MLP, seed=3, accumulate=2)
+        self.assertAlmostEqual(step(batch([0, 1, 2, 3, 4, 4, 1, 0]))["loss"], sum(losses) / 2, delta=1e-6)
 
     def test_devices_compute_what_one_does(self):
         losses = []

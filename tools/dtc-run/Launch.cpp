@@ -188,12 +188,6 @@ Expected<Opened> openMpi(std::chrono::milliseconds startTimeout) {
     return messages.error();
   return Opened{std::shared_ptr<Mpi>(std::move(*mpi)), std::move(*messages)};
 }
-#else
-Expected<Opened> openMpi(std::chrono::milliseconds) {
-  return Error{"mpirun or srun has started several processes, but dtc-run was built without MPI, "
-               "since none was found (-DDTC_MPI=ON demands it); without it processes need RANK, "
-               "WORLD_SIZE, MASTER_ADDR and MASTER_PORT"};
-}
 #endif
 
 Expected<Opened> openSockets(std::chrono::milliseconds startTimeout) {
@@ -216,6 +210,19 @@ Expected<Opened> openSockets(std::chrono::milliseconds startTimeout) {
     return messages.error();
   return Opened{nullptr, std::move(*messages)};
 }
+
+#ifndef DTC_HAS_MPI
+Expected<Opened> openMpi(std::chrono::milliseconds startTimeout) {
+  if (std::getenv(kAddressVariable) && std::getenv(kPortVariable))
+    return openSockets(startTimeout);
+  return Error{fmt::format("mpirun or srun has started {} processes, but this build of dtc has no "
+                           "MPI: they exchange tensors over sockets, and meet at {} and {}; set "
+                           "these in all of them (mpirun -x {}=127.0.0.1 -x {}=29500, on one "
+                           "host), or build with -DDTC_MPI=ON",
+                           launchedProcesses(), kAddressVariable, kPortVariable, kAddressVariable,
+                           kPortVariable)};
+}
+#endif
 
 } // namespace
 

@@ -86,10 +86,13 @@ static Expected<int64_t> wholeVariable(const char *name, int64_t least, int64_t 
 
 Expected<RendezvousOptions> rendezvousOfVariables() {
   RendezvousOptions options;
-  Expected<int64_t> count = wholeVariable(kCountVariable, 1, kMostProcesses);
+  // A launcher of MPI tells both in variables of its own.
+  bool byMpi = launchedBy() == LaunchedBy::Mpi;
+  Expected<int64_t> count =
+      byMpi ? launchedProcesses() : wholeVariable(kCountVariable, 1, kMostProcesses);
   if (!count)
     return count.error();
-  Expected<int64_t> rank = wholeVariable(kRankVariable, 0, *count - 1);
+  Expected<int64_t> rank = byMpi ? launchedRank() : wholeVariable(kRankVariable, 0, *count - 1);
   if (!rank)
     return rank.error();
   Expected<int64_t> port = wholeVariable(kPortVariable, 1, 65535);

@@ -45,8 +45,9 @@ int64_t launchedProcesses();
 /// The number that the launcher has given this process; 0 if none is known.
 int64_t launchedRank();
 
-/// What the variables say of a process that is LaunchedBy::Variables. The error says which one is
-/// missing or is no number.
+/// What the variables say of a process that is LaunchedBy::Variables, or, in a build without MPI,
+/// LaunchedBy::Mpi, whose launcher tells its rank and the number of processes. The error says which
+/// one is missing or is no number.
 Expected<runtime::RendezvousOptions> rendezvousOfVariables();
 
 /// Ends this process with the one that has started it, which has told its number; called first.

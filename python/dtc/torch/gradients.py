@@ -2,6 +2,7 @@
 torch.autograd.Function."""
 
 import contextlib
+import functools
 
 import torch
 from torch.export.graph_signature import InputKind
@@ -88,6 +89,11 @@ class Foreign(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
+def subclasses(cls):
+    """All classes that are derived from a class."""
+    return {each for child in cls.__subclasses__() for each in (child, *subclasses(child))}
+
+
 @contextlib.contextmanager
 def refused(fail):
     """In this context fail(problem) is called where a model has gradients of its own. autocast(enabled=False), in which
@@ -108,17 +114,23 @@ def refused(fail):
         left_out.discard(id(region))
         return False
 
-    def apply(cls, *_, **__):
+    def refuse(cls, *_, **__):
         fail(f"'{cls.__name__}' is a torch.autograd.Function, whose backward() is not captured; write it with operators whose "
              "derivatives PyTorch has")
 
     def register_hook(*_):
         fail("register_hook() changes a gradient, which is not captured; leave it out")
 
-    torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(apply), register_hook
+    # apply() may be bound already (`apply = MyFunction.apply`), and then is not looked up, but forward() is.
+    forwards = [(each, each.__dict__["forward"]) for each in subclasses(torch.autograd.Function) if "forward" in each.__dict__]
+    for each, _ in forwards:
+        each.forward = staticmethod(functools.partial(refuse, each))
+    torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(refuse), register_hook
     torch.autocast.__enter__, torch.autocast.__exit__ = enter_autocast, leave_autocast
     try:
         yield
     finally:
         torch.autograd.Function.apply, torch.Tensor.register_hook = function, register
+        for each, forward in forwards:
+            each.forward = forward
         torch.autocast.__enter__, torch.autocast.__exit__ = enter, leave

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""Wrong uses of dtc.compile() and its steps: each has an error of dtc that names the argument, or the operator with its module
+and line, and says what is expected. Those of PyTorch are left out where it is missing.
+
+    PYTHONPATH=BUILD/python python3 test/python/wrong_uses.py
+"""
+
+import os
+import pathlib
+import tempfile
+import unittest
+import warnings
+
+from training import MLP, batch
+
+import dtc
+
+try:
+    import torch
+    from torch import nn
+    from torch.nn import functional as F
+except ImportError:
+    torch = None
+
+GOOD = batch([1, 2, 3, 4])
+
+
+def compiled(**options):
+    return dtc.compile(MLP, **options)
+
+
+# Without PyTorch: what is called, and what the error says.
+USES = (
+    # What dtc.compile() is given.
+    (lambda: dtc.compile(MLP, lambda model, batch: 0), "mlp.mlir has its loss and the shapes of its batch; leave loss"),
+    (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module or the path"),
+    (lambda: dtc.compile("."), r"\.: cannot be read: .*Is a directory"),
+    (lambda: dtc.compile("empty.mlir"), "empty.mlir:1:1: error: the model has 0 functions, expected one, func.func @loss"),
+    (lambda: dtc.compile("binary.mlir"), "binary.mlir: cannot be read: 'utf-8'"),
+    (lambda: compiled(optimizer=dtc.AdamW), "optimizer is a type, expected dtc.AdamW"),
+    (lambda: compiled(optimizer=dtc.AdamW(betas=0.9)), "betas is 0.9, expected two numbers"),
+    (lambda: compiled(optimizer=dtc.AdamW(eps=-1)), 'eps is "-1", expected a finite number that is not negative'),
+    (lambda: compiled(optimizer=dtc.SGD(momentum=2)), 'momentum is "2", expected at least 0 and less than 1'),
+    (lambda: compiled(optimizer=dtc.AdamW(weight_decay="a")), 'weight_decay is "a", expected a finite number'),
+    (lambda: compiled(mesh={"dp": "two"}), 'mesh is "dp=two", expected axis=size'),
+    (lambda: compiled(mesh="dp=2,dp=2"), 'two axes named "dp"'),
+    (lambda: compiled(mesh=4), 'mesh is "4", expected axis=size'),
+    (lambda: compiled(mesh=["dp=2", "tp=x"]), 'mesh is "tp=x", expected axis=size'),
+    (lambda: compiled(memory="lots"), '"lots" is no number of bytes; expected'),
+    (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
+    (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),
+    (lambda: compiled(accumulate=True), "accumulate is True, expected a whole number"),
+    (lambda: compiled(schedule="1f1b"), 'schedule is given, but the mesh has no axis "pp"'),
+    (lambda: compiled(recompute="most"), 'recompute is "most", expected one of none, selective, full, auto'),
+    (lambda: compiled(batch_size=3), 'there is no option "batch_size"; the options are those of dtc-compile'),
+    (lambda: compiled(mode="forward"), "mode is not an option of dtc.compile"),
+    (lambda: compiled(threads=-1), "threads is -1, expected a whole number of at least 0"),
+    (lambda: compiled(seed="x"), "seed is 'x', expected a whole number of at least 0"),
+    (lambda: compiled(microbatches=0), 'microbatches is "0", expected 1 to'),
+    # Initial values.
+    (lambda: compiled(init=3), "init is a int, expected a state_dict, or paths"),
+    (lambda: compiled(init="nowhere.safetensors")(GOOD), "nowhere.safetensors: cannot open"),
+    (lambda: compiled(init="text")(GOOD), "text: is no safetensors file"),
+    (lambda: compiled(init=".")(GOOD), "the folder has no weights; expected one of model.safetensors"),
+    (lambda: compiled(init={})(GOOD), 'the state_dict: has no tensor "layers.0.weight"'),
+    (lambda: compiled(init={"head.bias": "x"})(GOOD), '"head.bias" is a str, expected an array'),
+    # Steps and batches.
+    (lambda: compiled(optimizer=dtc.AdamW(lr="fast"))(GOOD), "the learning rate of step 1 is 'fast', expected a number"),
+    (lambda: compiled(optimizer=dtc.AdamW(lr=lambda step: None))(GOOD), "the learning rate of step 1 is None"),
+    (lambda: compiled()(GOOD, lr=-1), "the learning rate is -1, expected a finite number of at least 0"),
+    (lambda: compiled()(GOOD, lr="x"), "lr is 'x', expected a number"),
+    (lambda: compiled()(None), "the batch is a NoneType, expected a dictionary of arrays"),
+    (lambda: compiled().evaluate(GOOD["features"]), "the batch is a memoryview, expected a dictionary of arrays"),
+    (lambda: compiled().evaluate({}), r'the batch has no "features" \(f32\[4,6\]\); it has nothing'),
+    (lambda: compiled()(GOOD | {"features": [[1.0] * 6] * 4}), '"features" is a list, expected an array'),
+    (lambda: compiled(accumulate=2)([GOOD]), r"a step takes 2 batches \(accumulate\), but there are 1"),
+    (lambda: compiled(accumulate=2)(batch([1, 2, 3])), '"features" of the batch has 3 samples, which are no 2 batches'),
+    (lambda: compiled(accumulate=2)([GOOD, batch([1])]), r'batch 1 of the step: "features" of the batch is F32\[1, 6\]'),
+    # Files.
+    (lambda: compiled().save("text"), "text: is not a folder"),
+    (lambda: compiled().save("x", keep=-1), "keep is -1, expected 0"),
+    (lambda: compiled().load("nowhere"), "nowhere: has no checkpoint"),
+    (lambda: compiled().load("nowhere", allow_change="modle"), 'allow_change has "modle", expected some of '),
+    (lambda: compiled().save_weights("no/where/x"), "no/where/x: cannot write"),
+    (lambda: compiled().save_plan("no/where/x"), "no/where/x: cannot write"),
+    (lambda: compiled().load_state_dict(3), "weights is a int, expected a state_dict"),
+    (lambda: compiled().save_pretrained("x"), "save_pretrained is for models of transformers"),
+    (lambda: compiled().explain(top=-1), "top is -1, expected a whole number of at least 1"),
+)
+
+
+class WrongUses(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        pathlib.Path("empty.mlir").touch()
+        pathlib.Path("binary.mlir").write_bytes(b"\xff\xfe\0")
+        pathlib.Path("text").write_text("x")
+
+    def check(self, uses):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for use, message in uses:
+                with self.subTest(message), self.assertRaisesRegex(dtc.Error, message):
+                    use()
+
+    def test_without_torch(self):
+        self.check(USES)
+
+    @unittest.skipUnless(torch, "needs PyTorch")
+    def test_with_torch(self):
+        self.check(uses_of_torch())
+
+
+def uses_of_torch():
+    """The uses of PyTorch: what the model computes between its layer `inner` and its loss, and others."""
+    example = {"x": torch.zeros(4, 6), "y": torch.zeros(4, dtype=torch.long)}
+
+    class Part(nn.Module):
+        def __init__(self, body):
+            super().__init__()
+            self.body = body
+
+        def forward(self, x):
+            return self.body(x)
+
+    class Model(nn.Module):
+        def __init__(self, body=lambda x: x):
+            super().__init__()
+            self.inner, self.part = nn.Linear(6, 5), Part(body)
+
+        def forward(self, x):
+            return self.part(self.inner(x))
+
+    class WithStatistics(Model):
+        def __init__(self):
+            super().__init__()
+            self.part = nn.BatchNorm1d(5)
+
+    class WithoutElements(Model):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.ones(5, device="meta"))
+
+        def forward(self, x):
+            return self.inner(x) + self.scale
+
+    class LossWithParameters(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(5, 5)
+
+        def forward(self, model, batch):
+            return F.cross_entropy(self.head(model(batch["x"])), batch["y"])
+
+    class OwnGradient(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient
+
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["x"]), batch["y"])
+
+    def without_gradients(x):
+        with torch.no_grad():
+            return 2 * x
+
+    def in_other_types(x):
+        with torch.autocast("cpu"):
+            return 2 * x
+
+    def changing_input(model, batch):
+        batch["x"].mul_(2)
+        return loss(model, batch)
+
+    def of(body=None, model=None, loss=loss, example=example):
+        return lambda: dtc.compile(model or (Model(body) if body else Model()), loss, example)
+
+    here = r"part \(.*wrong_uses.py:\d+\): "
+    return (
+        (of(lambda x: x.sort(-1).values), f"Model: {here}'aten.sort' has no rule; write this part of the model with other"),
+        (of(lambda x: F.conv1d(x[:, None], torch.ones(1, 1, 1))[:, 0]), f"{here}'aten.convolution' has no rule"),
+        (of(lambda x: x + torch.rand_like(x)), f"{here}'aten.rand_like' has no rule"),
+        (of(lambda x: torch.fft.fft(x).real), f"{here}'aten._fft_r2c.default' gives elements of torch.complex64"),
+        (of(lambda x: x * x.sum().item()), f"{here}.*a number that depends on the data cannot be captured"),
+        (of(lambda x: x.detach()), f"{here}detach\\(\\) is of a value that depends on trained parameters"),
+        (of(without_gradients), r"part: torch.no_grad\(\) is around values that depend on trained parameters"),
+        (of(in_other_types), r"part: torch.autocast\(\) chooses types of elements"),
+        (of(OwnGradient.apply), "'OwnGradient' is a torch.autograd.Function, whose backward"),
+        (of(lambda x: x.register_hook(print) and x), r"register_hook\(\) changes a gradient"),
+        (of(lambda x: x if x.sum() > 0 else -x), r"(?s)torch.export cannot capture the model.*data-dependent"),
+        (of(lambda x: x @ torch.ones(4, 4)), "torch.export cannot capture the model: RuntimeError: a and b must have same"),
+        (of(model=WithStatistics()), r"'part.running_mean' while it computes the loss.*use model.eval\(\)"),
+        (of(model=WithoutElements()), "torch.export cannot capture the model"),
+        (of(model=Model().bfloat16()), r"'inner.weight' has elements of torch.bfloat16.*capture model.float\(\)"),
+        (of(model=Model().requires_grad_(False)), "no parameter that trains: all of them are frozen"),
+        (of(loss=None), "a torch.nn.Module needs a loss, a function"),
+        (of(loss=LossWithParameters()), "the loss has parameters of its own; make it a part of the model"),
+        (of(loss=lambda model, batch: model(batch["x"]).sum(0)), r"the loss is a tensor of the shape \[5\].*expected a scalar"),
+        (of(loss=lambda model, batch: (loss(model, batch), 1)), "the loss gives 2 values, expected one scalar tensor"),
+        (of(loss=lambda model, batch: model(batch["z"]).sum()), "torch.export cannot capture the model: KeyError: 'z'"),
+        (of(loss=changing_input), "the loss changes the input 'batch_x' in place; copy it first"),
+        (of(example={"x": 3}), "'x' of the example batch is a int, expected a tensor"),
+        (of(example={}), "the example batch is empty, expected tensors by name"),
+        (of(example=example | {"x": torch.zeros(4, 6).half()}), r"inner \(.*\): 'aten.linear' multiplies tensors that are not"),
+        (lambda: dtc.compile(Model, loss, example), "model is a type, expected a torch.nn.Module"),
+        (lambda: dtc.compile(Model(), loss, example, mesh="dp=8"), "'x': dimension 0 .* has size 4, which .* 8 shards"),
+        (lambda: of()().load_state_dict({"inner.weight": torch.zeros(3)}), "the state_dict: .*inner.*"),
+        (lambda: of()()(example | {"y": example["y"] + 7}), '"y".*element 0 is 7; expected an index from 0 to 4'),
+        (lambda: of()()(example | {"x": example["x"].to(torch.complex64)}), '"x" .*'),
+        (lambda: of()().save_pretrained("x"), "save_pretrained is for models of transformers"),
+    )
+
+
+if __name__ == "__main__":
+    unittest.main()
