@@ -28,47 +28,29 @@ namespace {
 struct Arguments {
   std::string table, cluster, only;
   bool layer = false;
-  std::optional<double> bound; ///< of the error of a time, in percent
 };
 
 /// Errors of one quantity, in percent.
 class Errors {
 public:
   /// The text of a prediction's error: that of "+1.2 %", or "-" where nothing was measured.
-  std::string add(double predicted, const std::optional<double> &measured,
-                  const std::string &name) {
+  std::string add(double predicted, const std::optional<double> &measured) {
     if (!measured)
       return "-";
     double error = 100 * (predicted / *measured - 1);
     sum += std::abs(error);
-    if (count == 0 || std::abs(error) > std::abs(largest)) {
-      largest = error;
-      worst = name;
-    }
+    largest = std::max(largest, std::abs(error));
     ++count;
     return fmt::format("{:+.1f} %", error);
-  }
-  MaybeError checkBound(const Arguments &args) const {
-    if (!args.bound)
-      return std::nullopt;
-    if (count == 0)
-      return Error{fmt::format(
-          "--bound: no configuration of {} has a measured time to compare with", args.table)};
-    if (std::abs(largest) <= *args.bound)
-      return std::nullopt;
-    return Error{fmt::format("{}: the time predicted for \"{}\" differs from the measured one by "
-                             "{:+.1f} %, expected at most {} % (--bound)",
-                             args.table, worst, largest, *args.bound)};
   }
   void print(const char *what) const {
     if (count > 0)
       fmt::print("{}: mean absolute error {:.1f} %, largest {:.1f} %, of {}\n", what,
-                 sum / double(count), std::abs(largest), count);
+                 sum / double(count), largest, count);
   }
 
 private:
-  double sum = 0, largest = 0; // the largest has its sign
-  std::string worst;           // the configuration that has it
+  double sum = 0, largest = 0;
   int64_t count = 0;
 };
 
@@ -100,20 +82,18 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
       return Error{fmt::format("{}: line {} ({}): {}", args.table, row.line, row.name,
                                step.error().message)};
     double kept = (step->keptBytes + step->maskBytes.value_or(0)) / gib;
-    fmt::print(line, row.name, row.devices(), shown(row.measuredSeconds),
-               fmt::format("{:.4g}", step->seconds),
-               seconds.add(step->seconds, row.measuredSeconds, row.name),
-               fmt::format("{:.1f}", 100 * step->modelFlopsShare), shown(row.measuredStateGib),
-               shown(step->stateBytes / gib),
-               state.add(step->stateBytes / gib, row.measuredStateGib, row.name),
-               shown(row.measuredActivationGib), shown(step->keptBytes / gib),
-               step->maskBytes ? shown(kept) : "-",
-               activations.add(kept, row.measuredActivationGib, row.name),
-               shown(step->arenaBytes / gib), fmt::format("{:.1f}", step->compileSeconds),
-               fmt::format("{:.1f}", step->simulateSeconds),
-               step->fits() ? "yes"
-                            : fmt::format("no: needs {:.2f} of {:.2f}", step->neededBytes / gib,
-                                          step->usableBytes / gib));
+    fmt::print(
+        line, row.name, row.devices(), shown(row.measuredSeconds),
+        fmt::format("{:.4g}", step->seconds), seconds.add(step->seconds, row.measuredSeconds),
+        fmt::format("{:.1f}", 100 * step->modelFlopsShare), shown(row.measuredStateGib),
+        shown(step->stateBytes / gib), state.add(step->stateBytes / gib, row.measuredStateGib),
+        shown(row.measuredActivationGib), shown(step->keptBytes / gib),
+        step->maskBytes ? shown(kept) : "-", activations.add(kept, row.measuredActivationGib),
+        shown(step->arenaBytes / gib), fmt::format("{:.1f}", step->compileSeconds),
+        fmt::format("{:.1f}", step->simulateSeconds),
+        step->fits() ? "yes"
+                     : fmt::format("no: needs {:.2f} of {:.2f}", step->neededBytes / gib,
+                                   step->usableBytes / gib));
     std::fflush(stdout);
     tooLarge += !step->fits();
   }
@@ -126,7 +106,7 @@ static MaybeError printSteps(const std::vector<PublishedCase> &cases, const Argu
   seconds.print("step");
   state.print("state");
   activations.print("kept activations");
-  return seconds.checkBound(args);
+  return std::nullopt;
 }
 
 static MaybeError printLayers(const std::vector<PublishedCase> &cases, const Arguments &args,
@@ -144,14 +124,13 @@ static MaybeError printLayers(const std::vector<PublishedCase> &cases, const Arg
                                layer.error().message)};
     double forward = 1e3 * layer->forward, backward = 1e3 * layer->backward;
     fmt::print(line, row.name, shown(row.measuredForwardMs), fmt::format("{:.4g}", forward),
-               errors.add(forward, row.measuredForwardMs, row.name), shown(row.measuredBackwardMs),
-               fmt::format("{:.4g}", backward),
-               errors.add(backward, row.measuredBackwardMs, row.name));
+               errors.add(forward, row.measuredForwardMs), shown(row.measuredBackwardMs),
+               fmt::format("{:.4g}", backward), errors.add(backward, row.measuredBackwardMs));
     std::fflush(stdout);
   }
   fmt::print("\n");
   errors.print("layer");
-  return errors.checkBound(args);
+  return std::nullopt;
 }
 
 static MaybeError run(const Arguments &args) {
@@ -184,10 +163,6 @@ static int runMain(int argc, char **argv) {
       ->required();
   app.add_flag("--layer", args.layer, "One layer's forward and backward pass instead of steps");
   app.add_option("--only", args.only, "Only configurations that have this in their names");
-  app.add_option("--bound", args.bound,
-                 "Fail if a predicted time differs from the measured one by more than so many "
-                 "percent")
-      ->check(CLI::PositiveNumber);
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
   if (MaybeError error = run(args))
