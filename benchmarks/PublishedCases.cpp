@@ -101,7 +101,7 @@ const std::vector<Column> &columns() {
        oneOf(&Case::schedule, {"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"})},
       {"sequence_parallel", flag(&Case::sequenceParallel)},
       {"zero", between(&Case::zero, 0, 3)},
-      {"recompute", oneOf(&Case::recompute, {"none", "selective", "full"})},
+      {"recompute", oneOf(&Case::recompute, {"none", "gathers", "selective", "full"})},
       {"attention", oneOf(&Case::attention, {"fused", "decomposed"})},
       {"dtype", oneOf(&Case::dtype, {"f32", "bf16", "f16"})},
       {"optimizer", oneOf(&Case::optimizer, {"adamw", "adam", "sgd", "lion"})},

@@ -61,17 +61,19 @@ namespace {
 
 class SummaryText {
 public:
-  explicit SummaryText(const PlanSummary &summary) : summary(summary) {}
+  SummaryText(const PlanSummary &summary, const PlanPeak *peak) : summary(summary), peak(peak) {}
 
   std::string write() {
     writeHead();
     if (summary.isPipelined()) {
       writeMemoryByProgram();
+      writePeak();
       line("");
       line("FLOPs of a step  {} on all, {} on the device that has most",
            formatFlops(summary.totalFlops()), formatFlops(mostFlops()));
     } else {
       writeMemory();
+      writePeak();
       line("");
       line("FLOPs of a step  {} on a device, {} on all", formatFlops(summary.flops),
            formatFlops(summary.totalFlops()));
@@ -220,6 +222,23 @@ private:
     }
   }
 
+  void writePeak() {
+    if (!peak || peak->values.empty())
+      return;
+    line("");
+    line("largest at the peak{}, in the task \"{}\"{}",
+         summary.isPipelined()
+             ? fmt::format(" of {}={}", summary.pipelineAxis, summary.largestProgram)
+             : "",
+         peak->task, peak->location.empty() ? "" : " at " + peak->location);
+    for (const PeakValue &value : peak->values)
+      line("  {:>10} {:>5.1f}%  {:<15} {}{}, {}{}", formatBytes(value.bytes),
+           100 * static_cast<double>(value.bytes) / static_cast<double>(peak->bytes),
+           name(value.kind), value.type.str(),
+           value.copies > 1 ? fmt::format(" x {}", value.copies) : "", value.name,
+           value.location.empty() ? "" : " of " + value.location);
+  }
+
   void writeKernels() {
     if (summary.kernels.empty())
       return;
@@ -307,11 +326,14 @@ private:
   }
 
   const PlanSummary &summary;
+  const PlanPeak *peak;
   std::string text;
 };
 
 } // namespace
 
-std::string formatSummary(const PlanSummary &summary) { return SummaryText(summary).write(); }
+std::string formatSummary(const PlanSummary &summary, const PlanPeak *peak) {
+  return SummaryText(summary, peak).write();
+}
 
 } // namespace dtc

@@ -8,18 +8,21 @@
 #define DTC_REPORT_PLANREPORT_H
 
 #include "plan/PlanSummary.h"
+#include "report/PeakValues.h"
 #include "simulator/Timeline.h"
 
 #include <string>
 
 namespace dtc {
 
-/// Tables as text.
-std::string formatSummary(const PlanSummary &summary);
+/// Tables as text, with what lives at the peak of the program with the largest arena if it is
+/// given.
+std::string formatSummary(const PlanSummary &summary, const PlanPeak *peak = nullptr);
 
 /// One JSON object with every number of the summary, bytes and operations as plain numbers, and the
-/// timeline if there is one.
-std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline = nullptr);
+/// timeline and the peak if there are any.
+std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline = nullptr,
+                          const PlanPeak *peak = nullptr);
 
 } // namespace dtc
 

@@ -41,6 +41,19 @@ static Json toJson(const TransferSummary &transfers) {
           {"sent_bytes", transfers.bytes}};
 }
 
+static Json toJson(const PlanPeak &peak) {
+  Json values = Json::array();
+  for (const PeakValue &value : peak.values)
+    values.push_back({{"name", value.name},
+                      {"kind", name(value.kind)},
+                      {"type", value.type.str()},
+                      {"location", value.location},
+                      {"copies", value.copies},
+                      {"bytes", value.bytes}});
+  return {
+      {"task", peak.task}, {"location", peak.location}, {"bytes", peak.bytes}, {"largest", values}};
+}
+
 /// Adds the fields of plans with a pipeline.
 static void addPipeline(Json &json, const PlanSummary &summary) {
   Json programs = Json::array();
@@ -64,7 +77,8 @@ static void addPipeline(Json &json, const PlanSummary &summary) {
                       {"programs", programs}};
 }
 
-std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline) {
+std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline,
+                          const PlanPeak *peak) {
   Json axes = Json::array(), kernels = Json::array(), collectives = Json::array(),
        tasks = Json::array(), schedule = Json::array();
   for (const AxisSummary &axis : summary.axes) {
@@ -125,6 +139,8 @@ std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline) 
       {"schedule", schedule}};
   if (summary.isPipelined())
     addPipeline(json, summary);
+  if (peak)
+    json["memory"]["peak"] = toJson(*peak);
   if (timeline)
     json["timeline"] = timelineToJson(*timeline);
   // Names come from files and may hold any bytes.

@@ -104,17 +104,44 @@ void TaskKernels::addPointwise(bool fuses) {
   }
 }
 
-/// The call that a fused kernel is named and timed after: a product, else the first that does not
-/// work element by element, else the first.
-static int mainCall(const plan::Task &task, const std::vector<int> &calls) {
-  auto find = [&](auto is) {
-    return std::ranges::find_if(
-        calls, [&](int call) { return is(task.instructions(call).kernel().kernel()); });
-  };
-  auto found = find([](const std::string &name) { return classOf(name) == KernelClass::Product; });
-  if (found == calls.end())
-    found = find([](const std::string &name) { return !findKernel(name).isPointwise; });
-  return found == calls.end() ? calls.front() : *found;
+/// The call that a fused kernel is named and timed after: a product, else of those that do not work
+/// element by element the one that reads and writes most, else the first.
+static int mainCall(const plan::Task &task, const CallGroup &group) {
+  int main = group.calls.front();
+  int64_t most = -1;
+  for (size_t i = 0; i < group.calls.size(); ++i) {
+    const KernelSignature &call = group.fused.calls[i].signature;
+    if (classOf(call.kernel) == KernelClass::Product)
+      return group.calls[i];
+    if (findKernel(call.kernel).isPointwise)
+      continue;
+    int64_t bytes = kernelBytes(call.kernel, call.inputs, call.outputs);
+    if (bytes <= most)
+      continue;
+    main = group.calls[i];
+    most = bytes;
+  }
+  return main;
+}
+
+TaskKernels::Kernel TaskKernels::kernelOf(const CallGroup &group) const {
+  Kernel kernel{&task.instructions(mainCall(task, group)), 0,
+                static_cast<double>(dtc::bytesOf(group.fused))};
+  for (int call : group.calls)
+    kernel.flops += task.instructions(call).flops();
+  if (classOf(kernel.head->kernel().kernel()) != KernelClass::Product)
+    return kernel;
+  std::optional<FusedProduct> product = matchProduct(group.fused);
+  if (!product)
+    return kernel;
+  const GemmShape &gemm = product->lowering.gemm;
+  if (product->epilogue.gelu != MatmulEpilogue::Gelu::None)
+    kernel.geluElements = static_cast<double>(gemm.m * gemm.n);
+  if (product->epilogue.biasGrad != MatmulEpilogue::BiasGrad::None)
+    kernel.biasGradBytes = static_cast<double>(
+        gemm.k * (product->epilogue.biasGrad == MatmulEpilogue::BiasGrad::OfA ? gemm.m : gemm.n) *
+        static_cast<int64_t>(byteWidth(product->in)));
+  return kernel;
 }
 
 void TaskKernels::addGroups(const plan::Plan &plan) {
@@ -127,13 +154,8 @@ void TaskKernels::addGroups(const plan::Plan &plan) {
   CallGroups found = groupCalls(program, task, ValueReaders(program), axes, rules);
   for (size_t i = 0; i < kernels.size(); ++i)
     kernels[i].isPart = found.groupOf[i].has_value();
-  for (const CallGroup &group : found.groups) {
-    Kernel &kernel = kernels[static_cast<size_t>(group.place)];
-    kernel = {&task.instructions(mainCall(task, group.calls)), 0,
-              static_cast<double>(dtc::bytesOf(group.fused))};
-    for (int call : group.calls)
-      kernel.flops += task.instructions(call).flops();
-  }
+  for (const CallGroup &group : found.groups)
+    kernels[static_cast<size_t>(group.place)] = kernelOf(group);
   shareLaunches(axes);
 }
 
@@ -275,7 +297,20 @@ double TaskKernels::seconds(int index, const cluster::DeviceKind &device,
   double launch = kernel.sharesLaunch ? 0 : device.launch_seconds();
   classes[static_cast<size_t>(kernelClass)] += seconds;
   classes[static_cast<size_t>(KernelClass::Launch)] += launch;
-  return seconds + launch;
+  return seconds + launch + epilogueSeconds(kernel, work.dtype, device, classes);
+}
+
+double TaskKernels::epilogueSeconds(const Kernel &kernel, DType dtype,
+                                    const cluster::DeviceKind &device, KernelSeconds &classes) {
+  double gelu = kernel.geluElements * device.gelu_epilogue_seconds(), biasGrad = 0, launch = 0;
+  if (kernel.biasGradBytes > 0 && device.bias_grad_kernels()) {
+    biasGrad = kernelSeconds(device, {"reduce", dtype, 0, kernel.biasGradBytes});
+    launch = device.launch_seconds();
+  }
+  classes[static_cast<size_t>(KernelClass::Product)] += gelu;
+  classes[static_cast<size_t>(KernelClass::Other)] += biasGrad;
+  classes[static_cast<size_t>(KernelClass::Launch)] += launch;
+  return gelu + biasGrad + launch;
 }
 
 } // namespace dtc

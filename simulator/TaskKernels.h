@@ -8,6 +8,7 @@
 #define DTC_SIMULATOR_TASKKERNELS_H
 
 #include "calls/KernelSignature.h"
+#include "calls/fusion/CallGroups.h"
 #include "plan/KernelTable.h"
 #include "plan/plan.pb.h"
 #include "simulator/StepWork.h"
@@ -49,6 +50,8 @@ private:
   struct Kernel {
     const plan::Instruction *head = nullptr;
     double flops = 0, bytes = 0;
+    double geluElements = 0;  // of the epilogue of a product
+    double biasGradBytes = 0; // that a product's epilogue reads for the gradient of a bias
     bool isPart = false;
     bool sharesLaunch = false; // with a kernel before it
   };
@@ -62,6 +65,10 @@ private:
 
   void addPointwise(bool fuses);
   void addGroups(const plan::Plan &plan);
+  Kernel kernelOf(const CallGroup &group) const;
+  /// The seconds beside the product of a kernel with an epilogue. Adds to `classes`.
+  static double epilogueSeconds(const Kernel &kernel, DType dtype,
+                                const cluster::DeviceKind &device, KernelSeconds &classes);
   void shareLaunches(const std::vector<AxisCoordinate> &axes);
   void addKernel(int index);
   /// The kernel that instruction `index` becomes a part of, or -1.

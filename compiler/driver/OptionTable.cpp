@@ -139,9 +139,10 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .member = &O::recompute,
                      .help = "Which activations are recomputed in the backward pass instead of "
                              "being saved: "
-                             "none, selective (what takes little time), full (all but the values "
-                             "between layers), or auto, the least with which --memory-limit is "
-                             "enough",
+                             "none, gathers (what is gathered from other devices is gathered "
+                             "again), selective (that and what takes little time), full (all but "
+                             "the values between layers), or auto, the least with which "
+                             "--memory-limit is enough",
                      .isStrategy = true,
                      .isSearched = true});
   options.push_back({.name = "loss_chunks",

@@ -27,7 +27,7 @@ template <> ArrayRef<StringRef> dtc::wordsOf<CompileMode>() {
 }
 
 template <> ArrayRef<StringRef> dtc::wordsOf<Recompute>() {
-  static constexpr StringRef words[] = {"none", "selective", "full", "auto"};
+  static constexpr StringRef words[] = {"none", "gathers", "selective", "full", "auto"};
   return words;
 }
 

@@ -176,6 +176,8 @@ bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
   switch (simulated) {
   case Recompute::None:
     return true;
+  case Recompute::Gathers:
+    return candidate == Recompute::Selective || candidate == Recompute::Full;
   case Recompute::Selective:
     return candidate == Recompute::Full;
   case Recompute::Full:

@@ -46,6 +46,7 @@ static Expected<cluster::Cluster> measureRound(CalibrationContext &context, Queu
   uint64_t usable = memory.bytes - std::min(memory.bytes, memory.reserved);
   device.set_usable_memory(rounded(static_cast<double>(usable) / capacity));
   device.set_fuses_calls(true);
+  device.set_bias_grad_kernels(true);
 
   context.announce("launches", 1);
   Expected<double> launch = timer.measureLaunch();

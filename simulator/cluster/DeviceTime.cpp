@@ -80,19 +80,10 @@ std::optional<MatrixShape> matrixShape(std::string_view equation, const std::vec
 /// Sums are not cut into shorter parts than this.
 static constexpr double kShortestPart = 512;
 
-double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape) {
-  const cluster::MatrixRate &rate = findRate(device, name(dtype));
-  double flops = shape.flops();
-  // Each element of a matrix is used once: reading it takes the time.
-  if (flops == 0 || shape.rows == 1 || shape.columns == 1)
-    return 0;
-  const cluster::MatrixTable &table =
-      shape.isTransposed && rate.has_transposed_table() ? rate.transposed_table() : rate.table();
-  if (table.flops_size() > 0)
-    return flops / interpolateRate(table, shape.rows, shape.columns, shape.depth);
-  double full = rate.flops() * orElse(rate.sustained(), 1);
-  if (rate.tiles().empty())
-    return flops / full;
+/// The time of the waves of tiles, with the kind of tile that is best. `full` is the FLOP/s of the
+/// device without a loss to tiles; there is a tile.
+static double tiledSeconds(const cluster::DeviceKind &device, const cluster::MatrixRate &rate,
+                           double full, const MatrixShape &shape) {
   auto units = static_cast<double>(std::max<int64_t>(device.compute_units(), 1));
   double best = 0;
   for (const cluster::Tile &tile : rate.tiles())
@@ -111,6 +102,25 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
       best = best == 0 ? seconds : std::min(best, seconds);
     }
   return best;
+}
+
+double productSeconds(const cluster::DeviceKind &device, DType dtype, const MatrixShape &shape) {
+  const cluster::MatrixRate &rate = findRate(device, name(dtype));
+  double flops = shape.flops();
+  // Each element of a matrix is used once: reading it takes the time.
+  if (flops == 0 || shape.rows == 1 || shape.columns == 1)
+    return 0;
+  const cluster::MatrixTable &table =
+      shape.isTransposed && rate.has_transposed_table() ? rate.transposed_table() : rate.table();
+  double full = orElse(rate.flops(), peakOf(rate)) * orElse(rate.sustained(), 1);
+  RateModel tiled = [&](double rows, double columns, double depth) {
+    MatrixShape other{.rows = rows, .columns = columns, .depth = depth};
+    return other.flops() / tiledSeconds(device, rate, full, other);
+  };
+  if (table.flops_size() > 0)
+    return flops / interpolateRate(table, shape.rows, shape.columns, shape.depth,
+                                   rate.tiles().empty() ? nullptr : tiled);
+  return rate.tiles().empty() ? flops / full : tiledSeconds(device, rate, full, shape);
 }
 
 double memorySeconds(const cluster::DeviceKind &device, double bytes) {

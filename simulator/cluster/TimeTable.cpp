@@ -56,8 +56,8 @@ static GridPosition findPosition(const google::protobuf::RepeatedField<int64_t> 
   return {upper - 1, upper, (std::log(size) - low) / (high - low)};
 }
 
-double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
-                       double depth) {
+double interpolateRate(const cluster::MatrixTable &table, double rows, double columns, double depth,
+                       const RateModel &model) {
   GridPosition r = findPosition(table.rows(), rows), c = findPosition(table.columns(), columns),
                d = findPosition(table.depths(), depth);
   double logRate = 0;
@@ -67,12 +67,16 @@ double interpolateRate(const cluster::MatrixTable &table, double rows, double co
                    (up[2] ? d.share : 1 - d.share);
     if (share == 0)
       continue;
-    int index = ((up[0] ? r.upper : r.lower) * table.columns_size() + (up[1] ? c.upper : c.lower)) *
-                    table.depths_size() +
-                (up[2] ? d.upper : d.lower);
-    logRate += share * std::log(table.flops(index));
+    int row = up[0] ? r.upper : r.lower, column = up[1] ? c.upper : c.lower,
+        sum = up[2] ? d.upper : d.lower;
+    double rate = table.flops((row * table.columns_size() + column) * table.depths_size() + sum);
+    if (model)
+      rate /=
+          model(static_cast<double>(table.rows(row)), static_cast<double>(table.columns(column)),
+                static_cast<double>(table.depths(sum)));
+    logRate += share * std::log(rate);
   }
-  return std::exp(logRate);
+  return std::exp(logRate) * (model ? model(rows, columns, depth) : 1);
 }
 
 } // namespace dtc

@@ -9,6 +9,8 @@
 
 #include "simulator/cluster/cluster.pb.h"
 
+#include <functional>
+
 namespace dtc {
 
 /// Seconds for a number of bytes: between two points in proportion to the bytes, below the first
@@ -18,10 +20,15 @@ namespace dtc {
 double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
                        double bytes);
 
+/// FLOP/s of a product of [rows x depth] by [depth x columns].
+using RateModel = std::function<double(double rows, double columns, double depth)>;
+
 /// FLOP/s of a product of [rows x depth] by [depth x columns]: between the points around it in the
-/// logarithms of the three sizes, outside of the grid as at its edge.
-double interpolateRate(const cluster::MatrixTable &table, double rows, double columns,
-                       double depth);
+/// logarithms of the three sizes, outside of the grid as at its edge. With a `model`, which tells
+/// the FLOP/s of any three sizes, that is done with the ratio of the table to the model, and the
+/// result is the model's for this product times the ratio.
+double interpolateRate(const cluster::MatrixTable &table, double rows, double columns, double depth,
+                       const RateModel &model = nullptr);
 
 } // namespace dtc
 

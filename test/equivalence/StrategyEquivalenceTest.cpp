@@ -150,6 +150,7 @@ static const char *kRecomputeStrategies[] = {
     "dp=2 zero=2 m=2 recompute=selective",
     "dp=2,fsdp=2 zero=3 m=2 recompute=full",
     "fsdp=2,tp=3 zero=3 m=3 recompute=selective sp",
+    "dp=2,tp=2 m=2 recompute=gathers sp",
 };
 
 /// 16 samples divide; with 13 or 14 the last devices have fewer, and the eighth one has none.

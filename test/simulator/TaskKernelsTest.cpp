@@ -184,6 +184,78 @@ TEST_F(TaskKernelsTest, AProductWithTheCallsAroundItIsTimedAsAProduct) {
   EXPECT_EQ(bytes(KernelFusion::None), (Bytes{4 * (32 + 128 + 64), 4 * (64 + 16 + 64)}));
 }
 
+/// A product with the operand of a GELU, and the GELU, both of which are kept.
+TEST_F(TaskKernelsTest, AGeluTakesTimeAfterItsProduct) {
+  uint32_t a = builder.buffer(DType::F32, {4, 8}), b = builder.buffer(DType::F32, {8, 16});
+  uint32_t c = builder.buffer(DType::F32, {4, 16}), gelu = builder.buffer(DType::F32, {4, 16});
+  (*builder.kernel("einsum", {a, b}, {c}).mutable_attributes())["equation"] =
+      stringAttribute("ab,bc->ac");
+  (*builder.kernel("gelu", {c}, {gelu}).mutable_attributes())["approximate"] =
+      stringAttribute("tanh");
+  keep(c);
+  keep(gelu);
+  double moved = 4 * (32 + 128 + 64 + 64);
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{moved, 0}));
+  device.set_gelu_epilogue_seconds(10);
+  KernelSeconds classes;
+  EXPECT_EQ(bytes(KernelFusion::Calls, &classes), (Bytes{moved + 640, 0}));
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Product)], moved + 640);
+  // A GELU that is a kernel of its own has no epilogue.
+  EXPECT_EQ(bytes(KernelFusion::None), (Bytes{4 * (32 + 128 + 64), 4 * (64 + 64)}));
+}
+
+/// The gradient of a weight and that of a bias, which both read the gradient of the result.
+TEST_F(TaskKernelsTest, TheGradientOfABiasIsAKernelWhereTheDeviceSaysSo) {
+  uint32_t x = builder.buffer(DType::F32, {4, 8}), dy = builder.buffer(DType::F32, {4, 16});
+  uint32_t dw = builder.buffer(DType::F32, {8, 16}), db = builder.buffer(DType::F32, {16});
+  (*builder.kernel("einsum", {x, dy}, {dw}).mutable_attributes())["equation"] =
+      stringAttribute("ab,ac->bc");
+  plan::KernelCall &sum = builder.kernel("reduce", {dy}, {db});
+  (*sum.mutable_attributes())["kind"] = stringAttribute("sum");
+  (*sum.mutable_attributes())["dims"] = intsAttribute({0});
+  keep(dw);
+  keep(db);
+  double moved = 4 * (32 + 64 + 128 + 16);
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{moved, 0}));
+  device.set_launch_seconds(1000);
+  device.set_bias_grad_kernels(true);
+  KernelSeconds classes;
+  EXPECT_EQ(bytes(KernelFusion::Calls, &classes), (Bytes{moved + 4 * 64 + 2000, 0}));
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Product)], moved);
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Other)], 4 * 64);
+  EXPECT_EQ(classes[static_cast<size_t>(KernelClass::Launch)], 2000);
+  // At the rate of sums, where it was measured.
+  cluster::KernelRate &rate = *device.add_kernels();
+  rate.set_kernel("reduce");
+  cluster::TimePoint &point = *rate.add_points();
+  point.set_bytes(1);
+  point.set_seconds(3);
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{moved + 3 * 4 * 64 + 2000, 0}));
+}
+
+/// The loss reads the logits, and its gradient reads and writes them: the latter is what takes the
+/// time.
+TEST_F(TaskKernelsTest, ALossWithItsGradientIsTimedAsTheGradient) {
+  uint32_t logits = builder.buffer(DType::F32, {4, 8}), ids = builder.buffer(DType::I32, {4});
+  uint32_t loss = builder.buffer(DType::F32, {4}), lse = builder.buffer(DType::F32, {4});
+  uint32_t seed = builder.buffer(DType::F32, {4}), grad = builder.buffer(DType::F32, {4, 8});
+  auto smoothing = [](plan::KernelCall &call) {
+    (*call.mutable_attributes())["label_smoothing"].set_f(0);
+  };
+  smoothing(builder.kernel("cross_entropy", {logits, ids}, {loss, lse}));
+  smoothing(builder.kernel("cross_entropy_grad", {logits, ids, lse, seed}, {grad}));
+  keep(loss);
+  keep(grad);
+  for (auto [kernel, seconds] : {std::pair("cross_entropy", 1e6), {"cross_entropy_grad", 7.}}) {
+    cluster::KernelRate &rate = *device.add_kernels();
+    rate.set_kernel(kernel);
+    cluster::TimePoint &point = *rate.add_points();
+    point.set_bytes(1e9);
+    point.set_seconds(seconds);
+  }
+  EXPECT_EQ(bytes(KernelFusion::Calls), (Bytes{7, 0}));
+}
+
 TEST_F(TaskKernelsTest, NeighboursOfAKindShareALaunch) {
   auto convert = [&](DType to) {
     uint32_t narrow = value(to);

@@ -111,10 +111,14 @@ int dtc::showPlan(const PlanArguments &args) {
   if (!args.scheduleSvg.empty())
     if (MaybeError error = writeTextFile(args.scheduleSvg, timelineToSvg(*timeline)))
       return fail("--schedule-svg: " + error->message);
-  if (args.json)
-    return print(summaryToJson(summarizePlan(**plan), args.schedule ? &*timeline : nullptr));
-  return print(args.schedule ? formatTimeline(*timeline, args.width)
-                             : formatSummary(summarizePlan(**plan)));
+  if (args.schedule && !args.json)
+    return print(formatTimeline(*timeline, args.width));
+  PlanSummary summary = summarizePlan(**plan);
+  const auto &programs = (*plan)->programs();
+  PlanPeak peak =
+      findPlanPeak(**plan, programs.Get(static_cast<int>(summary.largestProgram)), /*most=*/10);
+  return print(args.json ? summaryToJson(summary, args.schedule ? &*timeline : nullptr, &peak)
+                         : formatSummary(summary, &peak));
 }
 
 int dtc::verifyPlan(const PlanArguments &args) {

@@ -120,6 +120,11 @@ static bool isInflating(Operation *op, double weightFlopsPerByte) {
          bytes > bytesOf(op->getOperandTypes()) && flopsOf(op) < bytes * weightFlopsPerByte / 4;
 }
 
+/// Whether the op makes a whole of an activation that each device has a part of.
+bool DeviceRecompute::isGatheredActivation(Operation *op) {
+  return isa<dist::AllGatherOp>(op) && !isWeight(op->getOperand(0));
+}
+
 /// What selective recomputation may recompute (Korthikanti et al. 2022): where contractions
 /// make much of little, these and the light ops up to the next contraction, so that nothing of that
 /// size is kept (section 5); in other models light ops. And what a device gathers of activations
@@ -141,7 +146,7 @@ std::vector<bool> DeviceRecompute::findSelective() {
   for (Operation *op : ops) {
     bool isAllowed = false;
     if (isa<dist::AllGatherOp>(op))
-      isAllowed = !isWeight(op->getOperand(0));
+      isAllowed = isGatheredActivation(op);
     else if (!isa<dist::CollectiveOpInterface>(op) && isLight(op))
       isAllowed = !inflates || llvm::any_of(op->getOperands(), isInflated);
     else
@@ -220,6 +225,10 @@ RecomputeChoice DeviceRecompute::choose(RecomputeMode mode, int64_t keepBytes) {
   switch (mode) {
   case RecomputeMode::None:
     return evaluateRecompute(problem, std::vector<bool>(ops.size(), false));
+  case RecomputeMode::Gathers:
+    for (auto [index, op] : llvm::enumerate(ops))
+      problem.ops[index].allowed = isGatheredActivation(op);
+    return keepLeast(problem);
   case RecomputeMode::Full:
     for (auto [index, op] : llvm::enumerate(ops))
       all[index] = !leavesSegment(op);

@@ -16,7 +16,7 @@
 
 namespace dtc {
 
-enum class RecomputeMode { None, Selective, Full, Auto };
+enum class RecomputeMode { None, Gathers, Selective, Full, Auto };
 
 /// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
 class DeviceRecompute {
@@ -43,6 +43,7 @@ private:
   void findSegments();
   bool isWeight(mlir::Value value);
   double findWeightFlopsPerByte();
+  bool isGatheredActivation(mlir::Operation *op);
   std::vector<bool> findSelective();
   bool leavesSegment(mlir::Operation *op) const;
   mlir::Value recomputed(mlir::Value value, int64_t stage, mlir::Operation *before);

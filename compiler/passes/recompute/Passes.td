@@ -16,6 +16,8 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     these (Chen et al. 2016). The copies compute with the same operands, so that no bit of the result changes. `mode` is
 
     * `none`: nothing is recomputed;
+    * `gathers`: activations that are gathered from other devices are gathered again, and each device saves the part of
+      them that it has (Korthikanti et al. 2022, section 4.2.2);
     * `selective`: activations are recomputed that cost little for the bytes that need not be saved then (after
       Korthikanti et al. 2022), where that lowers the sum of saved bytes. If some contractions make a large result from
       small operands, as that of the scores of attention does (a result of more bytes than the operands, for fewer than
@@ -59,7 +61,7 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     ```
   }];
   let options = [
-    Option<"mode", "mode", "std::string", "\"selective\"", "none, selective, full or auto">,
+    Option<"mode", "mode", "std::string", "\"selective\"", "none, gathers, selective, full or auto">,
     ListOption<"keepBytes", "keep-bytes", "int64_t",
       "the most bytes that each device saves, in the order of coordinates on the pipeline axis; the last holds for "
       "those that follow">,

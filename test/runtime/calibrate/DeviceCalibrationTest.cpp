@@ -80,6 +80,7 @@ TEST_F(DeviceCalibration, IsAClusterWithAllKernels) {
   const cluster::DeviceKind &device = cluster->devices(0);
   EXPECT_EQ(device.name(), (*backend->openDevice(0))->model());
   EXPECT_TRUE(device.fuses_calls());
+  EXPECT_TRUE(device.bias_grad_kernels());
   EXPECT_GT(device.memory_bytes(), 0);
   EXPECT_GT(device.usable_memory(), 0);
   EXPECT_LE(device.usable_memory(), 1);

@@ -160,7 +160,7 @@ TEST(DeviceTime, ElementTypesWithoutARateAreThoseOfF32) {
 }
 
 TEST(DeviceTime, MeasuredProducts) {
-  cluster::DeviceKind measured = tiled(8, 4);
+  cluster::DeviceKind measured = device();
   cluster::MatrixTable &table = *measured.mutable_matrix(0)->mutable_table();
   table.add_rows(8);
   table.add_columns(8);
@@ -180,6 +180,24 @@ TEST(DeviceTime, MeasuredProducts) {
   EXPECT_EQ(peakFlops(both, "f32"), 5e3);
   // Attention is a part of the best products.
   EXPECT_DOUBLE_EQ(kernelSeconds(measured, {"attention", DType::F32, 2400, 0}), 2400 / (0.6 * 4e3));
+}
+
+/// Between the points of a table the time is that of waves of tiles.
+TEST(DeviceTime, MeasuredProductsWithTiles) {
+  cluster::DeviceKind measured = tiled(8, 8);
+  cluster::MatrixTable &table = *measured.mutable_matrix(0)->mutable_table();
+  for (int64_t rows : {8 * 108, 8 * 108 * 4})
+    table.add_rows(rows);
+  table.add_columns(8);
+  table.add_depths(8);
+  for (double flops : {4e3, 4e3})
+    table.add_flops(flops);
+  // Two whole waves, and one tile more than that.
+  EXPECT_DOUBLE_EQ(seconds(measured, {1, 8 * 216, 8, 8}), 2. * 8 * 216 * 8 * 8 / 4e3);
+  EXPECT_DOUBLE_EQ(seconds(measured, {1, 8 * 217, 8, 8}), 2. * 8 * 324 * 8 * 8 / 4e3);
+  // At a point nothing but the table counts.
+  table.set_flops(1, 5e3);
+  EXPECT_DOUBLE_EQ(seconds(measured, {1, 8 * 432, 8, 8}), 2. * 8 * 432 * 8 * 8 / 5e3);
 }
 
 TEST(DeviceTime, Kernels) {

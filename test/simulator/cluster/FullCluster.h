@@ -40,6 +40,8 @@ devices {
     points { bytes: 4096 seconds: 2e-6 }
   }
   fuses_pointwise: true
+  gelu_epilogue_seconds: 1e-12
+  bias_grad_kernels: true
   usable_memory: 0.9
   busy_watts: 400
   idle_watts: 60

@@ -87,4 +87,18 @@ TEST(MatrixTable, OutsideOfItsPoints) {
   EXPECT_NEAR(interpolateRate(grid(), 1e9, 1, 50), 64, 1e-9);
 }
 
+/// With a model the ratio is interpolated, so that a table of the model's own rates is the model.
+TEST(MatrixTable, WithAModel) {
+  auto model = [](double rows, double columns, double depth) { return rows + 3 * columns + depth; };
+  cluster::MatrixTable table = grid();
+  int i = 0;
+  for (double rows : {10, 1000})
+    for (double columns : {1, 4, 64})
+      for (double depth : {100, 400})
+        table.set_flops(i++, 2 * model(rows, columns, depth));
+  EXPECT_NEAR(interpolateRate(table, 10, 4, 400, model), 2 * model(10, 4, 400), 1e-9);
+  EXPECT_NEAR(interpolateRate(table, 77, 5, 123, model), 2 * model(77, 5, 123), 1e-9);
+  EXPECT_NEAR(interpolateRate(table, 4000, 1, 7, model), 2 * model(4000, 1, 7), 1e-9);
+}
+
 } // namespace timeTableTest
