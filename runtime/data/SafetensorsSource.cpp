@@ -8,15 +8,23 @@
 
 #include "runtime/data/ElementConversion.h"
 #include "runtime/data/Fingerprint.h"
+#include "runtime/data/TokenMasks.h"
 #include "support/NearestName.h"
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <set>
 
 namespace dtc::runtime {
 
 static constexpr int64_t kElementsCheckedAtOnce = int64_t{1} << 20;
+
+/// The tensor that serves an input.
+static std::string tensorFor(const SafetensorsFile &file, const DataInput &input) {
+  return isFromAttentionMask(file, input) ? kAttentionMask : input.name;
+}
 
 MaybeError SafetensorsSource::checkInputs() {
   if (inputs.empty())
@@ -38,7 +46,7 @@ MaybeError SafetensorsSource::checkInputs() {
 /// Whether the file has a tensor that can serve the input.
 MaybeError SafetensorsSource::checkTensor(const SafetensorsFile &file,
                                           const DataInput &input) const {
-  auto it = file.tensors().find(input.name);
+  auto it = file.tensors().find(tensorFor(file, input));
   if (it == file.tensors().end())
     return Error{fmt::format("has no tensor \"{}\", which the plan needs as an input", input.name)};
   const SafetensorsEntry &entry = it->second;
@@ -48,9 +56,11 @@ MaybeError SafetensorsSource::checkTensor(const SafetensorsFile &file,
   if (!sameRow)
     return Error{fmt::format("tensor \"{}\" is {}, the input of the plan is {}; all dimensions "
                              "but the first must agree",
-                             input.name, entry.str(), input.type.str())};
+                             it->first, entry.str(), input.type.str())};
   if (entry.shape[0] == 0)
-    return Error{fmt::format("tensor \"{}\" has no samples", input.name)};
+    return Error{fmt::format("tensor \"{}\" has no samples", it->first)};
+  if (isFromAttentionMask(file, input))
+    return std::nullopt;
   // Nothing is converted, but a type that cannot be is found before the first step.
   if (MaybeError error = convertElements(entry.dtype, {}, 0, input.type.dtype, nullptr))
     return error->inContext(fmt::format("tensor \"{}\"", input.name));
@@ -58,15 +68,17 @@ MaybeError SafetensorsSource::checkTensor(const SafetensorsFile &file,
 }
 
 Expected<int64_t> SafetensorsSource::samplesOf(const SafetensorsFile &file) const {
-  auto countOf = [&](const DataInput &input) { return file.tensors().at(input.name).shape[0]; };
+  auto countOf = [&](const DataInput &input) {
+    return file.tensors().at(tensorFor(file, input)).shape[0];
+  };
   for (const DataInput &input : inputs) {
     if (MaybeError error = checkTensor(file, input))
       return *error;
     if (countOf(input) != countOf(inputs[0]))
-      return Error{
-          fmt::format("tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
-                      "number",
-                      inputs[0].name, input.name, countOf(inputs[0]), countOf(input))};
+      return Error{fmt::format(
+          "tensors \"{}\" and \"{}\" have {} and {} samples; expected the same "
+          "number",
+          tensorFor(file, inputs[0]), tensorFor(file, input), countOf(inputs[0]), countOf(input))};
   }
   return countOf(inputs[0]);
 }
@@ -110,13 +122,28 @@ MaybeError SafetensorsSource::checkIndices(const SafetensorsFile &file, const Da
   return std::nullopt;
 }
 
+/// Reads rows of an input, with what masks say of them.
+MaybeError SafetensorsSource::readRows(const SafetensorsFile &file, const DataInput &input,
+                                       int64_t row, int64_t rows, std::byte *out) const {
+  int64_t elements = input.type.numElements() / samplesOfBatch;
+  int64_t begin = row * elements, count = rows * elements;
+  std::span<int32_t> integers;
+  if (input.type.dtype == DType::I32)
+    integers = {reinterpret_cast<int32_t *>(out), static_cast<size_t>(count)};
+  if (isFromAttentionMask(file, input))
+    return readFromAttentionMask(file, input, begin, integers);
+  if (MaybeError error = file.read(input.name, begin, count, input.type.dtype, out))
+    return error;
+  return applyMasks(file, input, begin, integers);
+}
+
 MaybeError SafetensorsSource::readSample(const DataInput &input, uint64_t sample,
                                          std::byte *out) const {
   auto [index, offset] = samples.find(sample);
   const SafetensorsFile &file = files[index];
   auto row = static_cast<int64_t>(offset);
   int64_t elements = input.type.numElements() / samplesOfBatch;
-  if (MaybeError error = file.read(input.name, row * elements, elements, input.type.dtype, out))
+  if (MaybeError error = readRows(file, input, row, 1, out))
     return error;
   return checkIndices(file, input, row, reinterpret_cast<const int32_t *>(out), elements);
 }
@@ -127,7 +154,7 @@ MaybeError SafetensorsSource::checkRows(const SafetensorsFile &file, const DataI
   int64_t elements = input.type.numElements() / samplesOfBatch;
   if (elements == 0)
     return std::nullopt;
-  int64_t count = file.tensors().at(input.name).shape[0];
+  int64_t count = file.tensors().at(tensorFor(file, input)).shape[0];
   int64_t rowsAtOnce = std::max<int64_t>(kElementsCheckedAtOnce / elements, 1);
   std::vector<int32_t> part;
   for (int64_t row = 0; row < count; row += rowsAtOnce) {
@@ -135,8 +162,8 @@ MaybeError SafetensorsSource::checkRows(const SafetensorsFile &file, const DataI
       return std::nullopt;
     int64_t rows = std::min(rowsAtOnce, count - row);
     part.resize(static_cast<size_t>(rows * elements));
-    if (MaybeError error = file.read(input.name, row * elements, rows * elements, DType::I32,
-                                     reinterpret_cast<std::byte *>(part.data())))
+    if (MaybeError error =
+            readRows(file, input, row, rows, reinterpret_cast<std::byte *>(part.data())))
       return error;
     for (int64_t each = 0; each < rows; ++each)
       if (MaybeError error =
@@ -150,7 +177,7 @@ MaybeError SafetensorsSource::check(const Progress &progress) const {
   // Only integers have values that no input takes.
   std::vector<std::pair<const SafetensorsFile *, const DataInput *>> checked;
   auto elementsOf = [](const SafetensorsFile &file, const DataInput &input) {
-    return static_cast<uint64_t>(file.tensors().at(input.name).numElements());
+    return static_cast<uint64_t>(file.tensors().at(tensorFor(file, input)).numElements());
   };
   uint64_t all = 0, before = 0;
   for (const SafetensorsFile &file : files)
@@ -178,36 +205,71 @@ Expected<std::string> SafetensorsSource::fingerprint() const {
   return fingerprintOf("safetensors", samples.total(), opened);
 }
 
+/// The files, in a few words.
+std::string SafetensorsSource::listFiles() const {
+  std::vector<std::string> paths;
+  for (const SafetensorsFile &file : files)
+    paths.push_back(file.path());
+  return describeFiles(paths);
+}
+
+/// What masks of tokens do; none, if there are none that do anything.
+std::optional<std::string> SafetensorsSource::describeMasks() const {
+  std::set<std::string> masks;
+  bool servesSegments = false, hasSegments = false;
+  for (const DataInput &input : inputs) {
+    hasSegments |= input.name == "segments";
+    for (const SafetensorsFile &file : files) {
+      std::ranges::copy(masksOf(file, input), std::inserter(masks, masks.end()));
+      servesSegments |= input.name == "segments" && isFromAttentionMask(file, input);
+    }
+  }
+  std::string text;
+  if (!masks.empty())
+    text = fmt::format("labels count where {} {} 1", fmt::join(masks, " and "),
+                       masks.size() == 1 ? "is" : "are");
+  if (servesSegments)
+    text += fmt::format("{}no token attends to one whose {} is 0", text.empty() ? "" : ", and ",
+                        kAttentionMask);
+  else if (masks.contains(kAttentionMask) && !hasSegments)
+    text += fmt::format("; attention does not read {}: a causal model needs none for padding after "
+                        "the tokens, others do: import the model with dtc-import --packed",
+                        kAttentionMask);
+  return text.empty() ? std::nullopt : std::optional(listFiles() + ": " + text);
+}
+
 Expected<std::vector<std::string>> SafetensorsSource::notes() const {
+  std::vector<std::string> found;
+  if (std::optional<std::string> masks = describeMasks())
+    found.push_back(std::move(*masks));
   std::set<std::string> unused;
   for (const SafetensorsFile &file : files)
     for (const auto &[name, entry] : file.tensors())
       unused.insert(name);
-  for (const DataInput &input : inputs)
-    unused.erase(input.name);
-  if (unused.empty())
-    return std::vector<std::string>();
-  std::vector<std::string> names(unused.begin(), unused.end());
-  std::vector<std::string> paths;
   for (const SafetensorsFile &file : files)
-    paths.push_back(file.path());
+    for (const DataInput &input : inputs) {
+      unused.erase(tensorFor(file, input));
+      for (const std::string &mask : masksOf(file, input))
+        unused.erase(mask);
+    }
+  if (unused.empty())
+    return found;
+  std::vector<std::string> names(unused.begin(), unused.end());
   // As collators make them: attention_mask, loss_mask.
   bool hasMask = std::ranges::any_of(
       names, [](const std::string &name) { return name.find("mask") != std::string::npos; });
-  return std::vector{fmt::format(
-      "{}: {} tensor{} no input of the plan and {} not used: {}{}", describeFiles(paths),
-      names.size(), names.size() == 1 ? " is" : "s are", names.size() == 1 ? "is" : "are",
-      listSome(names),
+  found.push_back(fmt::format(
+      "{}: {} tensor{} no input of the plan and {} not used: {}{}", listFiles(), names.size(),
+      names.size() == 1 ? " is" : "s are", names.size() == 1 ? "is" : "are", listSome(names),
       hasMask ? "; for a token not to count in the loss, give it the label of dtc-import "
-                "--ignore-index"
-              : "")};
+                "--ignore-index, or with that flag a loss_mask or attention_mask in the shape of "
+                "the labels"
+              : ""));
+  return found;
 }
 
 std::string SafetensorsSource::describe() const {
-  std::vector<std::string> paths;
-  for (const SafetensorsFile &file : files)
-    paths.push_back(file.path());
-  return fmt::format("{}: {} samples", describeFiles(paths), samples.total());
+  return fmt::format("{}: {} samples", listFiles(), samples.total());
 }
 
 } // namespace dtc::runtime

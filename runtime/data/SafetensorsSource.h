@@ -14,7 +14,8 @@
 namespace dtc::runtime {
 
 /// Files with a tensor for each input. The first dimension counts the samples; a sample of a batch
-/// is the same row of all tensors of a file.
+/// is the same row of all tensors of a file. Labels do not count where a mask beside them is 0; see
+/// TokenMasks.h.
 class SafetensorsSource final : public DataSource {
 public:
   static Expected<std::unique_ptr<DataSource>>
@@ -33,10 +34,15 @@ private:
   Expected<int64_t> samplesOf(const SafetensorsFile &file) const;
   MaybeError checkTensor(const SafetensorsFile &file, const DataInput &input) const;
 
+  MaybeError readRows(const SafetensorsFile &file, const DataInput &input, int64_t row,
+                      int64_t rows, std::byte *out) const;
   MaybeError checkRows(const SafetensorsFile &file, const DataInput &input,
                        const std::function<bool(uint64_t)> &goesOn) const;
   MaybeError checkIndices(const SafetensorsFile &file, const DataInput &input, int64_t row,
                           const int32_t *values, int64_t count) const;
+
+  std::string listFiles() const;
+  std::optional<std::string> describeMasks() const;
 
   uint64_t numSamples() const override { return samples.total(); }
   uint64_t numDisjoint() const override { return samples.total(); }

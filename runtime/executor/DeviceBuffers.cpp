@@ -18,10 +18,12 @@ static size_t bytesOf(const DeviceExecutor &device, uint32_t buffer) {
 MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
                       const std::function<void(const std::byte *)> &read) {
   const DeviceResources &resources = device.getResources();
+  std::unique_ptr<Deadline> limit = device.limitCopy(buffer);
   Expected<HostView> view = HostView::read(resources.getDevice(), resources.compute(),
                                            device.buffer(buffer), bytesOf(device, buffer));
   if (!view)
     return view.error();
+  limit.reset();
   read(view->data());
   return std::nullopt;
 }
@@ -35,11 +37,13 @@ MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
   if (!view)
     return view.error();
   write(view->data());
+  std::unique_ptr<Deadline> limit = device.limitCopy(buffer);
   return view->write(resources.compute());
 }
 
 MaybeError clearBuffer(const DeviceExecutor &device, uint32_t buffer) {
   const DeviceResources &resources = device.getResources();
+  std::unique_ptr<Deadline> limit = device.limitCopy(buffer);
   if (MaybeError error = resources.compute().clear(device.buffer(buffer), bytesOf(device, buffer)))
     return error;
   return resources.compute().finish();

@@ -12,6 +12,7 @@
 #include <cassert>
 #include <chrono>
 #include <cstring>
+#include <fmt/format.h>
 #include <set>
 #include <thread>
 #include <utility>
@@ -27,7 +28,8 @@ DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t
     : plan(std::move(plan)), program(this->plan->programOf(index)), deviceIndex(index),
       resources(resources), compute(&resources.compute()), lane(resources.lane()),
       arena(resources.arena().data()), batches(options.batches), delay(options.delay),
-      injections(options.injections), layout(program, resources.getDevice(), options.batches),
+      copyTimeout(options.copyTimeout), onHang(options.onHang), injections(options.injections),
+      layout(program, resources.getDevice(), options.batches),
       stepTimes(program, options.profile, options.traceSteps, options.batches,
                 options.measureWaits) {
   const Mesh &mesh = this->plan->mesh;
@@ -58,6 +60,8 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
   if (MaybeError error = device->stageInjections())
     return *error;
   if (MaybeError error = device->clearZero())
+    return *error;
+  if (MaybeError error = device->createMarks(options.marks))
     return *error;
   return device;
 }
@@ -157,6 +161,29 @@ MaybeError DeviceExecutor::clearZero() {
   return compute->finish();
 }
 
+static bool isCollective(const PreparedInstruction &instruction) {
+  return std::holds_alternative<PreparedCollective>(instruction);
+}
+
+static bool isTransfer(const PreparedInstruction &instruction) {
+  return std::holds_alternative<PreparedStartTransfer>(instruction) ||
+         std::holds_alternative<PreparedFinishTransfer>(instruction);
+}
+
+MaybeError DeviceExecutor::createMarks(bool wanted) {
+  if (!wanted || resources.getDevice().isHostMemory() ||
+      std::ranges::none_of(program.instructions, [](const PreparedInstruction &each) {
+        return isCollective(each) || isTransfer(each);
+      }))
+    return std::nullopt;
+  auto created =
+      CommunicationMarks::create(program.instructions.size(), resources.getDevice(), *compute);
+  if (!created)
+    return created.error();
+  marks = std::move(*created);
+  return std::nullopt;
+}
+
 //===----------------------------------------------------------------------===//
 // Preparation
 //===----------------------------------------------------------------------===//
@@ -205,7 +232,10 @@ MaybeError DeviceExecutor::rehearseCollectives(size_t group) {
   }
   communicator->forgetSent();
   progress.finish();
-  return std::nullopt;
+  if (!marks)
+    return std::nullopt;
+  MaybeError error = marks->clear(*compute);
+  return error ? error : compute->finish();
 }
 
 MaybeError DeviceExecutor::captureGraphs() {
@@ -343,6 +373,9 @@ Communicator::Group DeviceExecutor::groupOf(size_t index) const {
 
 MaybeError DeviceExecutor::enqueueCollective(Queue &queue, size_t index) {
   const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
+  if (marks)
+    if (MaybeError error = marks->comesToCollective(queue, index))
+      return error;
   return measure(stepTimes.measures(), queue, StepMarks::What::Collective, index, [&] {
     return communicator->enqueue(
         queue, groupOf(index), collective.specs,
@@ -400,6 +433,9 @@ MaybeError DeviceExecutor::communicate(size_t index) {
   const PreparedInstruction &instruction = program.instructions[index];
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return startCollective(index, *collective);
+  if (marks && isTransfer(instruction))
+    if (MaybeError error = marks->comesToTransfer(*compute, index))
+      return error;
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
     return transfers->start(*compute, start->transfer, microbatch);
   if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction))
@@ -469,6 +505,8 @@ MaybeError DeviceExecutor::runEntry(const PreparedProgram::ScheduleEntry &entry)
       inPipeline || stepTimes.measures(), *compute, StepMarks::What::Task, 0, [&]() -> MaybeError {
         return runTask(program.taskBegin[entry.task], program.taskBegin[entry.task + 1]);
       });
+  if (!error && marks)
+    error = marks->clear(*compute);
   return error ? error : newest().recordEntry(*compute);
 }
 
@@ -565,13 +603,63 @@ uint64_t DeviceExecutor::advances() const {
   return count;
 }
 
+/// What the device has come to in an entry: by its marks, or where it is the host, which does each
+/// instruction at once, by the instruction that this is at.
+ReachedCommunication DeviceExecutor::reachedIn(size_t entry,
+                                               std::optional<size_t> instruction) const {
+  const uint32_t task = program.schedule[entry].task;
+  const size_t begin = program.taskBegin[task], end = program.taskBegin[task + 1];
+  ReachedCommunication found;
+  if (marks) {
+    // A task without communication leaves what was written before it.
+    auto ofTask = [&](std::optional<size_t> index) {
+      return index && *index >= begin && *index < end ? index : std::nullopt;
+    };
+    found = marks->reached();
+    return {ofTask(found.collective), ofTask(found.transfer)};
+  }
+  if (!resources.getDevice().isHostMemory() || !instruction)
+    return found;
+  for (size_t i = begin; i <= *instruction; ++i) {
+    if (isCollective(program.instructions[i]))
+      found.collective = i;
+    if (isTransfer(program.instructions[i]))
+      found.transfer = i;
+  }
+  return found;
+}
+
 std::optional<DeviceExecutor::Position> DeviceExecutor::position() const {
   for (uint64_t number = ended + 1; number <= begun; ++number)
-    if (size_t done = step(number).entriesDone(); done < step(number).entriesEnqueued())
-      return Position{number, layout.entries[done], std::nullopt};
-  if (std::optional<DeviceProgress::Position> host = progress.position())
-    return Position{begun, host->entry, host->instruction};
+    if (size_t done = step(number).entriesDone(); done < step(number).entriesEnqueued()) {
+      size_t entry = layout.entries[done];
+      return Position{number, entry, std::nullopt, done, reachedIn(entry, std::nullopt)};
+    }
+  if (std::optional<DeviceProgress::Position> host = progress.position()) {
+    size_t before = begun > 0 ? newest().entriesEnqueued() : 0;
+    return Position{begun, host->entry, host->instruction, before,
+                    reachedIn(host->entry, host->instruction)};
+  }
   return std::nullopt;
+}
+
+std::unique_ptr<Deadline> DeviceExecutor::limitCopy(uint32_t buffer) const {
+  if (copyTimeout <= 0 || !onHang || resources.getDevice().isHostMemory())
+    return nullptr;
+  std::string name = "an output";
+  for (const plan::State &state : program.program->states())
+    if (state.buffer() == buffer)
+      name = fmt::format("state \"{}\"", state.name());
+  // Waits beyond the age of the universe are as good as none.
+  const std::chrono::duration<double> time(std::min(copyTimeout, 1e9));
+  return std::make_unique<Deadline>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(time), [this, name] {
+        onHang(Error{fmt::format(
+            "device {}: a copy of {} between {} and the host has not ended for {} s; the GPU or "
+            "its driver stands still, or a kernel before the copy does (--stall-timeout sets the "
+            "limit)",
+            deviceIndex, name, resources.getDevice().describe(), copyTimeout)});
+      });
 }
 
 } // namespace dtc::runtime

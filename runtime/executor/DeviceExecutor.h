@@ -8,6 +8,8 @@
 #define DTC_RUNTIME_EXECUTOR_DEVICEEXECUTOR_H
 
 #include "runtime/backends/Kernel.h"
+#include "runtime/executor/CommunicationMarks.h"
+#include "runtime/executor/Deadline.h"
 #include "runtime/executor/DeviceProgress.h"
 #include "runtime/executor/DeviceResources.h"
 #include "runtime/executor/DeviceStep.h"
@@ -36,6 +38,10 @@ struct DeviceOptions {
   bool measureWaits = false;
   double delay = 0;    // seconds, at the beginning of each step
   bool graphs = false; // the device gets stretches of instructions as graphs
+  /// Whether a device whose host is ahead marks how far it has come (CommunicationMarks.h).
+  bool marks = false;
+  double copyTimeout = 0; // seconds; 0: none. See limitCopy()
+  std::function<void(const Error &)> onHang = nullptr;
 };
 
 /// A device's part of a plan: its place on the mesh, its ends of the fabric, and what it enqueues
@@ -123,12 +129,25 @@ public:
     /// The instruction of the program; none if the host is ahead of the device, which is somewhere
     /// in the entry.
     std::optional<size_t> instruction;
+    size_t entriesBefore = 0; // of the step
+    /// In the entry; nothing where that is not known.
+    ReachedCommunication reached = {};
   };
   /// None where it is in no step.
   std::optional<Position> position() const;
   /// Whether a device that is in no step has come to the end of the last one, instead of not having
   /// begun it.
   bool hasFinished() const { return progress.hasFinished(); }
+
+  /// The entries of a step, with those of each batch, and the whole steps that the device has done
+  /// if it is in none.
+  const std::vector<size_t> &entriesOfStep() const { return layout.entries; }
+  uint64_t stepsDone() const { return begun - (begun > 0 && !hasFinished()); }
+
+  /// For copies between the device's memory and the host's outside of steps, which no detector
+  /// watches: until it is destroyed, DeviceOptions::onHang is called after the time with an error
+  /// that names the copy of the buffer. Null for memory of the host. Throws ThreadStartError.
+  std::unique_ptr<Deadline> limitCopy(uint32_t buffer) const;
 
   const FlightRing &getFlight() const { return flight; }
 
@@ -155,6 +174,8 @@ private:
   MaybeError createEvents();
   MaybeError stageInjections();
   MaybeError clearZero();
+  MaybeError createMarks(bool wanted);
+  ReachedCommunication reachedIn(size_t entry, std::optional<size_t> instruction) const;
   MaybeError enqueueSchedule(const std::function<MaybeError(int64_t batch)> &loadInputs);
   MaybeError await(DeviceStep &step);
   MaybeError runEntries(size_t begin, size_t end);
@@ -191,6 +212,8 @@ private:
   std::byte *arena;
   int64_t batches;
   double delay; // seconds
+  double copyTimeout;
+  std::function<void(const Error &)> onHang; // null: nobody is told
   std::unique_ptr<Communicator> communicator;
   std::unique_ptr<DeviceTransfers> transfers;
   std::vector<AxisCoordinate> axes;
@@ -201,6 +224,8 @@ private:
   std::vector<PreparedInjection> injections;
   std::unique_ptr<DeviceMemory> injected; // the bytes of each injection
   std::unique_ptr<DeviceMemory> zero;     // a byte on the device
+
+  std::unique_ptr<CommunicationMarks> marks; // null: the device makes none
 
   StepLayout layout;
   std::vector<std::unique_ptr<DeviceStep>> steps; // step n is steps[n % size]

@@ -23,29 +23,65 @@ static std::string listDevices(const std::vector<int64_t> &devices) {
   return fmt::format("[{}{}]", fmt::join(some, ", "), devices.size() > shown ? ", ..." : "");
 }
 
+/// "all_reduce of devices [0, 1]".
+static std::string describeCollective(const PreparedPlan &plan, const DeviceExecutor &device,
+                                      const PreparedCollective &collective) {
+  return fmt::format("{} of devices {}", name(collective.specs.front().kind),
+                     listDevices(plan.mesh.group(device.index(), plan.groups[collective.group])));
+}
+
+/// "receive from device 0 on channel 2".
+static std::string describeTransfer(const DeviceExecutor &device, size_t transfer) {
+  const PreparedTransfer &prepared = device.getProgram().transfers[transfer];
+  return fmt::format("{} device {} on channel {}", prepared.sends ? "send to" : "receive from",
+                     device.transferPeer(transfer), prepared.channel);
+}
+
 static std::string describeWait(const PreparedPlan &plan, const DeviceExecutor &device,
                                 size_t index) {
   const PreparedProgram &program = device.getProgram();
   const PreparedInstruction &instruction = program.instructions[index];
-  auto describeTransfer = [&](const char *does, size_t transfer) {
-    const PreparedTransfer &prepared = program.transfers[transfer];
-    return fmt::format("{} {} device {} on channel {}", does,
-                       prepared.sends ? "send to" : "receive from", device.transferPeer(transfer),
-                       prepared.channel);
-  };
-  auto describeCollective = [&](const PreparedCollective &collective) {
-    return fmt::format("waits in {} of devices {}", name(collective.specs.front().kind),
-                       listDevices(plan.mesh.group(device.index(), plan.groups[collective.group])));
-  };
   if (std::holds_alternative<PreparedKernel>(instruction))
     return fmt::format("runs kernel {}", program.instruction(index).kernel().kernel());
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
-    return describeCollective(*collective);
+    return "waits in " + describeCollective(plan, device, *collective);
   if (const auto *wait = std::get_if<PreparedWait>(&instruction))
-    return describeCollective(std::get<PreparedCollective>(program.instructions[wait->collective]));
+    return "waits in " +
+           describeCollective(plan, device,
+                              std::get<PreparedCollective>(program.instructions[wait->collective]));
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
-    return describeTransfer("starts to", start->transfer);
-  return describeTransfer("waits to", std::get<PreparedFinishTransfer>(instruction).transfer);
+    return "starts to " + describeTransfer(device, start->transfer);
+  return "waits to " +
+         describeTransfer(device, std::get<PreparedFinishTransfer>(instruction).transfer);
+}
+
+/// ", instruction 3, from model.mlir:7".
+static std::string describeNumber(const PreparedPlan &plan, const PreparedProgram &program,
+                                  size_t index) {
+  std::string text =
+      fmt::format(", instruction {}", index - program.taskBegin[program.taskOf(index)]);
+  auto location = static_cast<int>(program.instruction(index).location());
+  if (location > 0 && location < plan.plan->locations_size())
+    text += ", from " + plan.plan->locations(location);
+  return text;
+}
+
+static std::string describeCommunication(const PreparedPlan &plan, const DeviceExecutor &device,
+                                         size_t index) {
+  const PreparedInstruction &instruction = device.getProgram().instructions[index];
+  if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
+    return describeCollective(plan, device, *collective);
+  if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
+    return describeTransfer(device, start->transfer);
+  return describeTransfer(device, std::get<PreparedFinishTransfer>(instruction).transfer);
+}
+
+std::string describeInstruction(const PreparedPlan &plan, const DeviceExecutor &device,
+                                size_t index) {
+  const PreparedProgram &program = device.getProgram();
+  return fmt::format("{}, in task \"{}\"{}", describeCommunication(plan, device, index),
+                     program.program->tasks(static_cast<int>(program.taskOf(index))).name(),
+                     describeNumber(plan, program, index));
 }
 
 static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor &device,
@@ -57,29 +93,33 @@ static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor 
   const PreparedProgram &program = device.getProgram();
   const PreparedProgram::ScheduleEntry &entry = program.schedule[position->entry];
   const plan::Task &task = program.program->tasks(static_cast<int>(entry.task));
-  if (!position->instruction)
-    return fmt::format("runs task \"{}\" for microbatch {}{}", task.name(), entry.microbatch,
+  if (position->instruction)
+    return fmt::format("{}, in task \"{}\" for microbatch {}{}{}",
+                       describeWait(plan, device, *position->instruction), task.name(),
+                       entry.microbatch, describeNumber(plan, program, *position->instruction),
                        ahead);
   std::string text =
-      fmt::format("{}, in task \"{}\" for microbatch {}, instruction {}",
-                  describeWait(plan, device, *position->instruction), task.name(), entry.microbatch,
-                  *position->instruction - program.taskBegin[entry.task]);
-  auto location = static_cast<int>(program.instruction(*position->instruction).location());
-  if (location > 0 && location < plan.plan->locations_size())
-    text += ", from " + plan.plan->locations(location);
+      fmt::format("runs task \"{}\" for microbatch {}", task.name(), entry.microbatch);
+  for (std::optional<size_t> come : {position->reached.collective, position->reached.transfer})
+    if (come)
+      text += fmt::format(", has come to {}{}", describeCommunication(plan, device, *come),
+                          describeNumber(plan, program, *come));
   return text + ahead;
 }
 
-std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &device,
-                           uint64_t stalledStep) {
+std::string nameDevice(const PreparedPlan &plan, const DeviceExecutor &device) {
   std::vector<std::string> place;
   std::vector<int64_t> coordinates = plan.mesh.coordinates(device.index());
   for (size_t i = 0; i < coordinates.size(); ++i)
     if (!plan.mesh.axes()[i].temporal)
       place.push_back(fmt::format("{}={}", plan.mesh.axes()[i].name, coordinates[i]));
-  return fmt::format("device {}{} {}", device.index(),
-                     place.empty() ? "" : fmt::format(" ({})", fmt::join(place, ", ")),
-                     describePlace(plan, device, stalledStep));
+  return fmt::format("device {}{}", device.index(),
+                     place.empty() ? "" : fmt::format(" ({})", fmt::join(place, ", ")));
+}
+
+std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &device,
+                           uint64_t stalledStep) {
+  return nameDevice(plan, device) + " " + describePlace(plan, device, stalledStep);
 }
 
 DevicePlaces::DevicePlaces(const PreparedPlan &plan,

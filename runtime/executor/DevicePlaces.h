@@ -25,6 +25,14 @@ namespace dtc::runtime {
 std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &device,
                            uint64_t stalledStep = std::numeric_limits<uint64_t>::max());
 
+/// The device and its coordinates: "device 1 (dp=1)".
+std::string nameDevice(const PreparedPlan &plan, const DeviceExecutor &device);
+
+/// A collective, or an end of a transfer, as the device has it: "all_reduce of devices [0, 1], in
+/// task "forward", instruction 3, from model.mlir:7".
+std::string describeInstruction(const PreparedPlan &plan, const DeviceExecutor &device,
+                                size_t index);
+
 /// The places of all devices of a session, and since when they are there.
 class DevicePlaces {
 public:

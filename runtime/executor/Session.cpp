@@ -8,6 +8,7 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
+#include "runtime/executor/DeviceBuffers.h"
 #include "runtime/executor/DevicePlaces.h"
 #include "runtime/executor/StallDetector.h"
 #include "runtime/fabrics/local/LocalFabric.h"
@@ -288,6 +289,9 @@ MaybeError Session::open(const SessionOptions &options) {
   if (!graphs)
     return graphs.error();
   deviceOptions.graphs = *graphs;
+  deviceOptions.marks = options.stallTimeout > 0 && options.marksCommunication;
+  deviceOptions.copyTimeout = options.stallTimeout;
+  deviceOptions.onHang = options.onHang;
   std::span<const int64_t> held = fabric().devices();
   for (size_t i = 0; i < held.size(); ++i) {
     deviceOptions.injections = (*injections)[i];
@@ -387,11 +391,9 @@ MaybeError Session::clearStates() {
     if (resources.arena().isZeroed())
       return std::nullopt;
     for (const plan::State &state : program.states())
-      if (MaybeError error = resources.compute().clear(
-              device.buffer(state.buffer()),
-              typeOf(program.buffers(static_cast<int>(state.buffer()))).numBytes()))
+      if (MaybeError error = clearBuffer(device, state.buffer()))
         return error;
-    return resources.compute().finish();
+    return std::nullopt;
   });
 }
 

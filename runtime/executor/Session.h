@@ -52,6 +52,9 @@ struct SessionOptions {
   /// kTimeToRest. A program should print it and end the process without destroying the session
   /// (std::_Exit).
   std::function<void(const Error &)> onHang = nullptr;
+  /// Whether GPUs mark to which collective and transfer they have come, so that the error of a
+  /// stall names the device for which the others wait: a copy of four bytes before each.
+  bool marksCommunication = true;
   /// The object through which any thread can ask for the current instruction of each device; may
   /// be null.
   std::shared_ptr<RunWatch> watch = nullptr;

@@ -7,6 +7,7 @@
 #include "runtime/executor/StallDetector.h"
 
 #include "runtime/executor/DevicePlaces.h"
+#include "runtime/executor/StallCulprit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,8 @@ Error StallDetector::describeStall() const {
                   timeout);
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
     text += "\n  " + describeDevice(plan, *device, stalled);
+  for (const std::string &line : describeCulprits(plan, devices))
+    text += "\n" + line;
   return Error{text};
 }
 

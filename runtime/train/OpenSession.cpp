@@ -38,6 +38,8 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
       sessionOptions.injections.push_back(injection);
   sessionOptions.measureWaits = options.processes.areSeveral();
   sessionOptions.delays = options.delays;
+  // A step of decoding takes little more than its collectives.
+  sessionOptions.marksCommunication = !generates(*plan);
   sessionOptions.graphs = options.graphs;
   sessionOptions.openFabric = options.openFabric;
   if (!options.openFabric)

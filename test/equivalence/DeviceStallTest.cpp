@@ -49,6 +49,7 @@ struct Place {
   double share;         // where in the part: 0 is the first one, 1 the last one; of Call which one
   const char *function; // of Call
   const char *expected; // in the error
+  const char *culprit = ""; // also in the error: whom the others wait for
 };
 
 void PrintTo(const Place &place, std::ostream *os) { *os << place.name; }
@@ -163,38 +164,57 @@ TEST_P(DeviceStall, EndsTheRunWithItsPlace) {
   // The limit, as long again for threads to return, and what the steps before have taken.
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
   EXPECT_NE(error->message.find(place.expected), std::string::npos) << error->message;
+  EXPECT_NE(error->message.find(place.culprit), std::string::npos) << error->message;
 }
 
 const Place kPlaces[] = {
     {"TheFirstCollective", "dp=2", false, Collective, 1, Prepare, 0, "",
      "device 1 (dp=1) waits in all_reduce of devices [0, 1]"},
     {"TheFirstCollectiveOfAStep", "dp=2", false, Collective, 1, Train, 0, "",
-     "device 1 (dp=1) runs task \"step\""},
+     "device 1 (dp=1) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"AMiddleCollective", "tp=2", false, Collective, 0, Train, 0.5, "",
-     "device 0 (tp=0) runs task \"step\""},
+     "device 0 (tp=0) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"TheLastCollective", "dp=2", false, Collective, 0, Train, 1, "",
-     "device 0 (dp=0) runs task \"step\""},
+     "device 0 (dp=0) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"ACollectiveInAGraph", "tp=2", true, Collective, 1, Train, 0.5, "",
-     "device 1 (tp=1) runs task \"step\""},
+     "device 1 (tp=1) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"TheLastCollectiveInAGraph", "dp=2", true, Collective, 1, Train, 1, "",
-     "device 1 (dp=1) runs task \"step\""},
+     "device 1 (dp=1) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"ACollectiveOfZero3", "fsdp=4 zero=3", true, Collective, 2, Train, 0.3, "",
-     "device 2 (fsdp=2) runs task \"step\""},
+     "device 2 (fsdp=2) runs task \"step\"",
+     "all its devices have come to reduce_scatter of devices [0, 1, 2, 3], in task \"step\", "
+     "instruction "},
     {"AMessageToTheLastStage", "pp=2 m=2", false, Collective, 0, Train, 0, "", "device 0 (pp=0) "},
     {"AMessageToTheFirstStage", "pp=2 m=2", true, Collective, 1, Train, 1, "", "device 1 (pp=1) "},
     {"ACollectiveOfEvaluation", "tp=2", true, Collective, 1, Evaluate, 1, "",
-     "device 1 (tp=1) runs task \"step\""},
+     "device 1 (tp=1) runs task \"step\"",
+     "all its devices have come to all_reduce of devices [0, 1], in task \"step\", instruction "},
     {"AKernelOfPreparation", "dp=2", false, Work, 1, Prepare, 0.5, "",
      "device 1 (dp=1) waits in all_reduce"},
-    {"AnInputOfAStep", "dp=2", false, Work, 1, Train, 0, "", "device 1 (dp=1) runs task \"step\""},
-    {"AKernel", "tp=2", false, Work, 0, Train, 0.3, "", "device 0 (tp=0) runs task \"step\""},
-    {"AKernelInAGraph", "dp=2", true, Work, 1, Train, 0.3, "",
-     "device 1 (dp=1) runs task \"step\""},
-    {"AKernelOfAStage", "pp=2 m=2", false, Work, 1, Train, 0.7, "", "device 1 (pp=1) runs task \""},
+    {"AnInputOfAStep", "dp=2", false, Work, 1, Train, 0, "", "device 1 (dp=1) runs task \"step\"",
+     "device 1 (dp=1) has not come to what device 0 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
+    {"AKernel", "tp=2", false, Work, 0, Train, 0.1, "", "device 0 (tp=0) runs task \"step\"",
+     "device 0 (tp=0) has not come to what device 1 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
+    {"AKernelInAGraph", "dp=2", true, Work, 1, Train, 0.1, "", "device 1 (dp=1) runs task \"step\"",
+     "device 1 (dp=1) has not come to what device 0 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
+    {"AKernelOfAStage", "pp=2 m=2", false, Work, 1, Train, 0.7, "", "device 1 (pp=1) runs task \"",
+     "device 1 (pp=1) has not come to what device 0 waits for: receive from device 1 on channel "},
     {"AKernelOfEvaluation", "dp=2", true, Work, 0, Evaluate, 0.5, "",
-     "device 0 (dp=0) runs task \"step\""},
+     "device 0 (dp=0) runs task \"step\"",
+     "device 0 (dp=0) has not come to what device 1 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
     {"ALaunchThatDoesNotReturn", "dp=2", false, Call, 1, Train, 20, "cudaLaunchKernelEx",
-     "device 1 (dp=1) "},
+     "device 1 (dp=1) ",
+     "device 1 (dp=1) has not come to what device 0 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
     {"ACallOfNcclThatDoesNotReturn", "tp=2", false, Call, 0, Train, 5, "ncclAllReduce",
      "device 0 (tp=0) waits in all_reduce of devices [0, 1]"},
     {"ACaptureThatDoesNotEnd", "dp=2", true, Call, 1, Prepare, 0, "cudaStreamEndCapture",
@@ -202,7 +222,14 @@ const Place kPlaces[] = {
     {"AGraphThatIsNotInstantiated", "tp=2", true, Call, 0, Prepare, 0, "cudaGraphInstantiate",
      "device 0 (tp=0) runs kernel fill, in task \"step\""},
     {"AGraphThatIsNotLaunched", "dp=2", true, Call, 1, Train, 0, "cudaGraphLaunch",
-     "device 1 (dp=1) runs kernel fill, in task \"step\""},
+     "device 1 (dp=1) runs kernel fill, in task \"step\"",
+     "device 1 (dp=1) has not come to what device 0 waits for: all_reduce of devices [0, 1], in "
+     "task \"step\", instruction "},
+    {"ACopyThatInitializesAState", "dp=2", false, Work, 1, Initialize, 0.5, "",
+     "device 1: a copy of state \""},
+    {"TheLastCopyThatInitializes", "pp=2 m=2", true, Work, 0, Initialize, 1, "",
+     "device 0: a copy of state \""},
+    {"ACopyThatReadsAState", "dp=2", true, Work, 0, Save, 0.5, "", "device 0: a copy of state \""},
     {"ADeviceLostInPreparation", "tp=2", true, Lost, 0, Prepare, 0.9, "",
      "device 0: cuda 0: the work of a queue failed"},
     {"ADeviceLostInAStep", "dp=2", true, Lost, 1, Train, 0.5, "",

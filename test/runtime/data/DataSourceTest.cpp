@@ -576,6 +576,55 @@ TEST(DataSource, TensorsThatAreNoInputsHaveANote) {
                        "of dtc-import --ignore-index"));
 }
 
+TEST(DataSource, LabelsCountWhereMasksAreOne) {
+  TempDir dir;
+  auto tensorOf = [](const std::vector<int32_t> &elements) {
+    HostTensor tensor({DType::I32, {2, 3}});
+    std::ranges::copy(elements, tensor.as<int32_t>());
+    return tensor;
+  };
+  std::map<std::string, HostTensor> tensors;
+  tensors.emplace("labels", tensorOf({1, 2, 3, 4, -7, 6}));
+  tensors.emplace("attention_mask", tensorOf({1, 1, 0, 1, 0, 0}));
+  tensors.emplace("loss_mask", tensorOf({0, 1, 1, 1, 1, 1}));
+  const std::string path = dir.path("d.safetensors");
+  ASSERT_OK(writeSafetensors(path, tensors));
+  const TensorType row{DType::I32, {1, 3}};
+  auto source =
+      openFile(path, {{"labels", row, 9, -100}, {"segments", row}, {"positions", row, 3}}, 1);
+  ASSERT_OK(source);
+  // Labels that do not count are not looked at: -7 is no index.
+  ASSERT_OK((*source)->check([](uint64_t, uint64_t) { return true; }));
+  auto first = (*source)->sequentialBatch(0), second = (*source)->sequentialBatch(1);
+  ASSERT_OK(first);
+  ASSERT_OK(second);
+  EXPECT_EQ(values(first->at("labels")), (std::vector<int32_t>{-100, 2, -100}));
+  EXPECT_EQ(values(second->at("labels")), (std::vector<int32_t>{4, -100, -100}));
+  EXPECT_EQ(values(first->at("segments")), (std::vector<int32_t>{0, 0, -1}));
+  EXPECT_EQ(values(second->at("segments")), (std::vector<int32_t>{0, -1, -1}));
+  EXPECT_EQ(values(second->at("positions")), (std::vector<int32_t>{0, 1, 2}));
+
+  // A mask of another shape is of something else.
+  tensors.at("loss_mask") = HostTensor({DType::I32, {2, 1}});
+  ASSERT_OK(writeSafetensors(path, tensors));
+  source = openFile(path, {{"labels", row, 9, -100}}, 1);
+  ASSERT_OK(source);
+  ASSERT_EQ((*(*source)->notes()).size(), 2u);
+  EXPECT_TRUE(contains((*(*source)->notes())[1], "not used: loss_mask; "));
+
+  // What is neither 0 nor 1 is an error, and so is a file without segments or a mask.
+  tensors.at("loss_mask") = tensorOf({1, 1, 1, 1, 1, 2});
+  ASSERT_OK(writeSafetensors(path, tensors));
+  source = openFile(path, {{"labels", row, 9, -100}}, 1);
+  ASSERT_OK(source);
+  EXPECT_ERROR((*source)->check([](uint64_t, uint64_t) { return true; }),
+               "tensor \"loss_mask\" has 2 at element 2 of sample 1; expected 0 or 1");
+  tensors.erase("attention_mask");
+  ASSERT_OK(writeSafetensors(path, tensors));
+  EXPECT_ERROR(openFile(path, {{"labels", row, 9, -100}, {"segments", row}}, 1),
+               "has no tensor \"segments\", which the plan needs as an input");
+}
+
 TEST(DataSource, AFileThatBecomesShorterIsAnError) {
   TempDir dir;
   std::string path = dir.write("x.bin", bytesOf(countingTokens(100)));
