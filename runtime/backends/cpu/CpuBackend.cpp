@@ -50,7 +50,7 @@ private:
       reduceKernels(),    shardingKernels(),     einsumKernels(),     groupedProductKernels(),
       indexingKernels(),  softmaxKernels(),      normKernels(),       rotaryKernels(),
       attentionKernels(), crossEntropyKernels(), dropoutKernels(),    cacheKernels(),
-      optimizerKernels()};
+      optimizerKernels(), quantizedBlocksKernels()};
 };
 
 } // namespace

@@ -131,7 +131,7 @@ private:
       reduceKernels(),  shardingKernels(),  einsumKernels(),        indexingKernels(),
       softmaxKernels(), normKernels(),      normGradKernels(),      crossEntropyKernels(),
       rotaryKernels(),  attentionKernels(), attentionGradKernels(), cacheKernels(),
-      dropoutKernels(), optimizerKernels()};
+      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels()};
 };
 
 } // namespace cuda
