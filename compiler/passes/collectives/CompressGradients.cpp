@@ -141,7 +141,8 @@ LogicalResult GradientCompressor::check(const Sum &sum) {
                       "a ZeRO stage of at most 1 (--zero), or one microbatch";
   if (loop && options.feedback)
     return error() << "is summed inside of the loop over microbatches, from which no residual "
-                      "comes; choose a ZeRO stage of at most 1 (--zero), or no feedback";
+                      "comes; choose several microbatches and a ZeRO stage of at most 1 (--zero), or no "
+                      "feedback";
   return success();
 }
 
@@ -175,8 +176,8 @@ bool GradientCompressor::chooseBlock(Sum &sum) {
   QuantizedBlocks blocks{.bits = options.bits, .block = sum.block};
   auto bytes = int64_t(sum.type().getElementTypeBitWidth() / 8);
   if (blocks.words() * 4 >= sum.block * bytes) {
-    remark() << "is summed over \"" << options.axis << "\" in full, as blocks of " << sum.block
-             << " elements with a scale are no smaller";
+    remark() << "is summed over \"" << options.axis << "\" in full, as blocks of length "
+             << sum.block << " with their scales are no smaller";
     return false;
   }
   if (sum.block != wanted)
@@ -302,30 +303,26 @@ LogicalResult GradientCompressor::compress(const Sum &sum) {
 /// Adds a state of the function: what the last quantization of this gradient has lost, of each
 /// device of the axis.
 FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
-  OptimizerOpInterface optimizer = sum.optimizer;
-  BlockArgument parameter = argumentOf(optimizer.getParameterMutable().get());
-  unsigned number = parameter.getArgNumber();
-  auto name = function.getArgAttrOfType<StringAttr>(number, "dtc.param");
-  if (!name)
-    name = function.getArgAttrOfType<StringAttr>(number, "dtc.state_of");
-  Layout layout = Layout::replicated(int64_t(sum.shape.size()));
+  // The first moment lies as the gradient does that its optimizer reads.
+  BlockArgument moment = argumentOf(sum.optimizer->getOperand(2));
+  unsigned number = moment.getArgNumber();
+  auto name = function.getArgAttrOfType<StringAttr>(number, "dtc.state_of");
   auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(number, dist::kShardingAttrName);
-  if (sharding && sharding.getDims().size() == sum.shape.size())
-    layout = getLayout(mesh, sharding);
+  if (!name || !sharding || sharding.getDims().size() != sum.shape.size())
+    return sum.op->emitError() << "the gradient of " << describeLocation(sum.op->getLoc())
+                               << " has no state beside it that lies as it does, so that nothing "
+                                  "says how its residual would; choose no feedback";
+  Layout layout = getLayout(mesh, sharding);
   SmallVector<int64_t> shape = {sum.group};
   Layout ofResidual{.dims = {AxisList{*mesh.find(options.axis)}}};
   for (auto [dim, local] : llvm::enumerate(sum.type().getShape())) {
     AxisList list = layout.dims[dim];
     llvm::erase(list, *mesh.find(options.axis));
-    if (local == sum.shape[dim])
-      list.clear();
+    // What is scattered over axes after this sum is whole before it.
+    while (!list.empty() && mesh.localSize(sum.shape[dim], list) < local)
+      list.pop_back();
     shape.push_back(local * mesh.product(list));
     ofResidual.dims.push_back(list);
-    if (shape.back() < sum.shape[dim])
-      return sum.op->emitError()
-             << "the gradient of " << describeLocation(sum.op->getLoc())
-             << " does not lie as its parameter does, so that what it loses is no state; choose no "
-                "feedback, or another sharding";
   }
   unsigned count = residualsOf[name]++;
   std::string state = count == 0 ? "residual" : "residual" + std::to_string(count);
@@ -339,7 +336,7 @@ FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
   auto type = RankedTensorType::get(local, sum.type().getElementType());
   unsigned index = function.getNumArguments();
   if (failed(function.insertArgument(index, type, attributes.getDictionary(builder.getContext()),
-                                     parameter.getLoc())))
+                                     moment.getLoc())))
     return failure();
   return function.getArgument(index);
 }
@@ -412,7 +409,7 @@ struct CompressGradientsPass : dtc::impl::CompressGradientsPassBase<CompressGrad
 
   void runOnOperation() override {
     if (bits != 4 && bits != 8) {
-      getOperation().emitError() << "the option bits is " << bits << ", expected 4 or 8";
+      getOperation().emitError() << "the option bits is " << int64_t(bits) << ", expected 4 or 8";
       return signalPassFailure();
     }
     if (failed(checkOption(getOperation(), "block", block, 1, kMaxQuantizedBlock)))
