@@ -48,3 +48,12 @@ module {
     return %x : tensor<4xf32>
   }
 }
+
+// -----
+
+dist.mesh @mesh <"dp"=2>
+func.func @no_state(%g: tensor<16xf32>, %p: tensor<16xf32> {dtc.param = "p"}, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<16xf32> {
+  %0 = dist.all_reduce sum %g over @mesh ["dp"] : tensor<16xf32>
+  %new, %m = dtc.sgd %p, %0, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<16xf32>, tensor<16xf32>)
+  return %new : tensor<16xf32>
+}

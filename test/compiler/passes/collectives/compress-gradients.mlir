@@ -1,6 +1,5 @@
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4" 2>/dev/null | FileCheck %s
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4 bits=4" 2>/dev/null | FileCheck %s --check-prefix INT4
-// RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4 feedback" 2>/dev/null | FileCheck %s --check-prefix FEEDBACK
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4" --verify-diagnostics --mlir-print-op-on-diagnostic=false -o /dev/null
 
 // Ten elements are filled up to 16, two blocks for each device. The norm reads the sum that the optimizer reads; the sum of the
@@ -25,23 +24,6 @@
 
 // INT4-LABEL: func.func @all_reduce(
 // INT4: dist.quantize_blocks {{.*}} {bits = 4 : i64, block = 4 : i64, dim = 0 : i64, parts = 2 : i64} : (tensor<16xf32>) -> tensor<4x2xi32>
-
-// FEEDBACK-LABEL: func.func @all_reduce(
-// FEEDBACK-SAME: %[[G:[^:]*]]: tensor<2x5xf32>, %{{[^:]*}}: tensor<f32>, %[[APPLY:[^:]*]]: tensor<i1>
-// FEEDBACK-SAME: %[[E:[^:]*]]: tensor<1x2x5xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}, {}]>, dtc.global_shape = array<i64: 2, 2, 5>, dtc.state = "residual", dtc.state_of = "p"})
-// FEEDBACK-SAME: tensor<1x2x5xf32> {dtc.global_shape = array<i64: 2, 2, 5>, dtc.updates = 4 : i64})
-// FEEDBACK: %[[OLD:.*]] = dtc.reshape %[[E]] : (tensor<1x2x5xf32>) -> tensor<2x5xf32>
-// FEEDBACK-NEXT: %[[ADDEND:.*]] = dtc.add %[[G]], %[[OLD]]
-// FEEDBACK: %[[Q:.*]] = dist.quantize_blocks
-// FEEDBACK-NEXT: dist.all_to_all %[[Q]]
-// FEEDBACK-NEXT: %[[KEPT:.*]] = dist.dequantize_blocks %[[Q]] {{.*}} parts = 2 : i64} : (tensor<4x2xi32>) -> tensor<16xf32>
-// FEEDBACK-NEXT: dtc.slice %[[KEPT]]
-// FEEDBACK-NEXT: %[[SENT:.*]] = dtc.reshape
-// FEEDBACK-NEXT: %[[LOST:.*]] = dtc.sub %[[ADDEND]], %[[SENT]]
-// FEEDBACK: %[[APPLIES:.*]] = dtc.broadcast %[[APPLY]] dims [] : (tensor<i1>) -> tensor<1x2x5xi1>
-// FEEDBACK-NEXT: %[[NEXT:.*]] = dtc.reshape %[[LOST]]
-// FEEDBACK-NEXT: %[[NEW:.*]] = dtc.select %[[APPLIES]], %[[NEXT]], %[[E]]
-// FEEDBACK-NEXT: return {{.*}}, %[[NEW]] :
 dist.mesh @mesh <"dp"=2>
 func.func @all_reduce(%p: tensor<2x5xf32> {dtc.param = "p"}, %g: tensor<2x5xf32>, %l: tensor<f32>, %apply: tensor<i1>) -> (tensor<2x5xf32>, tensor<f32>, tensor<f32>) {
   %sum = dist.all_reduce sum %g over @mesh ["dp"] {dist.reason = {value = "g"}} : tensor<2x5xf32>
