@@ -51,15 +51,20 @@ private:
   };
   /// What the first half of a sum leaves for the second one.
   struct Sent {
+    Sum sum;
     Value received;       ///< i32[blocks of this device, devices * words]
     int64_t elements = 0; ///< of the gradient, with what makes parts equal
+    Value rounded;        ///< the integers of the sum, of this device or gathered
   };
 
   LogicalResult check(const Sum &sum);
   bool chooseBlock(Sum &sum);
-  LogicalResult compress(const Sum &sum);
+  SmallVector<Sum> findSums();
+  FailureOr<Sent> begin(const Sum &sum);
   Sent send(const Sum &sum, Value addend);
-  Value finish(const Sum &sum, const Sent &sent);
+  void finish(MutableArrayRef<Sent> sums, Operation *place);
+  void add(Sent &sent);
+  Value result(const Sent &sent);
   FailureOr<BlockArgument> addResidual(const Sum &sum);
   void updateResidual(const Sum &sum, BlockArgument residual, Value lost);
   Value sumOverOtherAxes(const Sum &sum, Value addend);
@@ -234,7 +239,7 @@ Value GradientCompressor::sumOverOtherAxes(const Sum &sum, Value addend) {
 
 /// Makes integers of this device's addend and sends each device those of its part.
 GradientCompressor::Sent GradientCompressor::send(const Sum &sum, Value addend) {
-  Sent sent;
+  Sent sent{.sum = sum};
   Value words;
   if (auto scatter = dyn_cast<dist::ReduceScatterOp>(sum.op)) {
     sent.elements = sum.type().getNumElements();
@@ -254,25 +259,49 @@ GradientCompressor::Sent GradientCompressor::send(const Sum &sum, Value addend) 
 
 /// Adds up what the devices have sent, in their order, and makes integers of the sum, which stay
 /// here or go to all devices.
-Value GradientCompressor::finish(const Sum &sum, const Sent &sent) {
+void GradientCompressor::add(Sent &sent) {
+  const Sum &sum = sent.sum;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(sent.received.getType()).getShape();
   int64_t blocks = shape[0], words = shape[1] / sum.group;
   Value rows = reshape(sum, sent.received, {blocks * sum.group, words});
   Value addends = dequantize(sum, rows, {blocks, sum.group, sum.block}, 0, 1);
   Value total = create<ReduceOp>(sum, addends, ReductionKind::Sum, ArrayRef<int64_t>{1});
-  Value rounded = quantize(sum, total, 0, 1);
-  auto result = cast<RankedTensorType>(sum.op->getResult(0).getType());
+  sent.rounded = quantize(sum, total, 0, 1);
   if (sum.scatters())
-    return dequantize(sum, rounded, result.getShape(), 0, 1);
+    return;
   auto type = RankedTensorType::get({blocks * sum.group, words}, builder.getI32Type());
-  Value gathered = create<dist::AllGatherOp>(sum, type, rounded, 0, mesh.name, axes());
-  Value vector = dequantize(sum, gathered, {sent.elements}, 0, 1);
-  return reshape(sum, resize(sum, vector, result.getNumElements()), result.getShape());
+  sent.rounded = create<dist::AllGatherOp>(sum, type, sent.rounded, 0, mesh.name, axes());
 }
 
-LogicalResult GradientCompressor::compress(const Sum &sum) {
+/// The sum as floats.
+Value GradientCompressor::result(const Sent &sent) {
+  const Sum &sum = sent.sum;
+  auto type = cast<RankedTensorType>(sum.op->getResult(0).getType());
+  if (sum.scatters())
+    return dequantize(sum, sent.rounded, type.getShape(), 0, 1);
+  Value vector = dequantize(sum, sent.rounded, {sent.elements}, 0, 1);
+  return reshape(sum, resize(sum, vector, type.getNumElements()), type.getShape());
+}
+
+/// Ends sums before `place`, which is the first op that needs one of them. The steps of one sum are
+/// not next to each other, so that collectives of several sums can share buckets.
+void GradientCompressor::finish(MutableArrayRef<Sent> sums, Operation *place) {
+  builder.setInsertionPoint(place);
+  for (Sent &sent : sums)
+    add(sent);
+  for (const Sent &sent : sums) {
+    sent.sum.op->getResult(0).replaceAllUsesWith(result(sent));
+    sent.sum.op->erase();
+  }
+}
+
+/// Begins a sum where its operand is made.
+FailureOr<GradientCompressor::Sent> GradientCompressor::begin(const Sum &sum) {
   Value addend = sum.op->getOperand(0);
   builder.setInsertionPoint(sum.op);
+  if (Operation *definer = addend.getDefiningOp();
+      definer && definer->getBlock() == sum.op->getBlock())
+    builder.setInsertionPointAfter(definer);
   addend = sumOverOtherAxes(sum, addend);
   BlockArgument residual;
   if (options.feedback) {
@@ -295,9 +324,7 @@ LogicalResult GradientCompressor::compress(const Sum &sum) {
                      sum.type().getShape());
     updateResidual(sum, residual, create<SubOp>(sum, addend, kept));
   }
-  sum.op->getResult(0).replaceAllUsesWith(finish(sum, sent));
-  sum.op->erase();
-  return success();
+  return sent;
 }
 
 /// Adds a state of the function: what the last quantization of this gradient has lost, of each
@@ -361,26 +388,66 @@ void GradientCompressor::updateResidual(const Sum &sum, BlockArgument residual, 
                               attributes.getDictionary(builder.getContext()));
 }
 
-LogicalResult GradientCompressor::run() {
-  SmallVector<Sum> sums;
-  llvm::DenseSet<Operation *> seen;
+/// The sums over the axis of gradients that optimizers read, in the order of the function.
+SmallVector<GradientCompressor::Sum> GradientCompressor::findSums() {
+  llvm::DenseMap<Operation *, OptimizerOpInterface> found;
   function.walk([&](OptimizerOpInterface optimizer) {
-    BlockArgument parameter = argumentOf(optimizer.getParameterMutable().get());
     for (Operation *op : findGradientSums(optimizer))
       if (llvm::is_contained(cast<dist::CollectiveOpInterface>(op).getAxes(),
-                             builder.getStringAttr(options.axis)) &&
-          seen.insert(op).second)
-        sums.push_back({.op = op,
-                        .optimizer = optimizer,
-                        .shape = parameter ? globalShapeOf(function, parameter)
-                                           : SmallVector<int64_t>(),
-                        .group = mesh.axes[*mesh.find(options.axis)].size});
+                             builder.getStringAttr(options.axis)))
+        found.try_emplace(op, optimizer);
   });
-  for (Sum &sum : sums) {
+  SmallVector<Sum> sums;
+  function.walk([&](Operation *op) {
+    auto it = found.find(op);
+    if (it == found.end())
+      return;
+    BlockArgument parameter = argumentOf(it->second.getParameterMutable().get());
+    sums.push_back({.op = op,
+                    .optimizer = it->second,
+                    .shape = parameter ? globalShapeOf(function, parameter)
+                                       : SmallVector<int64_t>(),
+                    .group = mesh.axes[*mesh.find(options.axis)].size});
+  });
+  return sums;
+}
+
+/// The first op of the block of `op` that needs its result, or the end of the block.
+static Operation *firstUserOf(Operation *op) {
+  Block *block = op->getBlock();
+  Operation *first = block->getTerminator();
+  for (Operation *user : op->getUsers())
+    if (Operation *inBlock = block->findAncestorOpInBlock(*user);
+        inBlock && inBlock->isBeforeInBlock(first))
+      first = inBlock;
+  return first;
+}
+
+LogicalResult GradientCompressor::run() {
+  SmallVector<Sent> begun;
+  for (Sum &sum : findSums()) {
     if (failed(check(sum)))
       return failure();
-    if (chooseBlock(sum) && failed(compress(sum)))
+    if (!chooseBlock(sum))
+      continue;
+    FailureOr<Sent> sent = begin(sum);
+    if (failed(sent))
       return failure();
+    begun.push_back(*sent);
+  }
+  // Sums end together where the first of their results is needed.
+  for (MutableArrayRef<Sent> rest = begun; !rest.empty();) {
+    Operation *place = firstUserOf(rest[0].sum.op);
+    size_t count = 1;
+    for (; count < rest.size(); ++count) {
+      Operation *sent = rest[count].received.getDefiningOp();
+      if (sent->getBlock() != place->getBlock() || !sent->isBeforeInBlock(place))
+        break;
+      if (Operation *user = firstUserOf(rest[count].sum.op); user->isBeforeInBlock(place))
+        place = user;
+    }
+    finish(rest.take_front(count), place);
+    rest = rest.drop_front(count);
   }
   return success();
 }

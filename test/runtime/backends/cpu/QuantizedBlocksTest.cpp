@@ -84,7 +84,7 @@ Values roundTrip(const HostTensor &x, int64_t bits, int64_t block, size_t dim, i
         double quotient = x.type.dtype == DType::F32
                               ? static_cast<float>(value) / scale
                               : value / static_cast<double>(scale);
-        double integer = std::nearbyint(quotient);
+        double integer = std::nearbyint(quotient) + 0.0; // an integer has no sign of zero
         integer = std::clamp(integer, -static_cast<double>(limit), static_cast<double>(limit));
         result[static_cast<size_t>(part[i])] = x.type.dtype == DType::F32
                                                    ? static_cast<float>(integer) * scale
