@@ -59,7 +59,8 @@ Expected<QuantizedBlocksCall> checkQuantizeBlocks(const KernelSignature &signatu
 Expected<QuantizedBlocksCall> checkDequantizeBlocks(const KernelSignature &signature) {
   SignatureChecker check(signature, 1, 1);
   const TensorType &out = check.output(0);
-  if (!check.failed() && (!isFloat(out.dtype) || out.dtype != wideType(out.dtype) || out.rank() < 1))
+  if (!check.failed() &&
+      (!isFloat(out.dtype) || out.dtype != wideType(out.dtype) || out.rank() < 1))
     check.fail("output 0 is " + out.str() + ", expected at least 1 dimension of f32 or f64");
   QuantizedBlocksCall call = blocksOf(check, out);
   if (!check.failed())

@@ -55,8 +55,7 @@ Expected<GradientCompression> dtc::parseGradientCompression(StringRef text) {
   if (method == "int8" || method == "int4")
     compression.bits = method == "int8" ? 8 : 4;
   else
-    return Error{
-        fmt::format("the method is \"{}\", expected one of int8, int4", method.str())};
+    return Error{fmt::format("the method is \"{}\", expected one of int8, int4", method.str())};
   if (target.size() == text.size())
     return compression;
   llvm::SmallVector<StringRef> parts;

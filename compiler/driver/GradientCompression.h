@@ -19,7 +19,7 @@ namespace dtc {
 /// How sums of gradients over an axis are compressed; see dtc-compress-gradients.
 struct GradientCompression {
   std::string axis;
-  int64_t bits = 8;   ///< of an integer
+  int64_t bits = 8;    ///< of an integer
   int64_t block = 256; ///< elements with one scale
   bool feedback = false;
 };

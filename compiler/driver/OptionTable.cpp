@@ -349,8 +349,8 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
   if (!compression)
     return Error{fmt::format("{}: {}", found, compression.error().message)};
   if (source == MeshSource::Options && !options.hasAxis(compression->axis))
-    return Error{fmt::format("{}, but the mesh has no axis \"{}\"; add one, or leave it out",
-                             found, compression->axis)};
+    return Error{fmt::format("{}, but the mesh has no axis \"{}\"; add one, or leave it out", found,
+                             compression->axis)};
   if (options.mode != CompileMode::Train)
     return Error{fmt::format("{}, but {} is \"{}\", which has no gradients for an optimizer; leave "
                              "it out",

@@ -23,17 +23,18 @@ static LogicalResult verifyBlocks(OpT op, RankedTensorType floats, RankedTensorT
   if (bits != 4 && bits != 8)
     return violates(op, labels[0]) << "has integers of " << bits << " bits, expected 4 or 8";
   if (block < 1 || block > kMaxQuantizedBlock)
-    return violates(op, labels[1]) << "has blocks of " << block
-                                   << " elements, expected at least 1 and at most "
-                                   << kMaxQuantizedBlock;
+    return violates(op, labels[1])
+           << "has blocks of " << block << " elements, expected at least 1 and at most "
+           << kMaxQuantizedBlock;
   if (op.getDim() >= uint64_t(floats.getRank()))
-    return violates(op, labels[2]) << "names dimension " << int64_t(op.getDim()) << " of " << floats;
+    return violates(op, labels[2])
+           << "names dimension " << int64_t(op.getDim()) << " of " << floats;
   int64_t size = floats.getDimSize(op.getDim());
   if (parts < 1 || size % parts != 0)
     return violates(op, labels[3]) << "has " << parts << " parts, expected a divisor of the "
                                    << size << " elements of dimension " << op.getDim();
-  QuantizedBlocks blocks{.bits = bits, .block = block, .parts = parts,
-                         .elements = floats.getNumElements()};
+  QuantizedBlocks blocks{
+      .bits = bits, .block = block, .parts = parts, .elements = floats.getNumElements()};
   auto expected = RankedTensorType::get({blocks.rows(), blocks.words()}, words.getElementType());
   if (words != expected)
     return violates(op, labels[4]) << "has blocks of type " << words << ", expected " << expected;

@@ -231,10 +231,7 @@ static Calls quantizeBlocks(const char *name, const TensorType &x) {
   return {{name,
            {isBack ? words : floats},
            {isBack ? floats : words},
-           {{"bits", int64_t{8}},
-            {"block", sizes[0]},
-            {"dim", int64_t{0}},
-            {"parts", int64_t{1}}},
+           {{"bits", int64_t{8}}, {"block", sizes[0]}, {"dim", int64_t{0}}, {"parts", int64_t{1}}},
            {}}};
 }
 

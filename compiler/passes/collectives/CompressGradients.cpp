@@ -79,8 +79,8 @@ private:
     auto op = OpT::create(builder, sum.op->getLoc(), std::forward<Args>(args)...);
     for (StringRef name : {StringRef(dist::kStageAttrName), StringRef(dist::kReasonAttrName)})
       if (Attribute attr = sum.op->getAttr(name);
-          attr && (name == dist::kStageAttrName ||
-                   isa<dist::CollectiveOpInterface>(op.getOperation())))
+          attr &&
+          (name == dist::kStageAttrName || isa<dist::CollectiveOpInterface>(op.getOperation())))
         op->setAttr(name, attr);
     return op;
   }
@@ -106,8 +106,8 @@ static BlockArgument argumentOf(Value value) {
 }
 
 static SmallVector<int64_t> globalShapeOf(func::FuncOp function, BlockArgument argument) {
-  if (auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(),
-                                                                "dtc.global_shape"))
+  if (auto shape =
+          function.getArgAttrOfType<DenseI64ArrayAttr>(argument.getArgNumber(), "dtc.global_shape"))
     return SmallVector<int64_t>(shape.asArrayRef());
   return SmallVector<int64_t>(cast<RankedTensorType>(argument.getType()).getShape());
 }
@@ -145,9 +145,10 @@ LogicalResult GradientCompressor::check(const Sum &sum) {
     return error() << "is summed once for each microbatch, and would be rounded each time; choose "
                       "a ZeRO stage of at most 1 (--zero), or one microbatch";
   if (loop && options.feedback)
-    return error() << "is summed inside of the loop over microbatches, from which no residual "
-                      "comes; choose several microbatches and a ZeRO stage of at most 1 (--zero), or no "
-                      "feedback";
+    return error()
+           << "is summed inside of the loop over microbatches, from which no residual "
+              "comes; choose several microbatches and a ZeRO stage of at most 1 (--zero), or no "
+              "feedback";
   return success();
 }
 
@@ -210,11 +211,10 @@ Value GradientCompressor::resize(const Sum &sum, Value value, int64_t elements) 
 }
 
 Value GradientCompressor::quantize(const Sum &sum, Value floats, int64_t dim, int64_t parts) {
-  QuantizedBlocks blocks{
-      .bits = options.bits,
-      .block = sum.block,
-      .parts = parts,
-      .elements = cast<RankedTensorType>(floats.getType()).getNumElements()};
+  QuantizedBlocks blocks{.bits = options.bits,
+                         .block = sum.block,
+                         .parts = parts,
+                         .elements = cast<RankedTensorType>(floats.getType()).getNumElements()};
   auto type = RankedTensorType::get({blocks.rows(), blocks.words()}, builder.getI32Type());
   return create<dist::QuantizeBlocksOp>(sum, type, floats, options.bits, sum.block, dim, parts);
 }
@@ -403,11 +403,11 @@ SmallVector<GradientCompressor::Sum> GradientCompressor::findSums() {
     if (it == found.end())
       return;
     BlockArgument parameter = argumentOf(it->second.getParameterMutable().get());
-    sums.push_back({.op = op,
-                    .optimizer = it->second,
-                    .shape = parameter ? globalShapeOf(function, parameter)
-                                       : SmallVector<int64_t>(),
-                    .group = mesh.axes[*mesh.find(options.axis)].size});
+    sums.push_back(
+        {.op = op,
+         .optimizer = it->second,
+         .shape = parameter ? globalShapeOf(function, parameter) : SmallVector<int64_t>(),
+         .group = mesh.axes[*mesh.find(options.axis)].size});
   });
   return sums;
 }

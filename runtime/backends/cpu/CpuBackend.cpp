@@ -46,10 +46,10 @@ public:
 private:
   int threads;
   KernelRegistry<CpuKernel> registry{
-      unaryKernels(),     binaryKernels(),       conversionKernels(), dataMovementKernels(),
-      reduceKernels(),    shardingKernels(),     einsumKernels(),     groupedProductKernels(),
-      indexingKernels(),  softmaxKernels(),      normKernels(),       rotaryKernels(),
-      attentionKernels(), crossEntropyKernels(), dropoutKernels(),    cacheKernels(),
+      unaryKernels(),     binaryKernels(),         conversionKernels(), dataMovementKernels(),
+      reduceKernels(),    shardingKernels(),       einsumKernels(),     groupedProductKernels(),
+      indexingKernels(),  softmaxKernels(),        normKernels(),       rotaryKernels(),
+      attentionKernels(), crossEntropyKernels(),   dropoutKernels(),    cacheKernels(),
       optimizerKernels(), quantizedBlocksKernels()};
 };
 

@@ -74,8 +74,7 @@ void writeIntegers(const W *x, int64_t count, W scale, int64_t bits, int64_t fir
         to[first + i] = static_cast<uint8_t>(integer(i));
     else
       for (int64_t i = 0; i < count; ++i)
-        to[(first + i) / 2] |=
-            static_cast<uint8_t>((integer(i) & 15) << (first + i) % 2 * 4);
+        to[(first + i) / 2] |= static_cast<uint8_t>((integer(i) & 15) << (first + i) % 2 * 4);
   });
 }
 

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       if (place < 0)
         break;
       uint32_t word = static_cast<uint32_t>(from[1 + i / perWord]);
-      auto field = static_cast<int32_t>(word >> (i % perWord * blocks.bits) &
-                                        ((1u << blocks.bits) - 1));
+      auto field =
+          static_cast<int32_t>(word >> (i % perWord * blocks.bits) & ((1u << blocks.bits) - 1));
       x[place] = static_cast<W>((field ^ sign) - sign) * static_cast<W>(scale);
     }
   }

@@ -22,7 +22,7 @@ AttributeMap attributes(int64_t bits, int64_t block, int64_t dim = 0, int64_t pa
 
 int64_t wordsOf(int64_t bits, int64_t block) { return 1 + (block * bits + 31) / 32; }
 
-/// The block of these integers, each written where the page of kernels says.
+/// The block of these integers, each written where docs/kernels.md says.
 std::vector<uint32_t> blockOf(float scale, int64_t bits, int64_t block,
                               const std::vector<int> &integers) {
   std::vector<uint32_t> words(static_cast<size_t>(wordsOf(bits, block)), 0);
@@ -36,8 +36,9 @@ std::vector<uint32_t> blockOf(float scale, int64_t bits, int64_t block,
 }
 
 HostTensor wordsTensor(const std::vector<std::vector<uint32_t>> &blocks) {
-  HostTensor tensor({DType::I32, {static_cast<int64_t>(blocks.size()),
-                                  static_cast<int64_t>(blocks.at(0).size())}});
+  HostTensor tensor(
+      {DType::I32,
+       {static_cast<int64_t>(blocks.size()), static_cast<int64_t>(blocks.at(0).size())}});
   auto *to = tensor.as<uint32_t>();
   for (const std::vector<uint32_t> &block : blocks)
     to = std::copy(block.begin(), block.end(), to);
@@ -81,9 +82,8 @@ Values roundTrip(const HostTensor &x, int64_t bits, int64_t block, size_t dim, i
                        : static_cast<float>(largest / static_cast<double>(limit));
       for (size_t i = begin; i < end; ++i) {
         double value = values[static_cast<size_t>(part[i])];
-        double quotient = x.type.dtype == DType::F32
-                              ? static_cast<float>(value) / scale
-                              : value / static_cast<double>(scale);
+        double quotient = x.type.dtype == DType::F32 ? static_cast<float>(value) / scale
+                                                     : value / static_cast<double>(scale);
         double integer = std::nearbyint(quotient) + 0.0; // an integer has no sign of zero
         integer = std::clamp(integer, -static_cast<double>(limit), static_cast<double>(limit));
         result[static_cast<size_t>(part[i])] = x.type.dtype == DType::F32
@@ -96,7 +96,7 @@ Values roundTrip(const HostTensor &x, int64_t bits, int64_t block, size_t dim, i
 
 } // namespace
 
-TEST(QuantizedBlocks, WordsAreThoseOfThePage) {
+TEST(QuantizedBlocks, WordsAreThoseOfTheDocument) {
   for (DType dtype : kFloatTypes) {
     // A scale of 1 and of 0.5; ties go to the even integer; the last block has two elements.
     expectBlocks(makeTensor(dtype, {6}, {127, 0.5, 1.5, -2.5, -63.5, 31.25}), attributes(8, 4),
@@ -119,8 +119,7 @@ TEST(QuantizedBlocks, PartsOfADimension) {
 TEST(QuantizedBlocks, ZerosAndTinyNumbers) {
   expectBlocks(makeTensor(DType::F32, {4}, {0, -0.0, 1e-38, -1e-38}), attributes(8, 2),
                {blockOf(0, 8, 2, {}), blockOf(0, 8, 2, {})});
-  expectBlocks(makeTensor(DType::F64, {2}, {1e-300, 0}), attributes(4, 2),
-               {blockOf(0, 4, 2, {})});
+  expectBlocks(makeTensor(DType::F64, {2}, {1e-300, 0}), attributes(4, 2), {blockOf(0, 4, 2, {})});
 }
 
 TEST(QuantizedBlocks, WhatIsNotFiniteStaysNoticed) {
@@ -136,7 +135,8 @@ TEST(QuantizedBlocks, WhatIsNotFiniteStaysNoticed) {
   // A number that f32 does not have as a scale is not finite either.
   HostTensor large = makeTensor(DType::F64, {2}, {1e300, 1});
   HostTensor blocks = runInAllWays(quantize(large, attributes(8, 2), 1, 2))[0];
-  EXPECT_TRUE(std::isnan(valuesOf(runInAllWays(dequantize(blocks, attributes(8, 2), large.type))[0])[1]));
+  EXPECT_TRUE(
+      std::isnan(valuesOf(runInAllWays(dequantize(blocks, attributes(8, 2), large.type))[0])[1]));
 }
 
 TEST(QuantizedBlocks, RoundTrip) {
@@ -146,7 +146,7 @@ TEST(QuantizedBlocks, RoundTrip) {
     size_t dim;
     int64_t parts;
   };
-  const Case cases[] = {{{1}, 1, 0, 1},       {{1000}, 256, 0, 2},   {{7, 30}, 16, 1, 3},
+  const Case cases[] = {{{1}, 1, 0, 1},       {{1000}, 256, 0, 2},    {{7, 30}, 16, 1, 3},
                         {{4, 6, 5}, 7, 1, 2}, {{3, 64, 2}, 64, 1, 4}, {{2, 3}, 100, 0, 2}};
   Random random(11);
   for (const Case &c : cases)
