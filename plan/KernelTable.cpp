@@ -60,6 +60,8 @@ static constexpr KernelAttribute kRotary[] = {
     {"factor", Float, true},         {"inverse", Bool},
     {"zigzag", Int, true},           {"sequence", Int, true},
     {"sequence_axes", Strings, true}};
+static constexpr KernelAttribute kQuantizedBlocks[] = {
+    {"bits", Int}, {"block", Int}, {"dim", Int}, {"parts", Int}};
 static constexpr KernelAttribute kScaleOrOne[] = {{"scale", Float, true}};
 static constexpr KernelAttribute kSgd[] = {{"momentum", Float}, {"weight_decay", Float}};
 static constexpr KernelAttribute kSmoothing[] = {{"label_smoothing", Float, true}};
@@ -134,6 +136,7 @@ static constexpr KernelInfo kKernels[] = {
      .inputs = {4, 4},
      .attributes = kSmoothingOfClasses,
      .inPlace = kFirst},
+    {.name = "dequantize_blocks", .attributes = kQuantizedBlocks},
     {.name = "div",
      .inputs = {2, 2},
      .attributes = kBroadcasts,
@@ -194,6 +197,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "pad", .attributes = kPad},
     {.name = "pick", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
     {.name = "pick_grad", .inputs = {2, 2}},
+    {.name = "quantize_blocks", .attributes = kQuantizedBlocks},
     {.name = "reduce", .attributes = kReduction},
     {.name = "relu", .isPointwise = true, .inPlace = kFirst},
     {.name = "rms_norm", .inputs = {2, 2}, .outputs = 2, .attributes = kEps},

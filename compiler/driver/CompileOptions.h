@@ -121,6 +121,9 @@ struct CompileOptions {
   ComputeType dtype = ComputeType::F32;
   /// The element type in which gradients are reduced between devices: F32 or `dtype`.
   ComputeType gradReduceDtype = ComputeType::F32;
+  /// "axis=int8" or "axis=int4", then perhaps ":block=N": sums of gradients over the axis travel as
+  /// integers with a scale for each N elements (see dtc-compress-gradients). Empty: as they are.
+  std::string compress;
   /// For estimates: links; floating point operations and bytes of memory a second of a device.
   /// Absent: the default of the mesh.
   LinkSpeeds links;

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/GradientCompression.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -196,6 +197,13 @@ static void addStrategyOptions(std::vector<Option> &options) {
 /// Options of the training.
 static void addModelOptions(std::vector<Option> &options) {
   using O = CompileOptions;
+  options.push_back({.name = "compress",
+                     .member = &O::compress,
+                     .help = "Sum gradients over a data axis as integers with a scale for each "
+                             "block of elements: dp=int8 or dp=int4; with settings, "
+                             "dp=int8:block=256,feedback=on, where feedback adds what is lost to "
+                             "the next gradient (default: not compressed)",
+                     .needsMesh = true});
   options.push_back({.name = "mode",
                      .member = &O::mode,
                      .help = "train, gradients, forward: the function without dropout, or "
@@ -331,6 +339,39 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
   return std::nullopt;
 }
 
+/// The error of compressed gradients that cannot be.
+static MaybeError findCompressionConflict(const CompileOptions &options, OptionSpelling spelling,
+                                          MeshSource source) {
+  auto given = [&](StringRef name) { return spell(name, spelling); };
+  if (options.compress.empty())
+    return std::nullopt;
+  std::string found = fmt::format("{} is \"{}\"", given("compress"), options.compress);
+  Expected<GradientCompression> compression = parseGradientCompression(options.compress);
+  if (!compression)
+    return Error{fmt::format("{}: {}", found, compression.error().message)};
+  if (source == MeshSource::Options && !options.hasAxis(compression->axis))
+    return Error{fmt::format("{}, but the mesh has no axis \"{}\"; add one, or leave it out", found,
+                             compression->axis)};
+  if (options.mode != CompileMode::Train)
+    return Error{fmt::format("{}, but {} is \"{}\", which has no gradients for an optimizer; leave "
+                             "it out",
+                             found, given("mode"), wordOf(options.mode))};
+  if (options.gradReduceDtype != ComputeType::F32)
+    return Error{fmt::format("{}, and {} is \"{}\"; leave one of them out", found,
+                             given("grad_reduce_dtype"), wordOf(options.gradReduceDtype))};
+  if (compression->feedback && options.dtype == ComputeType::F16)
+    return Error{fmt::format("{}, but the scale of the loss changes with {} \"f16\", and what is "
+                             "left of a gradient would have another scale; choose bf16, or "
+                             "feedback=off",
+                             found, given("dtype"))};
+  if (options.zero > 1 && (options.microbatches > 1 || options.accumulates))
+    return Error{fmt::format("{}, but with {} {} gradients are summed between devices once for "
+                             "each microbatch or batch, and would be rounded each time; choose a "
+                             "stage of at most 1, or one microbatch",
+                             found, given("zero"), options.zero)};
+  return std::nullopt;
+}
+
 MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spelling,
                              MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
@@ -348,6 +389,8 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
                              given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
                              options.dtype == ComputeType::F32 ? "" : ", " + wordOf(options.dtype),
                              wordOf(options.dtype))};
+  if (MaybeError error = findCompressionConflict(options, spelling, source))
+    return error;
   if (options.recompute == Recompute::Auto && options.memoryLimit == 0)
     return Error{
         fmt::format("{} is \"auto\", which needs a {}", given("recompute"), given("memory_limit"))};

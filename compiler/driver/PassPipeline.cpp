@@ -7,6 +7,7 @@
 #include "compiler/driver/PassPipeline.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/driver/GradientCompression.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 
@@ -276,6 +277,14 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   VerifyPrecisionPassOptions verify;
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
+  if (auto compression = parseGradientCompression(options.compress); compression) {
+    CompressGradientsPassOptions compress;
+    compress.axis = compression->axis;
+    compress.bits = compression->bits;
+    compress.block = compression->block;
+    compress.feedback = compression->feedback;
+    manager.addPass(createCompressGradientsPass(compress));
+  }
   manager.addPass(createCSEPass());
   manager.addPass(createExpandAttentionSinksPass());
   if (options.hasAxis(kContextAxis))

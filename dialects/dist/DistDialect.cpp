@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/Dist.h"
+#include "dialects/dist/DistCompressionOps.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -28,6 +29,10 @@ void DistDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/dist/DistOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/DistCompressionOps.cpp.inc"
       >();
 }
 

@@ -8,8 +8,10 @@
 
 #include "plan/KernelTable.h"
 #include "runtime/calibrate/OperandTypes.h"
+#include "support/QuantizedBlocks.h"
 
 #include <algorithm>
+#include <string_view>
 
 namespace dtc::runtime {
 
@@ -215,6 +217,24 @@ static Calls maskPadding(const char *name, const TensorType &x) {
            kLastBlock}};
 }
 
+/// Gradients as integers of 8 bits, in the usual blocks or those of a row.
+static Ints blockAttributes(const TensorType &x) {
+  int64_t block = std::min<int64_t>(widthOf(x), 256);
+  QuantizedBlocks blocks{.bits = 8, .block = block, .parts = 1, .elements = x.numElements()};
+  return {block, blocks.rows(), blocks.words()};
+}
+
+static Calls quantizeBlocks(const char *name, const TensorType &x) {
+  Ints sizes = blockAttributes(x);
+  TensorType floats{wideType(x.dtype), x.shape}, words{DType::I32, {sizes[1], sizes[2]}};
+  bool isBack = std::string_view(name) == "dequantize_blocks";
+  return {{name,
+           {isBack ? words : floats},
+           {isBack ? floats : words},
+           {{"bits", int64_t{8}}, {"block", sizes[0]}, {"dim", int64_t{0}}, {"parts", int64_t{1}}},
+           {}}};
+}
+
 /// The positions of a sequence in these caches: the kernels touch just one of them.
 static constexpr int64_t kMovedPositions = 4;
 
@@ -243,6 +263,8 @@ std::span<const KernelCase> movementCases() {
       {"reduce", reduce, true},
       {"shard_slice", shardSlice, true},
       {"mask_padding", maskPadding},
+      {"quantize_blocks", quantizeBlocks, false, false},
+      {"dequantize_blocks", quantizeBlocks, false, false},
       {"cache_update", cacheUpdate, false, true, kMovedPositions},
       {"select_row", selectRow, false, true, kMovedPositions},
       {"zigzag", zigzag, true},

@@ -9,6 +9,59 @@
 
 include "mlir/Pass/PassBase.td"
 
+def CompressGradientsPass : Pass<"dtc-compress-gradients", "::mlir::ModuleOp"> {
+  let summary = "Sum gradients over an axis as integers with a scale for each block";
+  let description = [{
+    A sum of a gradient over `axis` becomes a sum of what its addends are as integers of `bits` bits with one scale for
+    each `block` consecutive elements of the parameter. An all-to-all brings each device the integers of its part from
+    all devices, which are added as floats in the order of the axis. The sum is made integers once more, and an
+    all-reduce ends with an all-gather of these. So the result is the same for an all-reduce and a reduce-scatter. A sum
+    over further axes comes before, in full. docs/parallelism.md has the formulas.
+
+    Where the parts of other axes are no multiples of the block, the block is the largest divisor of a part, which a
+    remark says. A gradient that would not get smaller stays as it is.
+
+    ```mlir
+    // dtc-opt --dtc-compress-gradients="axis=dp block=4"
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%w: tensor<8xf32> {dtc.param = "w"}, %g: tensor<8xf32>, %rate: tensor<f32>,
+                          %factor: tensor<f32>, %apply: tensor<i1>) -> tensor<8xf32> {
+      %sum = dist.all_reduce sum %g over @mesh ["dp"] : tensor<8xf32>
+      %new_w, %m = dtc.sgd %w, %sum, %g, %rate, %factor, %apply {momentum = 0.0, weight_decay = 0.0}
+        : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+      return %new_w : tensor<8xf32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%w: tensor<8xf32> {dtc.param = "w"}, %g: tensor<8xf32>, %rate: tensor<f32>,
+                          %factor: tensor<f32>, %apply: tensor<i1>) -> tensor<8xf32> {
+      %q = dist.quantize_blocks %g {bits = 8, block = 4, dim = 0, parts = 2} : (tensor<8xf32>) -> tensor<2x2xi32>
+      %all = dist.all_to_all %q split_dim 0 dim 1 over @mesh ["dp"] : (tensor<2x2xi32>) -> tensor<1x4xi32>
+      %rows = dtc.reshape %all : (tensor<1x4xi32>) -> tensor<2x2xi32>
+      %addends = dist.dequantize_blocks %rows {bits = 8, block = 4, dim = 0, parts = 1}
+        : (tensor<2x2xi32>) -> tensor<1x2x4xf32>
+      %part = dtc.reduce sum %addends dims [1] : (tensor<1x2x4xf32>) -> tensor<1x4xf32>
+      %p = dist.quantize_blocks %part {bits = 8, block = 4, dim = 0, parts = 1} : (tensor<1x4xf32>) -> tensor<1x2xi32>
+      %parts = dist.all_gather %p dim 0 over @mesh ["dp"] : (tensor<1x2xi32>) -> tensor<2x2xi32>
+      %sum = dist.dequantize_blocks %parts {bits = 8, block = 4, dim = 0, parts = 1} : (tensor<2x2xi32>) -> tensor<8xf32>
+      %new_w, %m = dtc.sgd %w, %sum, %g, %rate, %factor, %apply {momentum = 0.0, weight_decay = 0.0}
+        : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
+        -> (tensor<8xf32>, tensor<8xf32>)
+      return %new_w : tensor<8xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"axis", "axis", "std::string", "\"dp\"", "mesh axis over which sums are compressed">,
+    Option<"bits", "bits", "int64_t", "8", "bits of an integer: 4 or 8">,
+    Option<"block", "block", "int64_t", "256", "elements with one scale">,
+    Option<"feedback", "feedback", "bool", "false", "each device adds what it has lost to its next gradient">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];
+}
+
 def GatherParametersPerUsePass : Pass<"dtc-gather-parameters-per-use", "::mlir::ModuleOp"> {
   let summary = "Gather parameters before each use by a layer, and free them after it";
   let description = [{

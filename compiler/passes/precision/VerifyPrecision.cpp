@@ -7,6 +7,8 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/precision/GradientSums.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace dtc {
 #define GEN_PASS_DEF_VERIFYPRECISIONPASS
 #include "compiler/passes/Passes.h.inc"
@@ -20,13 +22,9 @@ static bool isLow(Value value) {
   return isFloatTensor(value.getType()) && !isWideTensor(value.getType());
 }
 
-SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
-  llvm::DenseSet<Operation *> found;
+/// Adds the sums between devices that lead to the values of `worklist`, each once.
+static void collectSums(SmallVector<Value> worklist, llvm::SetVector<Operation *> &found) {
   llvm::DenseSet<Value> seen;
-  SmallVector<Value> worklist;
-  function.walk([&](OptimizerOpInterface optimizer) {
-    worklist.push_back(optimizer.getGradientMutable().get());
-  });
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     Operation *op = value.getDefiningOp();
@@ -45,6 +43,21 @@ SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
     if (op->hasTrait<dtc::OpTrait::CarriesSums>())
       llvm::append_range(worklist, op->getOperands());
   }
+}
+
+SmallVector<Operation *> dtc::findGradientSums(OptimizerOpInterface optimizer) {
+  llvm::SetVector<Operation *> found;
+  collectSums({optimizer.getGradientMutable().get()}, found);
+  return found.takeVector();
+}
+
+SmallVector<Operation *> dtc::findGradientSums(func::FuncOp function) {
+  llvm::SetVector<Operation *> found;
+  SmallVector<Value> gradients;
+  function.walk([&](OptimizerOpInterface optimizer) {
+    gradients.push_back(optimizer.getGradientMutable().get());
+  });
+  collectSums(std::move(gradients), found);
   SmallVector<Operation *> ordered;
   function.walk([&](Operation *op) {
     if (found.contains(op))

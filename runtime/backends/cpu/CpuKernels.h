@@ -35,6 +35,7 @@ std::span<const KernelEntry> crossEntropyKernels();
 std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
+std::span<const KernelEntry> quantizedBlocksKernels();
 
 } // namespace dtc::runtime::cpu
 

@@ -70,6 +70,7 @@ std::span<const KernelEntry> attentionGradKernels();
 std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
+std::span<const KernelEntry> quantizedBlocksKernels();
 
 template <typename T> const T *input(const KernelArguments &args, size_t index) {
   return static_cast<const T *>(args.inputs[index]);

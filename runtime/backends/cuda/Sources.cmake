@@ -25,6 +25,7 @@ foreach(source
   NormGrads.cu
   Norms.cu
   Optimizer.cu
+  QuantizedBlocks.cu
   Reduce.cu
   Rotary.cu
   Sharding.cu

@@ -76,6 +76,16 @@ std::vector<KernelSignature> validCalls() {
        {{"dim", int64_t{1}}, {"axes", Axes{"dp"}}, {"size", int64_t{5}}, {"value", "lowest"}},
        mesh},
       {"accumulate", {a}, {a}, {{"axis", "micro"}}, mesh},
+      {"quantize_blocks",
+       {f32({2, 6})},
+       {i32({4, 2})},
+       {{"bits", int64_t{8}}, {"block", int64_t{3}}, {"dim", int64_t{1}}, {"parts", int64_t{2}}},
+       mesh},
+      {"dequantize_blocks",
+       {i32({2, 2})},
+       {f32({3, 3})},
+       {{"bits", int64_t{4}}, {"block", int64_t{8}}, {"dim", int64_t{0}}, {"parts", int64_t{1}}},
+       mesh},
       {"einsum",
        {f32({2, 3, 4}), f32({4, 5})},
        {f32({2, 3, 5})},
@@ -363,7 +373,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 62u);
+  EXPECT_EQ(kernels.size(), 64u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 

@@ -1,0 +1,59 @@
+// RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-compress-gradients="axis=dp block=4"
+// RUN: not dtc-opt %s --split-input-file --dtc-compress-gradients="bits=5" 2>&1 | FileCheck %s --check-prefix BITS
+// RUN: not dtc-opt %s --split-input-file --dtc-compress-gradients="block=0" 2>&1 | FileCheck %s --check-prefix BLOCK
+// RUN: not dtc-opt %s --split-input-file --dtc-compress-gradients="axis=tp" 2>&1 | FileCheck %s --check-prefix AXIS
+
+// BITS: error: the option bits is 5, expected 4 or 8
+// BLOCK: error: the option block is 0, expected at least 1
+// AXIS: error: sums of gradients cannot be compressed over "tp", expected an axis of devices with different samples: the mesh has dp, cp
+
+dist.mesh @mesh <"dp"=2, "cp"=2>
+func.func @several_axes(%g: tensor<16xf32>, %p: tensor<4xf32> {dtc.param = "p"}, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<4xf32> {
+  // expected-error@+1 {{cannot be summed over "dp" as integers: it is scattered over several axes, ["dp", "cp"]; have ZeRO split over "dp" alone (--zero-axes)}}
+  %0 = dist.reduce_scatter sum %g dim 0 over @mesh ["dp", "cp"] : (tensor<16xf32>) -> tensor<4xf32>
+  %new, %m = dtc.sgd %p, %0, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %new : tensor<4xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2>
+func.func @narrow(%g: tensor<16xbf16>, %p: tensor<16xf32> {dtc.param = "p"}, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<16xf32> {
+  // expected-error@+1 {{it has type 'tensor<16xbf16>', expected f32 or f64; reduce gradients in f32 (--grad-reduce-dtype)}}
+  %0 = dist.all_reduce sum %g over @mesh ["dp"] : tensor<16xbf16>
+  %1 = dtc.convert %0 : (tensor<16xbf16>) -> tensor<16xf32>
+  %new, %m = dtc.sgd %p, %1, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<16xf32>, tensor<16xf32>)
+  return %new : tensor<16xf32>
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2, "micro"=2 temporal>
+func.func @each_microbatch(%g: tensor<16xf32>, %p: tensor<8xf32> {dtc.param = "p"}, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<8xf32> {
+  %0 = dist.microbatch_loop @mesh "micro" : tensor<8xf32> {
+    // expected-error@+1 {{it is summed once for each microbatch, and would be rounded each time; choose a ZeRO stage of at most 1 (--zero), or one microbatch}}
+    %s = dist.reduce_scatter sum %g dim 0 over @mesh ["dp"] : (tensor<16xf32>) -> tensor<8xf32>
+    dist.yield %s : tensor<8xf32>
+  }
+  %new, %m = dtc.sgd %p, %0, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %new : tensor<8xf32>
+}
+
+// -----
+
+// expected-error@+1 {{the axis "dp" is cut into {"dp.0", "dp.1"}, over which sums are not compressed}}
+module {
+  dist.mesh @mesh <"dp.0"=2 of "dp", "dp.1"=3 of "dp">
+  func.func @parts(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}
+
+// -----
+
+dist.mesh @mesh <"dp"=2>
+func.func @no_state(%g: tensor<16xf32>, %p: tensor<16xf32> {dtc.param = "p"}, %l: tensor<f32>, %apply: tensor<i1>) -> tensor<16xf32> {
+  %0 = dist.all_reduce sum %g over @mesh ["dp"] : tensor<16xf32>
+  %new, %m = dtc.sgd %p, %0, %p, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<16xf32>, tensor<16xf32>, tensor<16xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<16xf32>, tensor<16xf32>)
+  return %new : tensor<16xf32>
+}
