@@ -78,6 +78,8 @@ struct TrainOptions {
   /// how many batches each takes (absent: all that the data have).
   std::optional<int64_t> evalEvery;
   std::optional<int64_t> evalBatches;
+  /// Of a plan whose replicas differ: the steps from one outer step to the next.
+  std::optional<int64_t> outerEvery;
   double learningRate = 1e-3;
   /// Absent: 0. Not for a constant rate.
   std::optional<double> minLearningRate;
