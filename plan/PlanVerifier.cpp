@@ -10,6 +10,7 @@
 #include "plan/PlanFileTensors.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
 #include "support/CheckedMath.h"
 #include "support/Format.h"
 
@@ -324,6 +325,8 @@ Expected<VerifierResult> verifyWithin(WorkLimit budget, const plan::Plan &plan, 
     if (MaybeError error = checkEntryPoint(plan, entryPoint, budget))
       return error->inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
   }
+  if (MaybeError error = checkReplicas(plan))
+    return *error;
   return facts;
 }
 

@@ -150,6 +150,12 @@ private:
          total.asyncSeconds > 0
              ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
              : "");
+    if (explanation.outerStep)
+      line("an outer step, after every H-th step (dtc-run --outer-every H): {} more in {} {}, {}; "
+           "1/H of it for each step",
+           formatBytes(explanation.outerStep->bytes), explanation.outerStep->calls,
+           explanation.outerStep->calls == 1 ? "collective" : "collectives",
+           formatDuration(explanation.outerStep->seconds));
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
 

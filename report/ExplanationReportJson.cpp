@@ -91,6 +91,8 @@ std::string explanationToJson(const PlanExplanation &explanation) {
                  {"all", toJson(explanation.total)}}}};
   if (pipelined)
     json["totals"]["by_program"] = arrayOf(explanation.byProgram);
+  if (explanation.outerStep)
+    json["totals"]["outer_step"] = toJson(*explanation.outerStep);
   // Names come from files and may hold any bytes.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

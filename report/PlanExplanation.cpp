@@ -11,6 +11,7 @@
 #include "report/AlikeCollectives.h"
 #include "simulator/cluster/CollectiveTime.h"
 #include "support/Format.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -226,6 +227,10 @@ private:
 PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink> &links) {
   PlanExplanation result;
   Explainer(plan, links, result).run();
+  if (const plan::Plan *outer = findEntryPoint(plan, kOuterStepEntry)) {
+    result.outerStep = explainPlan(*outer, links).total;
+    result.outerStep->name = kOuterStepEntry;
+  }
   return result;
 }
 

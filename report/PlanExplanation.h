@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,8 @@ struct PlanExplanation {
   std::vector<CommunicationTotal> byKind;
   CommunicationTotal total;
   std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
+  /// Of an outer step, which comes after every H-th step; nullopt if replicas do not differ.
+  std::optional<CommunicationTotal> outerStep;
 };
 
 /// Explains a plan that findPlanError() accepts, with `links` that checkLinks() accepts. The plan

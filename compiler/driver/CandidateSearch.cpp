@@ -155,7 +155,7 @@ OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<
                                            bool plansMemory, ArrayRef<int64_t> keepBytes,
                                            std::vector<DeviceSavedBytes> &keeps) {
   ResolvedOptions rest = entry.options;
-  if (entry.isEvaluation)
+  if (entry.isEvaluation || rest.isOuterStep || rest.isOuterBegin)
     rest.recompute = Recompute::None; // nothing is kept
   if (rest.recompute != Recompute::None) {
     auto kept = recomputeActivations(*module, recomputeOptions(rest, keepBytes));

@@ -141,8 +141,20 @@ struct CompileOptions {
   double eps = 1e-8;
   double momentum = 0.9;
 
+  /// The data axis along which replicas train on their own between outer steps; empty: none. The
+  /// outer step is one of outerSteps(): by "mean" the parameters become their mean, by "nesterov"
+  /// an outer SGD with that learning rate and momentum takes what they have changed by for a
+  /// gradient (see dtc-build-outer-step).
+  std::string outer;
+  std::string outerStep = "nesterov";
+  double outerLearningRate = 0.7;
+  double outerMomentum = 0.9;
+
   bool hasAxis(llvm::StringRef axis) const;
 };
+
+/// The axes over which ZeRO splits.
+std::vector<std::string> zeroAxesOf(const CompileOptions &options);
 
 /// The options with the driver's findings about the model.
 struct ResolvedOptions : CompileOptions {
@@ -157,6 +169,9 @@ struct ResolvedOptions : CompileOptions {
   /// sequences was cut into stages (see dtc-partition-stages).
   bool decodes = false;
   std::vector<int64_t> stageStarts;
+  /// Of a train step with replicas: whether this is the outer step, or what comes before the first
+  /// step.
+  bool isOuterStep = false, isOuterBegin = false;
 };
 
 /// The schedule by which the fastest is chosen.

@@ -8,6 +8,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "dialects/exec/Exec.h"
+#include "support/OuterEntries.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -17,6 +18,14 @@ using namespace dtc;
 
 std::vector<EntryPoint> dtc::entryPointsOf(const ResolvedOptions &options) {
   std::vector<EntryPoint> entries = {{"", options}};
+  if (!options.outer.empty()) {
+    entries.push_back({kOuterStepEntry, options});
+    entries.back().options.isOuterStep = true;
+  }
+  if (!options.outer.empty() && options.outerStep == "nesterov") {
+    entries.push_back({kOuterBeginEntry, options});
+    entries.back().options.isOuterBegin = true;
+  }
   if (options.mode == CompileMode::Train)
     entries.push_back({"evaluate", options, /*isEvaluation=*/true, /*isOptional=*/true});
   if (options.mode == CompileMode::Generate) {

@@ -194,5 +194,10 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
       if (double scale = 1; part.consume_front("lr_scale=") && !part.getAsDouble(scale))
         settings.push_back(fmt::format("{}:lr_scale={}", pattern.str(), scale));
   }
+  if (!options.outer.empty())
+    settings.push_back(fmt::format("outer={}, outer_step={}", options.outer, options.outerStep));
+  if (!options.outer.empty() && options.outerStep == "nesterov")
+    settings.push_back(fmt::format("outer_lr={}, outer_momentum={}", options.outerLearningRate,
+                                   options.outerMomentum));
   return fmt::format("{}", fmt::join(settings, ", "));
 }

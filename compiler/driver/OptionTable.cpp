@@ -194,6 +194,37 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .isStrategy = true});
 }
 
+/// Options of replicas that differ.
+static void addOuterOptions(std::vector<Option> &options) {
+  using O = CompileOptions;
+  options.push_back({.name = "outer",
+                     .member = &O::outer,
+                     .help = "The data axis, such as dp, along which replicas train on their own "
+                             "between outer steps, which give them the same parameters again; "
+                             "dtc-run --outer-every says when",
+                     .needsMesh = true});
+  options.push_back({.name = "outer_step",
+                     .member = &O::outerStep,
+                     .help = "mean: the parameters become their mean over the replicas (local "
+                             "SGD); nesterov: an outer SGD with Nesterov momentum takes what they "
+                             "have changed by for a gradient (DiLoCo)",
+                     .words =
+                         [] {
+                           return std::vector<std::string>{"mean", "nesterov"};
+                         },
+                     .needsMesh = true});
+  options.push_back({.name = "outer_lr",
+                     .member = &O::outerLearningRate,
+                     .help = "The learning rate of --outer-step nesterov",
+                     .range = kPositive,
+                     .needsMesh = true});
+  options.push_back({.name = "outer_momentum",
+                     .member = &O::outerMomentum,
+                     .help = "The decay of the momentum of --outer-step nesterov",
+                     .range = kBelowOne,
+                     .needsMesh = true});
+}
+
 /// Options of the training.
 static void addModelOptions(std::vector<Option> &options) {
   using O = CompileOptions;
@@ -257,6 +288,7 @@ llvm::ArrayRef<Option> dtc::getOptions() {
     std::vector<Option> all;
     addStrategyOptions(all);
     addModelOptions(all);
+    addOuterOptions(all);
     return all;
   }();
   return options;
@@ -369,6 +401,57 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
                              "each microbatch or batch, and would be rounded each time; choose a "
                              "stage of at most 1, or one microbatch",
                              found, given("zero"), options.zero)};
+  if (!options.outer.empty())
+    return Error{
+        fmt::format("{}, and {} is \"{}\"; what is sent in an outer step is not compressed, "
+                    "leave one of them out",
+                    found, given("outer"), options.outer)};
+  return std::nullopt;
+}
+
+/// The error of replicas that differ.
+static MaybeError findOuterConflict(const CompileOptions &options, OptionSpelling spelling,
+                                    MeshSource source) {
+  auto given = [&](StringRef name) { return spell(name, spelling); };
+  if (options.outer.empty()) {
+    const CompileOptions defaults;
+    for (auto [name, isGiven] :
+         {std::pair("outer_step", options.outerStep != defaults.outerStep),
+          std::pair("outer_lr", options.outerLearningRate != defaults.outerLearningRate),
+          std::pair("outer_momentum", options.outerMomentum != defaults.outerMomentum)})
+      if (isGiven)
+        return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
+                                 "differ",
+                                 given(name), given("outer"))};
+    return std::nullopt;
+  }
+  std::string what = fmt::format("{} is \"{}\"", given("outer"), options.outer);
+  if (options.mode != CompileMode::Train)
+    return Error{
+        fmt::format("{}, but only plans of --mode train have outer steps; leave it out", what)};
+  if (source == MeshSource::Model)
+    return Error{fmt::format("{}, but the model declares a mesh of its own; give the mesh by {}",
+                             what, given("mesh"))};
+  auto axis =
+      llvm::find_if(options.mesh, [&](const auto &each) { return each.first == options.outer; });
+  if (axis == options.mesh.end())
+    return Error{fmt::format("{}, which is no axis of the mesh; name one of its axes", what)};
+  if (llvm::none_of(meshAxes(), [&](const MeshAxisInfo &info) {
+        return info.name == options.outer && info.splitsBatchOfExperts;
+      }))
+    return Error{fmt::format("{}, expected an axis whose devices have different samples and the "
+                             "same parameters: {} or {}",
+                             what, kDataAxis, kShardedDataAxis)};
+  if (axis->second < 2)
+    return Error{fmt::format("{}, which has {} device; expected at least 2, or no {}", what,
+                             axis->second, given("outer"))};
+  std::vector<std::string> zero = zeroAxesOf(options);
+  if (options.zero > 0 && llvm::is_contained(zero, options.outer))
+    return Error{fmt::format("{}, and ZeRO splits over it, but each replica has all of its "
+                             "states; split over another axis by {}, such as {} in {}, or set {} "
+                             "to 0",
+                             what, given("zero_axes"), kShardedDataAxis, given("mesh"),
+                             given("zero"))};
   return std::nullopt;
 }
 
@@ -378,6 +461,8 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
   if (source != MeshSource::Search)
     if (MaybeError error = findMeshConflict(options, spelling, source))
       return error;
+  if (MaybeError error = findOuterConflict(options, spelling, source))
+    return error;
   if (spelling == OptionSpelling::Field && llvm::is_contained(options.zeroAxes, kPipelineAxis))
     return Error{fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
                              given("zero_axes"), kPipelineAxis)};

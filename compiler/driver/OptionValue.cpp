@@ -50,6 +50,20 @@ bool CompileOptions::hasAxis(StringRef axis) const {
   return llvm::any_of(mesh, [&](const auto &entry) { return entry.first == axis; });
 }
 
+std::vector<std::string> dtc::zeroAxesOf(const CompileOptions &options) {
+  if (!options.zeroAxes.empty())
+    return options.zeroAxes;
+  if (options.hasAxis(kShardedDataAxis))
+    return {kShardedDataAxis};
+  // What is no expert's is replicated over the devices of experts too, and all over those that
+  // split sequences.
+  std::vector<std::string> axes;
+  for (const char *axis : {kDataAxis, kExpertAxis, kContextAxis})
+    if (options.hasAxis(axis))
+      axes.emplace_back(axis);
+  return axes.empty() ? std::vector<std::string>{kDataAxis} : axes;
+}
+
 //===----------------------------------------------------------------------===//
 // Ranges
 //===----------------------------------------------------------------------===//

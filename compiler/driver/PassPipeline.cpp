@@ -10,6 +10,7 @@
 #include "compiler/driver/GradientCompression.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/outer/OuterPasses.h"
 
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -80,21 +81,6 @@ std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
 int64_t dtc::chunksOf(const ResolvedOptions &options) {
   auto rule = findScheduleRule(options.schedule);
   return options.chunks > 0 || !rule ? std::max<int64_t>(options.chunks, 1) : rule->minChunks;
-}
-
-/// The axes over which ZeRO splits.
-static std::vector<std::string> zeroAxes(const ResolvedOptions &options) {
-  if (!options.zeroAxes.empty())
-    return options.zeroAxes;
-  if (options.hasAxis(kShardedDataAxis))
-    return {kShardedDataAxis};
-  // What is no expert's is replicated over the devices of experts too, and all over those that
-  // split sequences.
-  std::vector<std::string> axes;
-  for (const char *axis : {kDataAxis, kExpertAxis, kContextAxis})
-    if (options.hasAxis(axis))
-      axes.emplace_back(axis);
-  return axes.empty() ? std::vector<std::string>{kDataAxis} : axes;
 }
 
 LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) {
@@ -217,7 +203,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   split.defaultShard.assign(defaults.begin(), defaults.end());
   split.whole = {"batch"};
   if (options.zero > 0) {
-    std::vector<std::string> zero = zeroAxes(options);
+    std::vector<std::string> zero = zeroAxesOf(options);
     split.zeroAxes.assign(zero.begin(), zero.end());
   }
   manager.addPass(createSplitMeshAxesPass(split));
@@ -253,7 +239,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   // With a replicated batch every device along dp would compute the same.
   propagate.mustSplit = {"batch"};
   propagate.zeroStage = options.zero;
-  std::vector<std::string> zero = zeroAxes(options);
+  std::vector<std::string> zero = zeroAxesOf(options);
   propagate.zeroAxes.assign(zero.begin(), zero.end());
   manager.addPass(createCloneConstantsPerUsePass());
   manager.addPass(createPropagateShardingsPass(propagate));
@@ -269,6 +255,8 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   SpmdPartitionPassOptions spmd;
   spmd.accumulates = options.accumulates && options.mode == CompileMode::Train;
   manager.addPass(createSpmdPartitionPass(spmd));
+  if (!options.outer.empty())
+    manager.addPass(createSeparateReplicasPass({options.outer}));
   if (options.gradReduceDtype != ComputeType::F32) {
     NarrowGradientReductionsPassOptions narrow;
     narrow.dtype = wordOf(options.gradReduceDtype);
@@ -306,7 +294,7 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
                         ArrayRef<int64_t> keepBytes) {
   if (options.recompute != Recompute::None)
     manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
-  std::vector<std::string> zero = zeroAxes(options);
+  std::vector<std::string> zero = zeroAxesOf(options);
   if (options.zero == 3) {
     GatherParametersPerUsePassOptions gathers;
     gathers.axes.assign(zero.begin(), zero.end());
@@ -320,6 +308,10 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
     schedule.chunks = chunksOf(options);
     manager.addPass(createSchedulePipelinePass(schedule));
   }
+  if (options.isOuterStep || options.isOuterBegin)
+    manager.addPass(
+        createBuildOuterStepPass({options.outer, options.outerStep, options.outerLearningRate,
+                                  options.outerMomentum, options.isOuterBegin}));
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));

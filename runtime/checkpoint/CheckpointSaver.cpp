@@ -85,7 +85,7 @@ MaybeError CheckpointSaver::planPieces() {
   memory = std::move(*allocated);
   uint64_t end = 0;
   for (const auto &[name, saved] : states) {
-    TensorType type = fileTypeOf(*saved.state);
+    TensorType type = savedTypeOf(saved);
     const CheckpointLayout::Place &place = layout.placeOf(name);
     std::vector<StateShard> &own = shardsOf[saved.state->name()];
     if (own.empty())

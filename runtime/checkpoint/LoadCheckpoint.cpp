@@ -35,18 +35,36 @@ struct Difference {
 
 } // namespace
 
+/// The tensor of the outer step that a checkpoint lacks; null if it has all. Zeros are no outer
+/// parameters.
+static const std::string *missingOfOuterStep(const std::map<std::string, SavedState> &states,
+                                             const Checkpoint &checkpoint) {
+  bool differ = std::ranges::any_of(states, [](const auto &entry) { return entry.second.copies; });
+  for (const auto &[name, saved] : states)
+    // What the inner optimizer has differs between replicas.
+    if (differ && saved.state->kind() == plan::State::OPTIMIZER && saved.copies == 0 &&
+        !checkpoint.manifest().tensors.count(name))
+      return &name;
+  return nullptr;
+}
+
 /// Shapes, and what is missing or extra.
 static Expected<std::vector<std::string>>
 compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint &checkpoint,
                bool allowModelChange) {
   const auto &tensors = checkpoint.manifest().tensors;
+  if (const std::string *name = missingOfOuterStep(states, checkpoint))
+    return Error{
+        fmt::format("{}: there is no tensor \"{}\", expected one of the outer step; give a "
+                    "plan with the --outer-step of the run that saved it",
+                    checkpoint.path(), *name)};
   Difference missing, extra;
   for (const auto &[name, saved] : states) {
     auto tensor = tensors.find(name);
     if (tensor == tensors.end())
       missing.add(name, saved.rounded ? "" : saved.state->parameter(),
                   isStepState(saved.state->kind()));
-    else if (TensorType type = fileTypeOf(*saved.state); tensor->second.type.shape != type.shape)
+    else if (TensorType type = savedTypeOf(saved); tensor->second.type.shape != type.shape)
       return Error{fmt::format("{}: tensor \"{}\" is {}, but the plan has {}; give the plan of the "
                                "same model",
                                checkpoint.path(), name, tensor->second.type.str(), type.str())};

@@ -7,6 +7,7 @@
 #include "runtime/checkpoint/SavedStates.h"
 
 #include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
 
 namespace dtc::runtime {
 
@@ -35,13 +36,24 @@ std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan) {
   for (const plan::State *state : distinctStates(plan))
     if (isSaved(state->kind()))
       saved.try_emplace(state->name(), SavedState{state, nullptr});
+  if (std::optional<Replicas> replicas = replicasOf(plan))
+    for (auto &[name, tensor] : saved)
+      if (replicas->differ(*tensor.state))
+        tensor.copies = replicas->count;
   return saved;
+}
+
+TensorType savedTypeOf(const SavedState &saved) {
+  TensorType type = fileTypeOf(*saved.state);
+  if (saved.copies > 0)
+    type.shape.insert(type.shape.begin(), saved.copies);
+  return type;
 }
 
 std::map<std::string, TensorType> typesOf(const std::map<std::string, SavedState> &states) {
   std::map<std::string, TensorType> types;
   for (const auto &[name, saved] : states)
-    types.emplace(name, fileTypeOf(*saved.state));
+    types.emplace(name, savedTypeOf(saved));
   return types;
 }
 

@@ -19,6 +19,7 @@ namespace dtc::runtime {
 struct SavedState {
   const plan::State *state = nullptr;   // in the first program that has it
   const plan::State *rounded = nullptr; // the parameter that `state` is the master weights of
+  int64_t copies = 0;                   // of replicas that differ; 0: all have the same
 };
 
 /// What a checkpoint of a plan holds, by the names of the tensors: every state under its own name,
@@ -27,6 +28,10 @@ struct SavedState {
 /// Caches, which hold nothing between steps, are in no checkpoint, nor is what the options of each
 /// part of a run decide: the growth interval and the random key. The plan must stay.
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan);
+
+/// The type of a tensor in the files. A state of which each replica has its own (plan/Replicas.h)
+/// is saved as one tensor of all copies, whose first dimension is the replicas.
+TensorType savedTypeOf(const SavedState &saved);
 
 /// The types of the tensors in the files.
 std::map<std::string, TensorType> typesOf(const std::map<std::string, SavedState> &states);

@@ -7,6 +7,7 @@
 #include "runtime/executor/Session.h"
 
 #include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
 #include "runtime/executor/Bindings.h"
 #include "runtime/executor/DeviceBuffers.h"
 #include "runtime/executor/ShardRegion.h"
@@ -207,7 +208,18 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
 // Shards
 //===----------------------------------------------------------------------===//
 
+/// The shard of a state with a copy for each replica: the first dimension is that of the replicas.
+static ShardRegion ofReplica(ShardRegion region, int64_t replica, int64_t replicas) {
+  region.global.insert(region.global.begin(), replicas);
+  region.offset.insert(region.offset.begin(), replica);
+  region.size.insert(region.size.begin(), 1);
+  region.local.insert(region.local.begin(), 1);
+  return region;
+}
+
 std::vector<StateShard> Session::stateShards() const {
+  std::optional<Replicas> replicas = replicasOf(plan());
+  const Mesh &mesh = prepared->mesh;
   // A state that several programs have is that of the first one.
   std::map<std::string, const plan::Program *> programOf;
   for (const plan::Program &program : plan().programs())
@@ -216,10 +228,18 @@ std::vector<StateShard> Session::stateShards() const {
   std::vector<StateShard> shards;
   for (const std::unique_ptr<DeviceExecutor> &device : devices) {
     const plan::Program &program = *device->getProgram().program;
-    for (const plan::State &state : program.states())
-      shards.push_back({&state, device->index(), regionOf(prepared->mesh, state, device->index()),
+    for (const plan::State &state : program.states()) {
+      ShardRegion region = regionOf(mesh, state, device->index());
+      plan::Sharding sharding = state.sharding();
+      if (replicas && replicas->differ(state)) {
+        sharding.add_dims()->add_axes(replicas->axis);
+        region = ofReplica(std::move(region), mesh.blockIndex(device->index(), {replicas->axis}),
+                           replicas->count);
+      }
+      shards.push_back({&state, device->index(), std::move(region),
                         programOf.at(state.name()) == &program &&
-                            firstHolder(device->index(), state.sharding()) == device->index()});
+                            firstHolder(device->index(), sharding) == device->index()});
+    }
   }
   return shards;
 }

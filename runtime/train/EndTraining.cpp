@@ -135,10 +135,15 @@ MaybeError TrainingRun::finish() {
     printTo(out, "{}{}{}", formatProfile(session->profile()),
             formatMeasuredCollectives(session->measuredCollectives()),
             formatTransferTime(session->transferTime()));
+    auto writeSent = [&](const CommunicatorBytes &sent, const char *where) {
+      for (CollectiveKind kind : kAllCollectiveKinds)
+        if (sent.of(kind) > 0)
+          printTo(out, "{} sent {} {}\n", name(kind), formatBytes(sent.of(kind)), where);
+    };
     CommunicatorBytes sent = session->communicatorBytes();
-    for (CollectiveKind kind : kAllCollectiveKinds)
-      if (sent.of(kind) > 0)
-        printTo(out, "{} sent {} in all\n", name(kind), formatBytes(sent.of(kind)));
+    writeSent(sent, "in all");
+    if (outerStep)
+      writeSent(outerStep->communicatorBytes(), "in outer steps besides");
     if (sent.transfers > 0)
       printTo(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
   }

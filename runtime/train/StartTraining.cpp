@@ -17,6 +17,7 @@
 #include "runtime/train/OwnRows.h"
 #include "support/AtomicFile.h"
 #include "support/Format.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <chrono>
@@ -224,6 +225,8 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
       return error;
   if (MaybeError error = session->initializeOtherStates(options.seed))
     return error;
+  if (MaybeError error = openOuterStep())
+    return error;
   if (MaybeError error = beginOutcomes())
     return error;
   // Last, as it takes longest.
@@ -251,10 +254,32 @@ MaybeError TrainingRun::loadCheckpoint() {
       identityOf(*plan, options.batches, options.seed, data.get(), options.sampling);
   if (!identity)
     return identity.error();
+  if (options.outerEvery)
+    identity->updateSettings += fmt::format(", outer_every={}", *options.outerEvery);
   bool hasSteps = begin.step < steps;
   if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
   return hasSteps ? checkpoints->prepareToSave(*session) : std::nullopt;
+}
+
+/// Finds the outer step of replicas that differ, and runs what comes before the first step.
+MaybeError TrainingRun::openOuterStep() {
+  outerStep = session->findEntry(kOuterStepEntry);
+  if (!outerStep) {
+    if (options.outerEvery)
+      return Error{"--outer-every: the plan has no outer step, as its replicas do not differ; "
+                   "compile with --outer for one that has, or leave the flag out"};
+    return std::nullopt;
+  }
+  if (!options.outerEvery)
+    return Error{"the plan has an outer step, after which its replicas have the same parameters "
+                 "again; say with --outer-every after how many steps it runs, such as 50"};
+  if (steps % *options.outerEvery != 0)
+    note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
+                     "are those of the first replica",
+                     steps % *options.outerEvery, steps % *options.outerEvery == 1 ? "" : "s"));
+  Session *first = session->findEntry(kOuterBeginEntry);
+  return first && begin.step == 0 ? first->step() : std::nullopt;
 }
 
 /// Reads the step state that the run begins with.

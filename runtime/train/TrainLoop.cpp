@@ -130,6 +130,15 @@ MaybeError TrainingRun::beginMetrics() {
   return std::nullopt;
 }
 
+/// Gives all replicas the same parameters again.
+MaybeError TrainingRun::takeOuterStep(int64_t step) {
+  statesAreWhole = false;
+  if (MaybeError error = outerStep->step())
+    return error->inContext(fmt::format("the outer step after step {}", step));
+  statesAreWhole = true;
+  return std::nullopt;
+}
+
 /// Computes the loss on held-out data, if it is due.
 MaybeError TrainingRun::evaluate(StepMetrics &metrics, ProgressReport &report) {
   // Without a step to train there is still a model to evaluate.
@@ -183,7 +192,7 @@ Expected<bool> TrainingRun::mayStart(int64_t step) const {
     return false;
   if (!inFlight.empty()) {
     int64_t before = inFlight.back().number;
-    if (evaluation && evaluation->isDue(before, steps))
+    if (outerStepIsDue(before) || (evaluation && evaluation->isDue(before, steps)))
       return false;
     Expected<bool> due = checkpoints ? checkpoints->isDue(before) : false;
     if (!due || *due)
@@ -228,6 +237,9 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   if (failed)
     failed = Error{fmt::format("step {}: {}; the step has changed no parameter", metrics->step,
                                failed->message)};
+  if (outerStepIsDue(metrics->step))
+    if (MaybeError error = takeOuterStep(metrics->step))
+      return error;
   if (!hasFailed && !failed)
     if (MaybeError error = evaluate(*metrics, report))
       return error;

@@ -82,6 +82,8 @@ struct TrainOptions {
   std::optional<int64_t> evalBatches;
   /// The flag that gives evalDataPaths, in messages.
   const char *evalDataFlag = "--eval-data";
+  /// Of a plan whose replicas differ: the steps from one outer step to the next.
+  std::optional<int64_t> outerEvery;
   double learningRate = 1e-3;
   /// Absent: 0. Not for a constant rate.
   std::optional<double> minLearningRate;

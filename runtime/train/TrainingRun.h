@@ -57,6 +57,9 @@ private:
   MaybeError checkOptions();
   MaybeError beginOutcomes();
   MaybeError startLoader();
+  MaybeError openOuterStep();
+  bool outerStepIsDue(int64_t step) const { return outerStep && step % *options.outerEvery == 0; }
+  MaybeError takeOuterStep(int64_t step);
   Expected<bool> checkData(const DataSource &source, const std::string &name);
   std::string describeEpochs() const;
   void describe() const;
@@ -98,6 +101,7 @@ private:
 
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
+  Session *outerStep = nullptr;                 // null if replicas do not differ
   std::unique_ptr<DataSource> data;             // null if the plan needs none
   std::unique_ptr<BatchLoader> loader;          // of the data
   std::unique_ptr<Evaluation> evaluation;       // null if nobody asked for it

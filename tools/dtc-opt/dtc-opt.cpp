@@ -6,6 +6,7 @@
 
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/outer/OuterPasses.h"
 #include "support/AtomicFile.h"
 #include "support/CommandFiles.h"
 #include "support/Printable.h"
@@ -54,6 +55,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   dtc::registerDialects(registry);
   dtc::registerDtcPasses();
+  dtc::registerDtcOuterPasses();
   dtc::registerCompilePipeline();
   mlir::registerTransformsPasses();
 #ifdef DTC_TEST_PASSES

@@ -199,6 +199,10 @@ static void addDataFlags(CLI::App &app, TrainOptions &options) {
                  "Batches per step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
+  app.add_option("--outer-every", options.outerEvery,
+                 "Of a plan of dtc-compile --outer: the steps from one outer step to the next, "
+                 "which gives the replicas the same parameters again")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   app.add_option("--eval-data", options.evalDataPaths,
                  "Held-out data, as --data, to compute the loss on; without dropout")
       ->allow_extra_args(false);

@@ -1,0 +1,113 @@
+//===- Passes.td - Passes of replicas that differ ----------*- tablegen -*-===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_PASSES_OUTER_PASSES_TD
+#define DTC_COMPILER_PASSES_OUTER_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def SeparateReplicasPass : Pass<"dtc-separate-replicas", "::mlir::ModuleOp"> {
+  let summary = "Let replicas along a data axis train on their own";
+  let description = [{
+    In the local view of a train step, the devices along `axis` become replicas whose parameters differ: nothing that
+    the step computes for its states is reduced over `axis`. A replica takes its part of the batch for the whole: where
+    a sum over the batch was completed over `axis`, the replica multiplies its own part of it by the number of replicas.
+    So a mean over the batch is the mean over the replica's part, whether it divides by a constant or by a sum of
+    counts. A maximum or a minimum is that of the replica's part.
+
+    Two things still go between replicas in each step. A step is skipped by all replicas or by none: what decides
+    (`dtc.agreed`) is the maximum over all. An output is the mean over the replicas.
+
+    A state that `axis` splits, an input that it splits in another dimension than the first or unevenly, and any other
+    collective over `axis` are errors.
+
+    It runs after dtc-spmd-partition.
+
+    ```mlir
+    // dtc-opt --dtc-separate-replicas=axis=dp
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 8>,
+                                             dist.sharding = #dist.sharding<@mesh, [{"dp"} ]>}) -> tensor<f32> {
+      %0 = dtc.reduce sum %x dims [0] : (tensor<4xf32>) -> tensor<f32>
+      %1 = dist.all_reduce sum %0 over @mesh ["dp"] : tensor<f32>
+      return %1 : tensor<f32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 8>,
+                                             dist.sharding = #dist.sharding<@mesh, [{"dp"} ]>}) -> tensor<f32> {
+      %0 = dtc.reduce sum %x dims [0] : (tensor<4xf32>) -> tensor<f32>
+      %c = dtc.constant dense<2.0> : tensor<f32>
+      %1 = dtc.mul %0, %c : tensor<f32>
+      return %1 : tensor<f32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"axis", "axis", "std::string", "", "the axis along which replicas differ">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
+}
+
+def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
+  let summary = "Build the outer step of replicas from their train step";
+  let description = [{
+    Makes of a train step whose replicas along `axis` differ the function of the outer step, which gives all replicas
+    the same parameters again. With w the mean of a parameter over the R replicas, `step` is
+
+    * `mean`: the parameter becomes w (local SGD; FederatedAveraging of McMahan et al. 2017, algorithm 1, with all
+      clients and equally many samples of each);
+    * `nesterov`: with the outer parameter s, which all replicas had after the outer step before, the outer gradient is
+      d = s - w. The momentum becomes m' = `momentum` m + d, the outer parameter and the parameter become
+      s - `learning-rate` (d + `momentum` m'): SGD with Nesterov momentum as PyTorch's (DiLoCo; Douillard et al. 2023,
+      algorithm 1). s and m are two more parts of the optimizer's state of each parameter, `outer_params` and
+      `outer_momentum`, which do not differ between replicas.
+
+    Where a parameter has master weights, these are averaged, and the parameter is what they round to, on the devices
+    and by the ops of the train step. Other states, such as the moments of Adam, stay those of each replica.
+
+    With `begins` it is the function before the first step instead: s becomes the parameter.
+
+    It runs on the function of each device of a pipeline, after dtc-schedule-pipeline.
+
+    ```mlir
+    // dtc-opt --dtc-build-outer-step="axis=dp step=mean"
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>,
+                                             dist.sharding = #dist.sharding<@mesh, [{} ]>},
+                          %x: tensor<4xf32> {dtc.input = "x", dtc.global_shape = array<i64: 8>,
+                                             dist.sharding = #dist.sharding<@mesh, [{"dp"} ]>})
+        -> (tensor<4xf32> {dtc.updates = 0 : i64}) {
+      %0 = dtc.add %w, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @outer_train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = array<i64: 4>,
+                                                   dist.sharding = #dist.sharding<@mesh, [{} ]>})
+        -> (tensor<4xf32> {dtc.updates = 0 : i64}) {
+      %0 = dist.all_reduce sum %w over @mesh ["dp"] {dist.reason = {consumer = "all replicas",
+        from = "one for each replica along dp", remedy = "", to = "one for all", value = "w"}} : tensor<4xf32>
+      %c = dtc.constant dense<5.000000e-01> : tensor<f32>
+      %all = dtc.broadcast %c dims [] : (tensor<f32>) -> tensor<4xf32>
+      %1 = dtc.mul %0, %all : tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"axis", "axis", "std::string", "", "the axis along which replicas differ">,
+    Option<"step", "step", "std::string", "\"nesterov\"", "mean or nesterov">,
+    Option<"learningRate", "learning-rate", "double", "0.7", "of nesterov">,
+    Option<"momentum", "momentum", "double", "0.9", "of nesterov">,
+    Option<"begins", "begins", "bool", "false", "what comes before the first step">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
+}
+
+#endif // DTC_COMPILER_PASSES_OUTER_PASSES_TD

@@ -1,0 +1,211 @@
+//===- SeparateReplicas.cpp - Replicas that train on their own ------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/outer/OuterPasses.h"
+#include "dialects/dtc/AgreedAttribute.h"
+
+namespace dtc {
+#define GEN_PASS_DEF_SEPARATEREPLICASPASS
+#include "compiler/passes/OuterPasses.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// Puts an op onto the stage of another.
+static Value place(Operation *made, Operation *like) {
+  if (Attribute stage = like ? like->getAttr(dist::kStageAttrName) : Attribute())
+    made->setAttr(dist::kStageAttrName, stage);
+  return made->getResult(0);
+}
+
+Value dtc::multiplied(OpBuilder &builder, Value value, double factor, Operation *like) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Location loc = value.getLoc();
+  Value by = place(
+      ConstantOp::create(builder, loc, RankedTensorType::get({}, type.getElementType()), factor),
+      like);
+  if (type.getRank() > 0)
+    by = place(BroadcastOp::create(builder, loc, type, by, ArrayRef<int64_t>()), like);
+  return place(MulOp::create(builder, loc, value, by), like);
+}
+
+Value dtc::reducedOver(OpBuilder &builder, Value value, ReductionKind kind, StringRef mesh,
+                       StringRef axis, StringRef what) {
+  auto sum = dist::AllReduceOp::create(builder, value.getLoc(), value.getType(), kind, value, mesh,
+                                       builder.getStrArrayAttr({axis}));
+  auto text = [&](StringRef name, const Twine &is) {
+    return builder.getNamedAttr(name, builder.getStringAttr(is));
+  };
+  sum->setAttr(dist::kReasonAttrName,
+               builder.getDictionaryAttr({text("value", what),
+                                          text("from", "one for each replica along " + axis),
+                                          text("to", "one for all"),
+                                          text("consumer", "all replicas"), text("remedy", "")}));
+  return sum;
+}
+
+namespace {
+
+class ReplicaSeparation {
+public:
+  ReplicaSeparation(func::FuncOp function, const LinkedMesh &mesh, unsigned axis)
+      : function(function), mesh(mesh), axis(axis), name(mesh.axes[axis].name) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult checkArgument(BlockArgument arg);
+  LogicalResult refuse(Operation *op);
+  void separate(dist::AllReduceOp op);
+  LogicalResult averageOutputs();
+
+  func::FuncOp function;
+  const LinkedMesh &mesh;
+  unsigned axis;
+  StringRef name;
+};
+
+} // namespace
+
+/// What the argument is, for messages.
+static std::string describe(func::FuncOp function, BlockArgument arg) {
+  for (StringRef key : {"dtc.param", "dtc.state_of", "dtc.input"})
+    if (auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), key))
+      return ("'" + name.getValue() + "'").str();
+  return "argument " + std::to_string(arg.getArgNumber());
+}
+
+LogicalResult ReplicaSeparation::checkArgument(BlockArgument arg) {
+  unsigned index = arg.getArgNumber();
+  auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+  auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
+  if (!sharding || !shape)
+    return function.emitOpError() << "is not partitioned: argument " << index
+                                  << " has no global shape; run dtc-spmd-partition first";
+  Layout layout = getLayout(mesh, sharding);
+  if (!layout.isShardedOver(axis))
+    return success();
+  if (isStateArgument(function, index))
+    return emitError(arg.getLoc())
+           << describe(function, arg) << " is split over \"" << name
+           << "\", expected whole: the replicas along the outer axis each have a copy of all "
+              "states; split states over another axis (--zero-axes, --shard)";
+  if (!llvm::is_contained(layout.dims.front(), axis))
+    return emitError(arg.getLoc())
+           << describe(function, arg) << " is split over \"" << name
+           << "\" in another dimension than the first; the replicas along the outer axis have "
+              "different samples, so that the axis splits the batch alone";
+  if (!mesh.divides(shape[0], layout.dims.front()))
+    return emitError(arg.getLoc())
+           << "the batch of " << describe(function, arg) << " has " << shape[0]
+           << " samples, expected a multiple of the " << mesh.product(layout.dims.front())
+           << " devices that split it, as the replicas along \"" << name
+           << "\" have equally many samples";
+  return success();
+}
+
+LogicalResult ReplicaSeparation::refuse(Operation *op) {
+  return op->emitOpError() << "goes over \"" << name
+                           << "\", along which replicas train on their own between outer steps: "
+                              "a step of this model needs more of the other samples than sums "
+                              "over the batch; choose another axis for --outer, or split no other "
+                              "dimension over this one";
+}
+
+/// Replaces a value of all replicas by one of this replica.
+void ReplicaSeparation::separate(dist::AllReduceOp op) {
+  OpBuilder builder(op);
+  builder.setInsertionPointAfter(op);
+  SmallVector<Attribute> others;
+  for (Attribute other : op.getAxes())
+    if (cast<StringAttr>(other).getValue() != name)
+      others.push_back(other);
+  Operation *made = op.getInput().getDefiningOp();
+  Value all = op.getResult(), own = others.empty() ? op.getInput() : all;
+  if (made && made->hasAttr(kAgreedAttrName)) {
+    // All replicas decide alike: what compares the value sees that of all.
+    Value agreed = reducedOver(builder, own, op.getKind(), mesh.name, name, "what all agree on");
+    place(agreed.getDefiningOp(), op);
+    all.replaceUsesWithIf(agreed, [&](OpOperand &use) { return isa<CompareOp>(use.getOwner()); });
+  } else if (op.getKind() == ReductionKind::Sum) {
+    Value part = own;
+    own = multiplied(builder, part, double(mesh.axes[axis].size), op);
+    if (part == all)
+      all.replaceAllUsesExcept(own, own.getDefiningOp());
+  }
+  if (others.empty()) {
+    all.replaceAllUsesWith(own);
+    op.erase();
+  } else {
+    op.setAxesAttr(builder.getArrayAttr(others));
+  }
+}
+
+LogicalResult ReplicaSeparation::averageOutputs() {
+  Operation *ret = function.front().getTerminator();
+  OpBuilder builder(ret);
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    auto output = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
+    if (!output)
+      output = function.getResultAttrOfType<StringAttr>(index, DtcDialect::kMetricAttrName);
+    if (!output)
+      continue;
+    if (auto sharding =
+            function.getResultAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
+        sharding && getLayout(mesh, sharding).isShardedOver(axis))
+      continue; // a value of each sample
+    Value value = ret->getOperand(index);
+    if (!isa<FloatType>(cast<RankedTensorType>(value.getType()).getElementType()))
+      return emitError(value.getLoc())
+             << "the output '" << output.getValue() << "' has type " << value.getType()
+             << ", expected floats: it is reported as the mean over the replicas along \"" << name
+             << "\"";
+    Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, name, output.getValue());
+    ret->setOperand(index, multiplied(builder, sum, 1.0 / double(mesh.axes[axis].size)));
+  }
+  return success();
+}
+
+LogicalResult ReplicaSeparation::run() {
+  if (failed(checkProgram(function, mesh.name)))
+    return failure();
+  for (BlockArgument arg : function.getArguments())
+    if (failed(checkArgument(arg)))
+      return failure();
+  SmallVector<Operation *> over;
+  function.walk([&](dist::CollectiveOpInterface op) {
+    auto axes = op->getAttrOfType<ArrayAttr>("axes");
+    if (llvm::is_contained(axes.getAsValueRange<StringAttr>(), name))
+      over.push_back(op);
+  });
+  for (Operation *op : over) {
+    auto sum = dyn_cast<dist::AllReduceOp>(op);
+    if (!sum)
+      return refuse(op);
+    separate(sum);
+  }
+  return averageOutputs();
+}
+
+namespace {
+struct SeparateReplicasPass : dtc::impl::SeparateReplicasPassBase<SeparateReplicasPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(forEachFunction(
+            getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
+              std::optional<unsigned> found = mesh.find(axis);
+              if (!found || mesh.isTemporal(*found) || mesh.axes[*found].pipeline)
+                return function.emitError() << "the mesh has no data axis \"" << axis
+                                            << "\" along which replicas could differ";
+              return ReplicaSeparation(function, mesh, *found).run();
+            })))
+      signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,102 @@
+//===- ReplicasTest.cpp - Replicas whose states differ --------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/Replicas.h"
+#include "plan/PlanVerifier.h"
+#include "test/lib/plans/Expect.h"
+#include "test/lib/plans/PlanBuilder.h"
+
+#include <gtest/gtest.h>
+
+namespace replicasTest {
+
+using namespace dtc;
+using namespace dtc::runtime::testing;
+
+/// What a plan does in the wrong way.
+enum class Mistake {
+  None,
+  OutputDiffers,       ///< an output of the step is not reduced over the outer axis
+  StepStateDiffers,    ///< neither is what counts steps
+  OuterStepSkipsState, ///< the outer step leaves a parameter as it is
+  OuterStepReadsOwn,   ///< and adds to its sum what differs
+};
+
+/// A step that adds the replica's data to `w`, on 2 replicas of 2 devices. The
+/// outer step sums `w` over the replicas; `f` is frozen.
+static plan::Plan planOf(const std::string &entry, Mistake mistake) {
+  PlanBuilder builder;
+  builder.axis("dp", 2);
+  builder.axis("tp", 2);
+  uint32_t w = builder.state("w", DType::F32, {4}, {{"tp"}}).buffer();
+  builder.state("f", DType::F32, {2}, {{}});
+  plan::State &counter = builder.state("dtc.applied_steps", DType::I32, {}, {});
+  counter.set_kind(plan::State::APPLIED_STEPS);
+  uint32_t steps = counter.buffer();
+  if (entry.empty()) {
+    uint32_t x = builder.input("x", DType::F32, {8}, {{"dp", "tp"}}).buffer();
+    uint32_t ids = builder.input("ids", DType::I32, {2}, {{"dp"}}).buffer();
+    uint32_t one = builder.view(ids, DType::I32, {});
+    uint32_t sum = builder.buffer(DType::F32, {2}, plan::Buffer::OUTPUT);
+    builder.task("step");
+    builder.kernel("add", {w, x}, {w});
+    if (mistake == Mistake::OutputDiffers)
+      builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, x, sum);
+    else
+      builder.collective(plan::Collective::ALL_REDUCE, {"dp", "tp"}, x, sum);
+    if (mistake == Mistake::StepStateDiffers)
+      builder.kernel("add", {steps, one}, {steps});
+    builder.schedule(0);
+    builder.output("sum", DType::F32, {2}, {{}}, sum);
+  } else {
+    uint32_t sum = builder.buffer(DType::F32, {2});
+    builder.task("outer");
+    builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, w, sum);
+    if (mistake == Mistake::OuterStepReadsOwn)
+      builder.kernel("add", {sum, w}, {sum});
+    if (mistake != Mistake::OuterStepSkipsState)
+      builder.kernel("copy", {sum}, {w});
+    builder.schedule(0);
+    builder.plan.set_entry(entry);
+  }
+  return *builder.build();
+}
+
+static plan::Plan planWith(Mistake mistake, const char *entry = "outer") {
+  plan::Plan plan = planOf("", mistake);
+  *plan.add_entry_points() = planOf(entry, mistake);
+  return plan;
+}
+
+TEST(Replicas, DifferInWhatTheirDataChange) {
+  plan::Plan plan = planWith(Mistake::None);
+  EXPECT_OK(findPlanError(plan));
+  std::optional<Replicas> replicas = replicasOf(plan);
+  ASSERT_TRUE(replicas);
+  EXPECT_EQ(replicas->axis, "dp");
+  EXPECT_EQ(replicas->count, 2);
+  EXPECT_EQ(replicas->states, std::set<std::string>{"w"});
+  EXPECT_FALSE(replicasOf(planWith(Mistake::None, "other")));
+}
+
+TEST(Replicas, AgreeOnOutputs) {
+  EXPECT_ERROR(verifyPlan(planWith(Mistake::OutputDiffers)),
+               "output \"sum\" differs between the replicas along \"dp\"");
+}
+
+TEST(Replicas, AgreeOnTheStepState) {
+  EXPECT_ERROR(verifyPlan(planWith(Mistake::StepStateDiffers)),
+               "the step state \"dtc.applied_steps\" differs between the replicas along \"dp\"");
+}
+
+TEST(Replicas, AreAlikeAfterTheOuterStep) {
+  for (Mistake mistake : {Mistake::OuterStepSkipsState, Mistake::OuterStepReadsOwn})
+    EXPECT_ERROR(verifyPlan(planWith(mistake)),
+                 "entry point \"outer\": state \"w\" differs between the replicas along \"dp\" "
+                 "after the outer step");
+}
+
+} // namespace replicasTest
