@@ -99,12 +99,12 @@ static std::string describePlace(const PreparedPlan &plan, const DeviceExecutor 
                        entry.microbatch, describeNumber(plan, program, *position->instruction),
                        ahead);
   std::string text =
-      fmt::format("runs task \"{}\" for microbatch {}", task.name(), entry.microbatch);
+      fmt::format("runs task \"{}\" for microbatch {}{}", task.name(), entry.microbatch, ahead);
   for (std::optional<size_t> come : {position->reached.collective, position->reached.transfer})
     if (come)
       text += fmt::format(", has come to {}{}", describeCommunication(plan, device, *come),
                           describeNumber(plan, program, *come));
-  return text + ahead;
+  return text;
 }
 
 std::string nameDevice(const PreparedPlan &plan, const DeviceExecutor &device) {
