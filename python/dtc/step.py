@@ -32,7 +32,8 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
         `example_batch`. The batch gives names, types and shapes: the first dimension is all samples of a step, over all
-        devices. Or the path of a captured model, or of model IR, which has its loss.
+        devices. Or parameters of JAX, a pytree of arrays or of jax.ShapeDtypeStruct, with a loss (params, batch) -> scalar.
+        Or the path of a captured model, or of model IR, which has its loss.
     mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it.
     memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
     dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
@@ -57,7 +58,7 @@ def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch
     for name, value, least in (("accumulate", accumulate, 1), ("threads", threads, 0), ("seed", seed, 0)):
         _check_whole(name, value, least)
     if init is not None:
-        _check_weights("init", init)
+        source.check_weights("init", init)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
     if accumulate > 1:
         given["accumulate"] = True
@@ -109,7 +110,7 @@ class Step:
 
     def load_state_dict(self, weights: Weights) -> list[str]:
         """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. Returns notes."""
-        _check_weights("weights", weights)
+        self._source.check_weights("weights", weights)
         return self._load(self._session(), weights)
 
     def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
@@ -198,8 +199,8 @@ class Step:
         return self._opened
 
     def _load(self, session, weights: Weights) -> list[str]:
-        if isinstance(weights, Mapping):
-            return session.load_weights("the state_dict", self._source.distinct(_host_arrays(weights)))
+        if (arrays := self._source.arrays(weights)) is not None:
+            return session.load_weights("the state_dict", arrays)
         if isinstance(weights, (str, os.PathLike)):
             path = pathlib.Path(weights)
             if (path / "manifest.json").exists() or any(path.glob("step-*/manifest.json")):
@@ -246,10 +247,9 @@ def _check_whole(name: str, value: Any, least: int) -> None:
         raise Error(f"{name} is {value!r}, expected a whole number of at least {least}")
 
 
-def _check_weights(name: str, weights: Any) -> None:
+def _are_paths(weights: Any) -> bool:
     paths = weights if isinstance(weights, Sequence) and not isinstance(weights, str) else [weights]
-    if not isinstance(weights, Mapping) and not all(isinstance(each, (str, os.PathLike)) for each in paths):
-        raise Error(f"{name} is a {type(weights).__name__}, expected a state_dict, or paths of safetensors files or of a folder")
+    return all(isinstance(each, (str, os.PathLike)) for each in paths)
 
 
 def _parts(name: str, array: Any, count: int) -> list[Any]:
@@ -304,18 +304,27 @@ class _Source:
                 raise Error(f"{os.fspath(model)} has its loss and the shapes of its batch; leave loss and example_batch out")
             return _File(model)
         torch = sys.modules.get("torch")
-        if torch is None or not isinstance(model, torch.nn.Module):
-            raise Error(f"model is a {type(model).__name__}, expected a torch.nn.Module or the path of a captured model")
+        is_module = torch is not None and isinstance(model, torch.nn.Module)
+        if not is_module and not _is_tree(model):
+            raise Error(f"model is a {type(model).__name__}, expected a torch.nn.Module, parameters of JAX or the path of a "
+                        "captured model")
         if not callable(loss) or example_batch is None:
-            raise Error("a torch.nn.Module needs a loss, a function (model, batch) -> scalar, and an example_batch")
-        return _Module(model, loss, example_batch)
+            what = "a torch.nn.Module needs" if is_module else "parameters of JAX need"
+            raise Error(f"{what} a loss, a function (model, batch) -> scalar, and an example_batch")
+        return (_Module if is_module else _Tree)(model, loss, example_batch)
 
     def values(self) -> dict[str, Any] | None:
         """The initial values of parameters; None: by their initializers."""
         return None
 
-    def distinct(self, weights: dict[str, Any]) -> dict[str, Any]:
-        return weights
+    def check_weights(self, name: str, weights: Any) -> None:
+        """Checks what could be given to arrays()."""
+        if not isinstance(weights, Mapping) and not _are_paths(weights):
+            raise Error(f"{name} is a {type(weights).__name__}, expected a state_dict, or paths of safetensors files or of a folder")
+
+    def arrays(self, weights: Any) -> dict[str, Any] | None:
+        """The arrays of weights by the names of the capture; None for paths."""
+        return _host_arrays(weights) if isinstance(weights, Mapping) else None
 
     def state_dict(self, weights: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
@@ -359,11 +368,12 @@ class _Module(_Source):
         values = self.model.state_dict()
         if any(each.is_meta or hasattr(each, "fake_mode") for each in values.values()):
             return None
-        return self.distinct(_host_arrays(values))
+        return self.arrays(values)
 
-    def distinct(self, weights):
+    def arrays(self, weights):
         """A tied parameter once, by the name that the capture has."""
-        return {self.first.get(name, name): each for name, each in weights.items()}
+        named = super().arrays(weights)
+        return named if named is None else {self.first.get(name, name): each for name, each in named.items()}
 
     def pretrained(self):
         if not hasattr(self.model, "save_pretrained"):
@@ -375,3 +385,48 @@ class _Module(_Source):
 
         trained = {name: torch.from_dlpack(each) for name, each in weights.items()}
         return {name: trained.get(self.first.get(name, name), value.detach()) for name, value in self.model.state_dict().items()}
+
+
+def _is_tree(model) -> bool:
+    """Whether a model is parameters of JAX: a pytree with arrays, or with what has their types."""
+    jax = sys.modules.get("jax")
+    leaves = jax.tree_util.tree_leaves(model) if jax is not None else []
+    return any(isinstance(each, (jax.Array, jax.ShapeDtypeStruct)) for each in leaves)
+
+
+class _Tree(_Source):
+    """Parameters of JAX."""
+
+    def __init__(self, params, loss, example_batch):
+        from dtc.jax import capture
+
+        captured = capture(params, loss, example_batch)
+        self.file = self.name = getattr(loss, "__name__", "loss")
+        self.text, self.warnings, self.params = captured.text, captured.warnings, params
+
+    def values(self):
+        import jax
+
+        if any(isinstance(each, jax.ShapeDtypeStruct) for each in jax.tree_util.tree_leaves(self.params)):
+            return None
+        return self.arrays(self.params)
+
+    def check_weights(self, name, weights):
+        self.arrays(weights)
+
+    def arrays(self, weights):
+        import numpy
+
+        from dtc.jax import named
+
+        return None if _are_paths(weights) else {name: numpy.asarray(each) for name, each in named(weights).items()}
+
+    def state_dict(self, weights):
+        import jax
+        import numpy
+
+        from dtc.jax import named
+
+        trained = {name: numpy.from_dlpack(each) for name, each in weights.items()}
+        leaves = [trained.get(name, each) for name, each in named(self.params).items()]
+        return jax.tree_util.tree_unflatten(jax.tree_util.tree_structure(self.params), leaves)

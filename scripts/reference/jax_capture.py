@@ -62,7 +62,7 @@ def distance(wanted, found):
 
 def check(name, programs, layouts, seed):
     generator = numpy.random.default_rng(seed)
-    loss, params, batch = MODELS[name]()
+    params, loss, batch = MODELS[name]()
     # Zeros and ones would hide what is exchanged.
     params = jax.tree.map(lambda x: jnp.asarray(x + 0.1 * generator.standard_normal(x.shape), jnp.float64), as_type(params, jnp.float64))
     samples = draw(batch, CLASSES.get(name, TOKENS), generator)
@@ -75,7 +75,7 @@ def check(name, programs, layouts, seed):
             save_file(initial, dtc.folder / "initial.safetensors")
             save_file({key: each.astype(kind) if each.dtype == numpy.float64 else each for key, each in samples.items()},
                       dtc.folder / "samples.safetensors")
-            capture(loss, as_type(params, kind), as_type(batch, kind)).write(dtc.folder / "captured.mlir")
+            capture(as_type(params, kind), loss, as_type(batch, kind)).write(dtc.folder / "captured.mlir")
             dtc.run("dtc-import", "captured.mlir", "-o", "m.mlir")
             for layout in layouts:
                 dtc.run("dtc-compile", "m.mlir", *SGD, *layout.split(), "-o", "m.plan")
@@ -93,7 +93,7 @@ def check(name, programs, layouts, seed):
 def is_refused(name):
     function, expected, *types = REFUSED[name]
     try:
-        capture(lambda params, batch: function(params["w"], batch["x"]), {"w": jnp.zeros((3, 3), *types)}, {"x": jnp.zeros((4, 3))})
+        capture({"w": jnp.zeros((3, 3), *types)}, lambda params, batch: function(params["w"], batch["x"]), {"x": jnp.zeros((4, 3))})
     except CaptureError as error:
         print(f"{name:8} is refused: {str(error).splitlines()[0]}")
         return expected in str(error)

@@ -1,4 +1,4 @@
-"""Models of JAX that jax_capture.py captures: {name: function that returns (loss, params, batch)}, with arrays of f32."""
+"""Models of JAX that jax_capture.py captures: {name: function that returns (params, loss, batch)}, with arrays of f32."""
 
 import equinox
 import flax.linen
@@ -32,7 +32,7 @@ def mlp():
         logits = jax.nn.log_softmax(x @ params[-1]["w"] + params[-1]["b"])
         picked = jnp.take_along_axis(logits, batch["labels"][:, None], axis=-1)
         return -picked.mean() + 1e-3 * sum(jnp.sum(layer["w"] ** 2) for layer in params)
-    return loss, params, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
+    return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
 
 
 def rotated(x):
@@ -78,7 +78,7 @@ def decoder():
     def loss(params, batch):
         x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"]], params["layers"])
         return mean_loss(rms_norm(x, params["norm"]) @ params["head"], batch["labels"])
-    return loss, params, batch_of_tokens()
+    return params, loss, batch_of_tokens()
 
 
 class FlaxBlock(flax.linen.Module):
@@ -105,7 +105,7 @@ def flax_decoder():
     """A decoder of flax.linen."""
     model, batch = FlaxDecoder(), batch_of_tokens()
     params = model.init(jax.random.key(0), batch["tokens"])["params"]
-    return lambda params, batch: mean_loss(model.apply({"params": params}, batch["tokens"]), batch["labels"]), params, batch
+    return params, lambda params, batch: mean_loss(model.apply({"params": params}, batch["tokens"]), batch["labels"]), batch
 
 
 def equinox_mlp():
@@ -119,7 +119,7 @@ def equinox_mlp():
         embedding, norm, net = equinox.combine(params, static)
         logits = jax.vmap(jax.vmap(lambda token: net(norm(embedding(token)))))(batch["tokens"])
         return mean_loss(logits, batch["labels"])
-    return loss, params, batch_of_tokens()
+    return params, loss, batch_of_tokens()
 
 
 MODELS = {"mlp": mlp, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp}

@@ -33,7 +33,7 @@ def compiled(**options):
 USES = (
     # What dtc.compile() is given.
     (lambda: dtc.compile(MLP, lambda model, batch: 0), "mlp.mlir has its loss and the shapes of its batch; leave loss"),
-    (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module or the path"),
+    (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module, parameters of JAX or the path"),
     (lambda: dtc.compile("."), r"\.: cannot be read: .*Is a directory"),
     (lambda: dtc.compile("empty.mlir"), "empty.mlir:1:1: error: the model has 0 functions, expected one, func.func @loss"),
     (lambda: dtc.compile("binary.mlir"), "binary.mlir: cannot be read: 'utf-8'"),

@@ -585,7 +585,7 @@ def abstract(tree):
     return tree_util.tree_map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype), tree)
 
 
-def capture(loss, params, example_batch):
+def capture(params, loss, example_batch):
     """Captures loss(params, batch), a scalar. `params`, a pytree of arrays or of jax.ShapeDtypeStruct, gives the names, types and
     shapes of the parameters, the example batch, a dictionary or a tuple of the same, those of the inputs; elements are not
     read. Raises CaptureError."""
