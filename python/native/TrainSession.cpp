@@ -16,6 +16,7 @@
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/StepState.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <chrono>
@@ -42,6 +43,9 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, u
   if (generates(*plan))
     return Error{"the plan generates tokens, which dtc-run generate does; compile with mode "
                  "\"train\" or \"forward\""};
+  if (findEntryPoint(*plan, kOuterStepEntry))
+    return Error{"the replicas of the plan differ between outer steps, which dtc-run --outer-every "
+                 "runs, and Python does not; compile without outer"};
   std::unique_ptr<TrainSession> result(new TrainSession(seed, batches));
   Expected<JoinedProcesses> joined = joinProcesses();
   if (!joined)

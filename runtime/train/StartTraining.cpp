@@ -271,6 +271,10 @@ MaybeError TrainingRun::openOuterStep() {
                    "compile with --outer for one that has, or leave the flag out"};
     return std::nullopt;
   }
+  if (begin.step >= steps) { // it is only evaluated, or its weights are saved
+    outerStep = nullptr;
+    return std::nullopt;
+  }
   if (!options.outerEvery)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
