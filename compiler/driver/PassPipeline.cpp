@@ -188,6 +188,28 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
   manager.addPass(createParallelizeContextPass(context));
 }
 
+/// How gradients are summed between devices, in the local view.
+static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &options) {
+  if (!options.outer.empty())
+    manager.addPass(createSeparateReplicasPass({options.outer}));
+  if (options.gradReduceDtype != ComputeType::F32) {
+    NarrowGradientReductionsPassOptions narrow;
+    narrow.dtype = wordOf(options.gradReduceDtype);
+    manager.addPass(createNarrowGradientReductionsPass(narrow));
+  }
+  VerifyPrecisionPassOptions verify;
+  verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
+  manager.addPass(createVerifyPrecisionPass(verify));
+  if (auto compression = parseGradientCompression(options.compress); compression) {
+    CompressGradientsPassOptions compress;
+    compress.axis = compression->axis;
+    compress.bits = compression->bits;
+    compress.block = compression->block;
+    compress.feedback = compression->feedback;
+    manager.addPass(createCompressGradientsPass(compress));
+  }
+}
+
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   NameDimensionsPassOptions nameDimensions;
@@ -255,24 +277,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   SpmdPartitionPassOptions spmd;
   spmd.accumulates = options.accumulates && options.mode == CompileMode::Train;
   manager.addPass(createSpmdPartitionPass(spmd));
-  if (!options.outer.empty())
-    manager.addPass(createSeparateReplicasPass({options.outer}));
-  if (options.gradReduceDtype != ComputeType::F32) {
-    NarrowGradientReductionsPassOptions narrow;
-    narrow.dtype = wordOf(options.gradReduceDtype);
-    manager.addPass(createNarrowGradientReductionsPass(narrow));
-  }
-  VerifyPrecisionPassOptions verify;
-  verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
-  manager.addPass(createVerifyPrecisionPass(verify));
-  if (auto compression = parseGradientCompression(options.compress); compression) {
-    CompressGradientsPassOptions compress;
-    compress.axis = compression->axis;
-    compress.bits = compression->bits;
-    compress.block = compression->block;
-    compress.feedback = compression->feedback;
-    manager.addPass(createCompressGradientsPass(compress));
-  }
+  buildGradientSums(manager, options);
   manager.addPass(createCSEPass());
   manager.addPass(createExpandAttentionSinksPass());
   if (options.hasAxis(kContextAxis))

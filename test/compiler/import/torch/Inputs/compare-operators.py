@@ -1,4 +1,5 @@
-"""Compares the operators that python/dtc/torch/operators.py leaves to dtc-import with those of the rules: compare-operators.py ROOT"""
+"""Compares the operators that python/dtc leaves to dtc-import, those of torch/operators.py and those that jax/capture.py writes, with
+those of the rules: compare-operators.py ROOT"""
 
 import pathlib
 import re
@@ -11,6 +12,13 @@ import operators  # noqa: E402
 
 sources = (root / "compiler" / "import" / "torch").glob("*.cpp")
 rules = {name for source in sources for name in re.findall(r'\{"aten\.(\w+)",', source.read_text())}
-if rules != operators.CONVERTED:
-    sys.exit(f"only in Python: {sorted(operators.CONVERTED - rules)}, only in C++: {sorted(rules - operators.CONVERTED)}")
+text = (root / "python" / "dtc" / "jax" / "capture.py").read_text()
+calls = re.findall(r'(?:emit|reduction|with_number|logic)\(eqn, (?:\w+, )*"(\w+)"(?:, "(\w+)")?', text)
+simple = re.search(r"^SIMPLE = \{(.*?)\}", text, re.DOTALL | re.MULTILINE)
+of_jax = {name for call in calls for name in call if name} | set(re.findall(r': "(\w+)"', simple[1]))
+if len(of_jax) < 40:
+    sys.exit(f"only {len(of_jax)} operators of JAX were found: {sorted(of_jax)}")
+used = operators.CONVERTED | of_jax
+if rules != used:
+    sys.exit(f"only in Python: {sorted(used - rules)}, only in C++: {sorted(rules - used)}")
 print(len(rules), "operators")
