@@ -104,7 +104,7 @@ bool DifferingValues::spread(int number) {
   for (const plan::Task &task : program.tasks())
     for (const plan::Instruction &instruction : task.instructions())
       isNew |= spread(instruction, own);
-  // A view and what it is a view of are the same bytes.
+  // A view has the bytes of its buffer.
   for (int index = 0; index < program.buffers_size(); ++index)
     if (const plan::Buffer &buffer = program.buffers(index); buffer.has_view_of())
       if (own[size_t(index)] != own[buffer.view_of()]) {
@@ -151,7 +151,7 @@ std::optional<Replicas> replicasOf(const plan::Plan &plan) {
   for (const plan::Axis &axis : plan.axes())
     if (axis.name() == replicas.axis)
       replicas.count = axis.size();
-  // What differs after some steps makes more differ in the next, until all is found.
+  // States that differ after one step may make others differ in the next one.
   for (size_t known = 1; known != replicas.states.size();) {
     known = replicas.states.size();
     for (const plan::Plan *entry : {&plan, outer}) {

@@ -15,8 +15,8 @@
 
 namespace dtc {
 
-/// Tables as text, with what lives at the peak of the program with the largest arena if it is
-/// given.
+/// Tables as text. If `peak` is given, they include the largest tensors at the peak of the program
+/// with the largest arena.
 std::string formatSummary(const PlanSummary &summary, const PlanPeak *peak = nullptr);
 
 /// One JSON object with every number of the summary, bytes and operations as plain numbers, and the

@@ -14,16 +14,16 @@ namespace dtc {
 /// The most elements of a block of quantize_blocks.
 inline constexpr int64_t kMaxQuantizedBlock = int64_t{1} << 20;
 
-/// A tensor of `elements` floats as blocks of integers: it is divided into `parts` equal parts, and
-/// each part into blocks of `block` elements, the last of which may have fewer. A block is a row
-/// of 32-bit words: the bits of its f32 scale, and its integers of `bits` bits (4 or 8).
+/// Describes how `elements` floats become blocks of integers. The tensor is divided into `parts`
+/// equal parts, and each part into blocks of `block` elements; the last block of a part may be
+/// shorter. A block is a row of 32-bit words: its f32 scale, then its integers of 4 or 8 `bits`.
 struct QuantizedBlocks {
   int64_t bits = 8, block = 1, parts = 1, elements = 0;
 
-  /// The elements of a part, and the blocks of one.
+  /// Elements and blocks of one part.
   int64_t partElements() const { return elements / parts; }
   int64_t partBlocks() const { return (partElements() + block - 1) / block; }
-  /// The rows and the words of a row.
+  /// Rows of all parts, and words of one row.
   int64_t rows() const { return parts * partBlocks(); }
   int64_t words() const { return 1 + (block * bits + 31) / 32; }
   /// The largest integer.

@@ -143,8 +143,8 @@ struct CompileOptions {
 
   /// The data axis along which replicas train on their own between outer steps; empty: none. The
   /// outer step is one of outerSteps(): by "mean" the parameters become their mean, by "nesterov"
-  /// an outer SGD with that learning rate and momentum takes what they have changed by for a
-  /// gradient (see dtc-build-outer-step).
+  /// an outer SGD with this learning rate and momentum updates them, with their change since the
+  /// last outer step as the gradient (see dtc-build-outer-step).
   std::string outer;
   std::string outerStep = "nesterov";
   double outerLearningRate = 0.7;

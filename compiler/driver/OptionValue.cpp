@@ -55,8 +55,8 @@ std::vector<std::string> dtc::zeroAxesOf(const CompileOptions &options) {
     return options.zeroAxes;
   if (options.hasAxis(kShardedDataAxis))
     return {kShardedDataAxis};
-  // What is no expert's is replicated over the devices of experts too, and all over those that
-  // split sequences.
+  // Devices that split experts hold copies of all other parameters, and devices that split
+  // sequences hold copies of all.
   std::vector<std::string> axes;
   for (const char *axis : {kDataAxis, kExpertAxis, kContextAxis})
     if (options.hasAxis(axis))

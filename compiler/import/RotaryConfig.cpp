@@ -313,9 +313,11 @@ Rotary RotaryConfig::rotaryFor(Entries &entries) {
   Rotary rotary{theta, {}, 1};
   std::string type = typeOf(entries);
   int64_t size = rotatedSize(entries, type);
-  if (size < 2 || size % 2 != 0) {
-    reader.error("the part of a head that is rotated has " + std::to_string(size) + " of its " +
-                 std::to_string(headSize) + " elements, expected an even number of them");
+  if (size < 1 || (size % 2 != 0 && type == "yarn")) {
+    reader.error(
+        "the part of a head that is rotated has " + std::to_string(size) + " of its " +
+        std::to_string(headSize) + " elements, expected " +
+        (type == "yarn" ? "an even number of them, as the type is \"yarn\"" : "at least 1"));
     return rotary;
   }
   if (type == "dynamic") // acts beyond the positions of the configuration, which no sequence is
@@ -324,7 +326,8 @@ Rotary RotaryConfig::rotaryFor(Entries &entries) {
   if ((type == "default" || type == "dynamic") && size == headSize &&
       family.queries != QueryForm::Latent)
     return rotary;
-  for (int64_t i = 0; i < size / 2; ++i)
+  // An odd number of elements is rounded up to pairs, whose frequencies still follow from it.
+  for (int64_t i = 0; i < (size + 1) / 2; ++i)
     rotary.frequencies.push_back(std::pow(theta, -2.0 * double(i) / double(size)));
   if (type == "linear") {
     double factor = requiredNumber(entries, "factor");

@@ -1,6 +1,6 @@
-"""dtc trains models on many devices: compile() makes a training step of a PyTorch model (docs/python.md).
+"""dtc trains models on many devices: compile() makes a training step of a model of PyTorch or JAX (docs/python.md).
 
-dtc.torch, which captures models for dtc-import, is plain Python. The other names need the extension module dtc._native, which
+dtc.torch and dtc.jax, which capture models for dtc-import, are plain Python. The other names need the extension module dtc._native, which
 a wheel has and a build with -DDTC_BUILD_PYTHON=ON makes.
 """
 

@@ -24,7 +24,7 @@ Batch = Mapping[str, Any] | Sequence[Any]
 Weights = Mapping[str, Any] | str | os.PathLike | Sequence[str | os.PathLike]
 
 
-def compile(model: torch.nn.Module | str | os.PathLike, loss=None, example_batch: Batch | None = None, *,
+def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example_batch: Batch | None = None, *,
             optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, memory: str | int | None = None,
             dtype: str | None = None, accumulate: int = 1, init: Weights | None = None, seed: int = 0, threads: int = 0,
             **options: Any) -> Step:
@@ -230,7 +230,7 @@ _opened = weakref.WeakSet()  # the steps that have a session
 
 @atexit.register
 def _leave() -> None:
-    """Frees what the sessions have, and leaves the processes of the run."""
+    """Closes the sessions, and leaves the processes of the run."""
     error = getattr(sys, "last_value", None)
     if error is not None and not isinstance(error, SystemExit):
         # Ends the others too, which would wait for this process.

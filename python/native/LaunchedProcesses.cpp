@@ -6,6 +6,7 @@
 
 #include "python/native/LaunchedProcesses.h"
 
+#include "runtime/checkpoint/Checksum.h"
 #include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/Launchers.h"
 
@@ -15,7 +16,6 @@
 #include <sstream>
 #include <utility>
 #include <vector>
-#include <xxhash.h>
 
 using namespace dtc;
 using namespace dtc::python;
@@ -79,11 +79,7 @@ void dtc::python::leaveProcesses(const std::string &error) {
 // Agreement
 //===----------------------------------------------------------------------===//
 
-std::string dtc::python::hashOfBytes(std::string_view bytes) {
-  return fmt::format("{:016x}", XXH3_64bits(bytes.data(), bytes.size()));
-}
-
-/// What differs between the processes, of what each has said; a line each.
+/// Names what differs between the processes. Each has said the same lines with values of its own.
 static std::string differenceOf(const std::vector<std::string> &said) {
   auto linesOf = [](const std::string &text) {
     std::vector<std::string> lines;
@@ -129,10 +125,10 @@ MaybeError JoinedProcesses::agree(const std::string &call, const MaybeError &err
     own += fmt::format("\n{}={}", name, value);
   if (error)
     own = "!" + error->message;
-  Expected<std::string> first = processes.ofFirst(hashOfBytes(own));
+  Expected<std::string> first = processes.ofFirst(checksumOf(own));
   if (!first)
     return first.error();
-  Expected<bool> differ = processes.any(error.has_value() || *first != hashOfBytes(own));
+  Expected<bool> differ = processes.any(error.has_value() || *first != checksumOf(own));
   if (!differ)
     return differ.error();
   return *differ ? explainDifference(processes, own) : std::nullopt;

@@ -14,17 +14,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace dtc::python {
 
-/// What processes have to give alike: names and values.
+/// Names and values that have to be equal in all processes. A long value is given by its checksum.
 using Alike = std::vector<std::pair<std::string, std::string>>;
-
-/// For a value of an Alike that is long.
-std::string hashOfBytes(std::string_view bytes);
 
 /// What the sessions of this process need of the others.
 struct JoinedProcesses {

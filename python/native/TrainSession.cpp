@@ -9,6 +9,7 @@
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/checkpoint/Checksum.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/ElementConversion.h"
@@ -63,7 +64,7 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, u
   if (!scaling)
     return scaling.error();
   result->lossScale = *scaling;
-  std::string planHash = processes.areSeveral() ? hashOfBytes(serializePlan(*plan)) : "";
+  std::string planHash = processes.areSeveral() ? checksumOf(serializePlan(*plan)) : "";
   const Alike alike = {{"plan", planHash},
                        {"seed", std::to_string(seed)},
                        {"number of batches", std::to_string(batches)}};
@@ -118,10 +119,7 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
   if (!joined.processes.areSeveral())
     return alike;
   for (const auto &[name, tensor] : tensors)
-    alike.emplace_back(fmt::format("\"{}\"", name),
-                       describe(tensor) +
-                           hashOfBytes({reinterpret_cast<const char *>(tensor.bytes.data()),
-                                        tensor.bytes.size()}));
+    alike.emplace_back(fmt::format("\"{}\"", name), describe(tensor) + checksumOf(tensor.bytes));
   return alike;
 }
 
@@ -202,7 +200,7 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   return metrics;
 }
 
-/// Sets what the step needs; an error is that of all processes.
+/// Gives the session its inputs. All processes return the same error, or none.
 MaybeError TrainSession::checkStep(const std::vector<Tensors> &given, double learningRate) {
   MaybeError error = checkOpen();
   if (!error && (!std::isfinite(learningRate) || learningRate < 0))

@@ -35,9 +35,9 @@ namespace dtc::python {
 using Tensors = std::map<std::string, runtime::TensorInMemory>;
 
 /// The inputs, the states and the steps of a plan on virtual devices of the CPU, in this process or
-/// in all that a launcher has started. The caller has the batches and the learning rates, which
-/// dtc-run reads from files and flags; all else is what dtc-run does, so that a step has its bits.
-/// Thread-safe: one call at a time does its work.
+/// in all that a launcher has started. The caller gives the batches and the learning rates, which
+/// dtc-run takes from files and flags. All else is done as dtc-run does, so that a step has its
+/// bits. Thread-safe: one call at a time does its work.
 ///
 /// Of several processes all make the same calls in the same order, with the same arguments. A call
 /// that is not the same in all, or that one of them refuses, is an error in all, and does nothing.

@@ -41,7 +41,7 @@ static const std::string *missingOfOuterStep(const std::map<std::string, SavedSt
                                              const Checkpoint &checkpoint) {
   bool differ = std::ranges::any_of(states, [](const auto &entry) { return entry.second.copies; });
   for (const auto &[name, saved] : states)
-    // What the inner optimizer has differs between replicas.
+    // The states of the inner optimizer differ between replicas.
     if (differ && saved.state->kind() == plan::State::OPTIMIZER && saved.copies == 0 &&
         !checkpoint.manifest().tensors.count(name))
       return &name;

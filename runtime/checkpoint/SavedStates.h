@@ -29,8 +29,8 @@ struct SavedState {
 /// part of a run decide: the growth interval and the random key. The plan must stay.
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan);
 
-/// The type of a tensor in the files. A state of which each replica has its own (plan/Replicas.h)
-/// is saved as one tensor of all copies, whose first dimension is the replicas.
+/// The type of a state's tensor in the files. Where replicas have different values of a state
+/// (plan/Replicas.h), one tensor holds all of them; its first dimension counts the replicas.
 TensorType savedTypeOf(const SavedState &saved);
 
 /// The types of the tensors in the files.

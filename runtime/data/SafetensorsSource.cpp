@@ -213,7 +213,7 @@ std::string SafetensorsSource::listFiles() const {
   return describeFiles(paths);
 }
 
-/// What masks of tokens do; none, if there are none that do anything.
+/// Says what the masks of tokens change. Nullopt if they change nothing, or there are none.
 std::optional<std::string> SafetensorsSource::describeMasks() const {
   std::set<std::string> masks;
   bool servesSegments = false, hasSegments = false;

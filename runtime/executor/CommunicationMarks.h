@@ -26,7 +26,7 @@ struct ReachedCommunication {
 /// cost the device a little; nothing waits for them.
 class CommunicationMarks {
 public:
-  /// For a program of so many instructions. Waits for the queue.
+  /// Makes the marks for a program of `instructions` instructions. Waits for the queue.
   static Expected<std::unique_ptr<CommunicationMarks>> create(size_t instructions, Device &device,
                                                               Queue &queue);
 

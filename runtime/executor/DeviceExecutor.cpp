@@ -603,8 +603,8 @@ uint64_t DeviceExecutor::advances() const {
   return count;
 }
 
-/// What the device has come to in an entry: by its marks, or where it is the host, which does each
-/// instruction at once, by the instruction that this is at.
+/// Finds which communication the device has reached in an entry: from its marks; or, for a device
+/// that computes on the host's thread, from the instruction that the thread is at.
 ReachedCommunication DeviceExecutor::reachedIn(size_t entry,
                                                std::optional<size_t> instruction) const {
   const uint32_t task = program.schedule[entry].task;

@@ -13,23 +13,19 @@ Models that cannot be captured have to be refused with the error that says why.
 With --record it writes the captures in f32, which the tests convert and compile without PyTorch, and compares nothing.
 """
 
-import argparse
 import os
-import pathlib
 import sys
-import tempfile
 
 import torch
-from safetensors.torch import load_file, save_file
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from sgd_steps import LAYOUTS, LEARNING_RATE, ROOT, STEPS, compare, parse_arguments
+
 sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a build of the package
 
 import models  # noqa: E402
 from captured_models import MODELS, REFUSED, Tied  # noqa: E402
 from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
-from sgd_steps import LAYOUTS, LEARNING_RATE, SGD, STEPS, TOLERANCES, SgdSteps  # noqa: E402
 
 # Models that take a maximum over the samples of a batch, which microbatches do not see.
 WHOLE_BATCH = ("operators",)
@@ -82,26 +78,8 @@ def train(model, loss, samples):
     return losses, gradients, {name: each.detach().clone() for name, each in used.items()}
 
 
-def distance(wanted, found):
-    """The largest of the differences, each relative to the tensor's largest element."""
-    assert wanted.keys() <= found.keys(), wanted.keys() - found.keys()
-    # A softmax does not change with the bias of keys: all of its gradient is rounding.
-    return max(float((found[name].double() - each).abs().max() / max(float(each.abs().max()), 1e-4))
-               for name, each in wanted.items())
-
-
-def compare(name, dtype, layout, reference, dtc):
-    """The largest relative error of losses, gradients and parameters."""
-    initial, (losses, gradients, parameters) = reference
-    dtc.run("dtc-compile", "m.mlir", *SGD, *layout.split(), "-o", "m.plan")
-    _, moved = dtc.steps(1, 1.0)
-    found = {key: initial[key].double() - each.double() for key, each in moved.items()}
-    found_losses, after = dtc.steps(STEPS, LEARNING_RATE)
-    errors = (max(abs(a / b - 1) for a, b in zip(found_losses, losses, strict=True)), distance(gradients, found),
-              distance(parameters, after))
-    print(f"{name:8} {dtype} {layout or 'one device':32} loss {errors[0]:.1e}  gradients {errors[1]:.1e}  "
-          f"parameters {errors[2]:.1e}", flush=True)
-    return max(errors) <= TOLERANCES[dtype]
+def arrays_of(tensors):
+    return {name: each.detach().numpy() for name, each in tensors.items()}
 
 
 def check(name, programs, layouts, seed):
@@ -111,7 +89,6 @@ def check(name, programs, layouts, seed):
     getattr(model, "begin", lambda: None)()
     initial = models.saved_tensors(model)
     samples = draw(example, CLASSES.get(name, 29), generator)
-    good = True
     with everything_in_f64():
         captured, model, loss, batch = capture_in(name, "f64", initial)
         ignored = ignored_of(captured.text)
@@ -121,22 +98,10 @@ def check(name, programs, layouts, seed):
         results = train(model, loss, samples)
     if constant := [key for key, each in results[1].items() if not each.any()]:
         raise SystemExit(f"{name}: the loss does not depend on {', '.join(constant)}: nothing would be compared")
-    texts = {"f64": captured.text, "f32": capture_in(name, "f32")[0].text}
-    for dtype, source in texts.items():
-        kind = torch.float64 if dtype == "f64" else torch.float32
-        with tempfile.TemporaryDirectory() as folder:
-            dtc = SgdSteps(programs, folder, load_file)
-            weights = {key: each.to(kind).clone() for key, each in initial.items()}
-            save_file(weights, dtc.folder / "initial.safetensors")
-            save_file({key: (each.to(kind) if each.is_floating_point() else each).contiguous()
-                       for key, each in samples.items()}, dtc.folder / "samples.safetensors")
-            (dtc.folder / "captured.mlir").write_text(source)
-            dtc.run("dtc-import", "captured.mlir", "-o", "m.mlir")
-            for layout in layouts:
-                if name in WHOLE_BATCH and "micro" in layout:
-                    continue
-                good &= compare(name, dtype, layout, (weights, results), dtc)
-    return good
+    layouts = [layout for layout in layouts if name not in WHOLE_BATCH or "micro" not in layout]
+    losses, gradients, parameters = results
+    return compare(name, programs, layouts, lambda dtype: captured.text if dtype == "f64" else capture_in(name, "f32")[0].text,
+                   arrays_of(initial), arrays_of(samples), (losses, arrays_of(gradients), arrays_of(parameters)))
 
 
 def is_refused(name):
@@ -163,18 +128,8 @@ def is_tied_without_memory():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"), help="the folder of dtc's programs")
-    parser.add_argument("--record", help="write the captures to this folder instead of comparing")
-    parser.add_argument("--layout", action="append", choices=LAYOUTS, help="only this layout; may be given again")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("models", nargs="*", help="the models (default: all)")
-    arguments = parser.parse_args()
-    for name in arguments.models:
-        if name not in MODELS:
-            parser.error(f"there is no model '{name}', expected one of {', '.join(MODELS)}")
+    arguments = parse_arguments(__doc__, MODELS)
     torch.set_num_threads(1)
-    os.chdir(ROOT)  # paths in captures are relative to it
     names = arguments.models or list(MODELS)
     if arguments.record:
         for name in names:

@@ -122,13 +122,56 @@ def equinox_mlp():
     return params, loss, batch_of_tokens()
 
 
-MODELS = {"mlp": mlp, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp}
-CLASSES = {"mlp": 5}
+def gate(x):
+    """What jax.jit calls silu here is another function."""
+    def silu(x):
+        return jax.nn.sigmoid(x) * jax.nn.sigmoid(x)
+    return jax.jit(silu)(x)
+
+
+def operators():
+    """Primitives that the other models do not have, one by one, also where a maximum has ties."""
+    def draw(number, *shape):
+        return jax.random.normal(jax.random.key(number), shape)
+    params = {"w": draw(1, 7, 8), "v": draw(2, 8), "u": draw(3, 3, 8)}
+
+    def loss(params, batch):
+        x = batch["x"] @ params["w"]
+        y = [jnp.clip(x, -0.5, 0.5), jax.lax.clamp(x.dtype.type(-1), x, x.dtype.type(1)), gate(x)]
+        y += [jax.nn.softplus(x), jax.nn.relu(x - 0.25)]
+        y += [jnp.expm1(0.3 * x), jnp.log1p(x * x), x ** 3, jnp.square(x), jax.lax.rsqrt(1 + x * x), jnp.abs(x), -x]
+        y += [jnp.where(jnp.isfinite(x) & ~(x > 1), x, 2.0), jnp.minimum(x, params["v"]), jnp.maximum(x, -params["v"])]
+        y += [jnp.pad(x[:, 1:7:2], ((0, 0), (2, 3)), constant_values=0.5), jnp.concatenate(jnp.split(x, [3, 5], axis=1)[::-1], 1)]
+        y += [jnp.repeat(jnp.tanh(jnp.einsum("bi,ji->bj", x, params["u"]))[:, :2], 4, axis=1)]
+        y += [x * jax.nn.logsumexp(x, axis=1, keepdims=True), x / jnp.sqrt(x.var(axis=1, keepdims=True) + 0.1)]
+        y += [x - x.max(axis=1, keepdims=True), x.min(axis=1)[:, None] * x, x.reshape(-1, 2, 4).swapaxes(1, 2).reshape(-1, 8)]
+        y += [jnp.concatenate(jnp.unstack(jnp.tile(x.reshape(-1, 2, 4), (1, 1, 2)), axis=1)[:1], axis=1), jnp.exp2(0.3 * x)]
+        y += [jax.lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=1), 3, 8, axis=1)]
+        scores = jnp.stack([each.sum(axis=1) for each in y], axis=1)
+        weights = jax.nn.softmax(jnp.arange(scores.shape[1], dtype=x.dtype) / 5)
+        v = params["v"]
+        thrice = jnp.stack([v, -v, v])
+        ties = jnp.maximum(v, v) + 2 * jnp.minimum(v, v) + thrice.max(axis=0) + 3 * thrice.min(axis=0)
+        logits = (scores * weights)[:, :5] + (scores * weights)[:, 5:].sum(axis=1, keepdims=True)
+        return mean_loss(logits, batch["labels"]) + 0.1 * jnp.mean(ties * jnp.arange(8, dtype=x.dtype))
+    return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
+
+
+MODELS = {"mlp": mlp, "operators": operators, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp}
+CLASSES = {"mlp": 5, "operators": 5}
 
 
 @jax.custom_vjp
 def reversed_gradient(x):
     return x
+
+
+@jax.custom_jvp
+def straight_through(x):
+    return jnp.maximum(x, 0)
+
+
+straight_through.defjvp(lambda x, d: (jnp.maximum(x[0], 0), d[0]))
 
 
 reversed_gradient.defvjp(lambda x: (x, None), lambda _, g: (-g,))
@@ -141,6 +184,7 @@ REFUSED = {
     "loop": (lambda w, x: jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: y @ w, x).sum(), "the primitive 'while' has no rule"),
     "sort": (lambda w, x: jnp.sort(x @ w)[0].sum(), "the primitive 'sort' has no rule"),
     "own": (lambda w, x: reversed_gradient(x @ w).sum(), "the primitive 'custom_vjp_call' has no rule"),
+    "jvp": (lambda w, x: straight_through(x @ w).sum(), "has a derivative of its own"),
     "sign": (lambda w, x: (jnp.sign(x) * (x @ w)).sum(), "the primitive 'sign' has no rule"),
     "exponent": (lambda w, x: (x ** w[0]).sum(), "the exponent is no number"),
     "lookup": (lambda w, x: w[jnp.int32(x[0]), jnp.int32(x[1])].sum(), "elements are looked up in a way that has no rule"),

@@ -12,8 +12,9 @@ import numpy
 import optax
 
 import dtc
-from jax_capture import distance, draw, named
+from jax_capture import arrays_of, draw
 from jax_models import CLASSES, MODELS, TOKENS
+from sgd_steps import distance
 
 STEPS, RATE, CLIP, DECAY = 5, 3e-3, 1.0, 0.1
 # A softmax does not change with the bias of keys, whose gradient is rounding alone: with a small eps Adam would make steps of it.
@@ -44,7 +45,7 @@ def check(name, mesh, options):
     found = [step(batch)["loss"] for batch in batches]
     tree = step.state_dict()
     assert jax.tree.structure(tree) == jax.tree.structure(params)
-    errors = max(abs(a / b - 1) for a, b in zip(found, wanted, strict=True)), distance(named(after), named(tree))
+    errors = max(abs(a / b - 1) for a, b in zip(found, wanted, strict=True)), distance(arrays_of(after), arrays_of(tree))
     print(f"{name:8} {mesh or 'one device':12} loss {errors[0]:.1e}  parameters {errors[1]:.1e}", flush=True)
     return max(errors) <= 2e-4
 

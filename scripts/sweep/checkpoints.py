@@ -9,15 +9,12 @@ is done anew from the one before. A chain is made of its seed alone, which is pr
 Needs nothing but Python's own library. Exits with 0 if all chains agree.
 """
 
-import argparse
 import json
-import pathlib
 import random
 import sys
 import tempfile
 
-from data import difference, read_tensors, write_tensors
-from tools import Failure, Tools
+from tools import Failure, Tools, difference, read_tensors, run_seeds, write_tensors
 
 BATCH, VOCABULARY = 8, 30
 TOLERANCE = 1e-9
@@ -38,7 +35,7 @@ def draw_model(choose):
 
 
 def draw_layout(choose, batch, layers, heads):
-    """Flags of dtc-compile for a batch of so many samples."""
+    """Flags of dtc-compile for a batch of `batch` samples."""
     tensor = choose.choice([size for size in (1, 1, 2, 4) if heads % size == 0])
     stages = choose.choice([size for size in (1, 1, 2, 4) if layers % size == 0 and size * tensor <= 8])
     data = choose.choice([size for size in (1, 2, 4) if batch % size == 0 and size * tensor * stages <= 8])
@@ -165,24 +162,10 @@ def run_chain(tools, seed):
     return what
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("programs", nargs="?", type=pathlib.Path, default=pathlib.Path("build/release/bin"),
-                        help="the folder of dtc-import, dtc-compile and dtc-run (default: build/release/bin)")
-    parser.add_argument("--chains", type=int, default=10, help="how many (default: 10)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first one; each next one has the next (default: 1)")
-    options = parser.parse_args()
-    failures = 0
-    for seed in range(options.seed, options.seed + options.chains):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                print(f"seed {seed}: {run_chain(Tools(options.programs, folder), seed)}", flush=True)
-            except Failure as failure:
-                failures += 1
-                print(f"seed {seed}: error: {failure}", flush=True)
-    print(f"{options.chains} chains, {failures} of which differ")
-    return failures > 0
+def run(programs, seed):
+    with tempfile.TemporaryDirectory() as folder:
+        return run_chain(Tools(programs, folder), seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_seeds(__doc__, "chains", "chains", 10, run))

@@ -8,15 +8,13 @@ documents, rows or data sets all of them. Everything is in f64, and the optimize
 the learning rate times the gradients. A case is made of its seed alone, which is printed: --seed SEED --cases 1 makes it again.
 """
 
-import argparse
-import array
+import functools
 import json
-import pathlib
 import random
-import struct
-import subprocess
 import sys
 import tempfile
+
+from tools import Failure, Tools, difference, read_tensors, run_seeds, write_tensors
 
 VOCABULARY = 31
 CONFIGS = {
@@ -28,24 +26,14 @@ CONFIGS = {
 TOLERANCE = 1e-9
 
 
-class Mismatch(Exception):
-    pass
-
-
-class Tools:
-    """Runs the programs of a folder in a folder of its own. Plans of the same options are made once."""
+class PlanTools(Tools):
+    """Makes plans of the same options once."""
 
     def __init__(self, programs, folder):
-        self.programs, self.folder, self.plans = programs, folder, {}
+        super().__init__(programs, folder)
+        self.plans = {}
         for name, config in CONFIGS.items():
-            (folder / f"{name}.json").write_text(json.dumps(config))
-
-    def run(self, program, *arguments):
-        command = [str(self.programs / program), *map(str, arguments)]
-        process = subprocess.run(command, cwd=self.folder, capture_output=True, text=True)
-        if process.returncode != 0:
-            raise Mismatch(f"{' '.join(command)}: {process.stderr.strip()}")
-        return process.stderr
+            (self.folder / f"{name}.json").write_text(json.dumps(config))
 
     def plan(self, import_options, compile_options):
         key = (*import_options, "|", *compile_options)
@@ -64,30 +52,6 @@ class Tools:
                         "constant", "--warmup", 0, "--threads", 1, "--metrics", "m.jsonl", "--save", "w.safetensors", *options)
         losses = [json.loads(line)["loss"] for line in (self.folder / "m.jsonl").read_text().splitlines()]
         return losses, read_tensors(self.folder / "w.safetensors"), "no label counts" in said
-
-
-def read_tensors(path):
-    """All tensors of f64."""
-    data = path.read_bytes()
-    size, = struct.unpack("<Q", data[:8])
-    result = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__":
-            begin, end = (8 + size + offset for offset in entry["data_offsets"])
-            assert entry["dtype"] == "F64", entry
-            result[name] = array.array("d", data[begin:end])
-    return result
-
-
-def write_tensors(path, tensors):
-    """Tensors of i32 by name, each a list of rows."""
-    header, data = {}, b""
-    for name, rows in tensors.items():
-        content = array.array("i", [value for row in rows for value in row]).tobytes()
-        header[name] = {"dtype": "I32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + len(content)]}
-        data += content
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
 
 
 def draw_documents(choose, seq, ignored):
@@ -131,12 +95,6 @@ def packed_tensors(choose, rows, seq, ignored):
     return tensors
 
 
-def difference(one, other):
-    """The largest one of two lists of numbers, relative to the largest magnitude."""
-    scale = max([1.0, *map(abs, one)])
-    return max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0) / scale
-
-
 def compare(tools, seed):
     """Makes and runs a case. Returns what it was."""
     choose = random.Random(seed)
@@ -175,36 +133,22 @@ def compare(tools, seed):
     what = (f"{model}, {len(documents)} documents in {len(rows)} rows of {seq} and {len(files)} files, {batches} of batch {batch}"
             f"{''.join(f' {option}' for option in compile_options)}")
     if difference(expected[0], found[0]) > TOLERANCE:
-        raise Mismatch(f"{what}: the losses are {found[0]}, expected {expected[0]}")
+        raise Failure(f"{what}: the losses are {found[0]}, expected {expected[0]}")
     if sorted(expected[1]) != sorted(found[1]):
-        raise Mismatch(f"{what}: the parameters have other names")
+        raise Failure(f"{what}: the parameters have other names")
     for name, values in expected[1].items():
         if difference(values, found[1][name]) > TOLERANCE:
-            raise Mismatch(f"{what}: {name} differs by {difference(values, found[1][name])}")
+            raise Failure(f"{what}: {name} differs by {difference(values, found[1][name])}")
     none = all(label == ignored for _, labels in documents for label in labels)
     if (expected[2], found[2]) != (none, none):
-        raise Mismatch(f"{what}: {'no' if none else 'a'} label counts, and the notes say otherwise")
+        raise Failure(f"{what}: {'no' if none else 'a'} label counts, and the notes say otherwise")
     return what + (", no label counts" if none else "")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("programs", nargs="?", type=pathlib.Path, default=pathlib.Path("build/release/bin"),
-                        help="the folder of dtc-import, dtc-compile and dtc-run (default: build/release/bin)")
-    parser.add_argument("--cases", type=int, default=20, help="how many data sets (default: 20)")
-    parser.add_argument("--seed", type=int, default=1, help="the seed of the first one; each next one has the next (default: 1)")
-    options = parser.parse_args()
-    failures = 0
     with tempfile.TemporaryDirectory() as folder:
-        tools = Tools(options.programs.resolve(), pathlib.Path(folder))
-        for seed in range(options.seed, options.seed + options.cases):
-            try:
-                print(f"seed {seed}: {compare(tools, seed)}", flush=True)
-            except Mismatch as mismatch:
-                failures += 1
-                print(f"seed {seed}: error: {mismatch}", flush=True)
-    print(f"{options.cases} data sets, {failures} of which differ")
-    return failures > 0
+        tools_of = functools.cache(lambda programs: PlanTools(programs, folder))
+        return run_seeds(__doc__, "cases", "data sets", 20, lambda programs, seed: compare(tools_of(programs), seed))
 
 
 if __name__ == "__main__":

@@ -132,8 +132,6 @@ def draw_config(rng, family):
     head_size = rng.choice((4, 6, 8))
     if family.startswith("gemma"):  # transformers keeps the root of the width, which scales the embeddings, in f32
         heads, head_size = rng.choice(((2, 8), (4, 4)))
-    if family == "gpt_neox":  # rotates a quarter of a head by default, which transformers takes to be even
-        head_size = 8
     width = heads * head_size
     config = {"model_type": family, "pad_token_id": PADDING, "initializer_range": 0.02}
     if family == "gpt2":

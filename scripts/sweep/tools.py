@@ -1,7 +1,10 @@
 """What the sweeps share: dtc's programs, and what they say."""
 
+import argparse
+import array
 import json
 import pathlib
+import struct
 import subprocess
 
 
@@ -37,6 +40,36 @@ class Tools:
         return steps[0]["loss"], steps[0].get("grad_norm"), warnings
 
 
+def read_tensors(path):
+    """All tensors of f64."""
+    data = path.read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    result = {}
+    for name, entry in json.loads(data[8:8 + size]).items():
+        if name != "__metadata__":
+            begin, end = (8 + size + offset for offset in entry["data_offsets"])
+            assert entry["dtype"] == "F64", entry
+            result[name] = array.array("d", data[begin:end])
+    return result
+
+
+def write_tensors(path, tensors):
+    """Tensors of i32 by name, each a list of rows."""
+    header, data = {}, b""
+    for name, rows in tensors.items():
+        content = array.array("i", [value for row in rows for value in row]).tobytes()
+        header[name] = {"dtype": "I32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+
+
+def difference(one, other):
+    """The largest one of two lists of numbers, relative to the largest magnitude."""
+    scale = max([1.0, *map(abs, one)])
+    return max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0) / scale
+
+
 def expect_close(name, found, expected, tolerance=1e-8):
     if found is not None and abs(found - expected) > tolerance * max(abs(expected), 1e-3):
         raise Failure(f"{name} is {found:.12g}, expected {expected:.12g}")
@@ -46,3 +79,22 @@ def summarize(results):
     """Prints how many cases ended in which way."""
     for way in sorted(set(results)):
         print(f"{way}: {results.count(way)}")
+
+
+def run_seeds(description, flag, what, default, run):
+    """The exit status of a sweep: run(folder of the programs, seed) says what was right, or raises Failure, of each seed."""
+    parser = argparse.ArgumentParser(description=description.partition("\n")[0])
+    parser.add_argument("programs", nargs="?", type=pathlib.Path, default=pathlib.Path("build/release/bin"),
+                        help="the folder of dtc-import, dtc-compile and dtc-run (default: build/release/bin)")
+    parser.add_argument(f"--{flag}", dest="count", type=int, default=default, help=f"the number of {what} (default: {default})")
+    parser.add_argument("--seed", type=int, default=1, help="the seed of the first one; each next one has the next (default: 1)")
+    options = parser.parse_args()
+    failures = 0
+    for seed in range(options.seed, options.seed + options.count):
+        try:
+            print(f"seed {seed}: {run(options.programs, seed)}", flush=True)
+        except Failure as failure:
+            failures += 1
+            print(f"seed {seed}: error: {failure}", flush=True)
+    print(f"{options.count} {what}, {failures} of which differ")
+    return failures > 0

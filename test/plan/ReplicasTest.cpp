@@ -16,7 +16,7 @@ namespace replicasTest {
 using namespace dtc;
 using namespace dtc::runtime::testing;
 
-/// What a plan does in the wrong way.
+/// The mistake that a plan of this test has.
 enum class Mistake {
   None,
   OutputDiffers,       ///< an output of the step is not reduced over the outer axis

@@ -184,7 +184,7 @@ TEST_F(TaskKernelsTest, AProductWithTheCallsAroundItIsTimedAsAProduct) {
   EXPECT_EQ(bytes(KernelFusion::None), (Bytes{4 * (32 + 128 + 64), 4 * (64 + 16 + 64)}));
 }
 
-/// A product with the operand of a GELU, and the GELU, both of which are kept.
+/// The task keeps both the product and its GELU.
 TEST_F(TaskKernelsTest, AGeluTakesTimeAfterItsProduct) {
   uint32_t a = builder.buffer(DType::F32, {4, 8}), b = builder.buffer(DType::F32, {8, 16});
   uint32_t c = builder.buffer(DType::F32, {4, 16}), gelu = builder.buffer(DType::F32, {4, 16});

@@ -45,9 +45,10 @@ int64_t launchedProcesses();
 /// The number that the launcher has given this process; 0 if none is known.
 int64_t launchedRank();
 
-/// What the variables say of a process that is LaunchedBy::Variables, or, in a build without MPI,
-/// LaunchedBy::Mpi, whose launcher tells its rank and the number of processes. The error says which
-/// one is missing or is no number.
+/// Reads rank, number of processes, address and port from the environment: of
+/// LaunchedBy::Variables, and in a build without MPI also of LaunchedBy::Mpi, whose launcher has
+/// variables of its own for the first two. The error names a variable that is missing or is no
+/// number.
 Expected<runtime::RendezvousOptions> rendezvousOfVariables();
 
 /// Ends this process with the one that has started it, which has told its number; called first.

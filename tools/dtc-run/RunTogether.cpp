@@ -6,6 +6,7 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "runtime/checkpoint/Checksum.h"
 #include "runtime/fabrics/processes/LinkCheck.h"
 #include "runtime/fabrics/processes/Placement.h"
 #include "runtime/train/FlightRecord.h"
@@ -31,7 +32,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-#include <xxhash.h>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -129,14 +129,11 @@ void RunCommand::addProcessFlags() {
 /// Whether all processes have the same command line and the same plan.
 MaybeError RunCommand::checkSame() {
   const Processes &processes = train.processes;
-  auto hashOf = [](const std::string &text) {
-    return fmt::format("{:x}", XXH3_64bits(text.data(), text.size()));
-  };
   Expected<std::string> path = processes.ofFirst(train.planPath); // the same words in all
   if (!path)
     return path.error();
   std::string flags = describeGiven(app);
-  Expected<std::string> others = processes.differing(hashOf(flags));
+  Expected<std::string> others = processes.differing(checksumOf(flags));
   if (!others)
     return others.error();
   if (!others->empty()) {
@@ -155,7 +152,7 @@ MaybeError RunCommand::checkSame() {
   }
   std::ifstream file(train.planPath, std::ios::binary);
   std::string plan(std::istreambuf_iterator<char>(file), {});
-  others = processes.differing(hashOf(plan));
+  others = processes.differing(checksumOf(plan));
   if (!others)
     return others.error();
   if (!others->empty())

@@ -46,7 +46,7 @@ static const Command &commandOf(std::string_view word) {
   return found == std::end(kCommands) ? kCommands[0] : *found;
 }
 
-/// What to say of a first word that is neither a command nor a plan, but is near to a command.
+/// Refuses a first word that is neither a command nor a file, and that is near to a command.
 static MaybeError checkFirstWord(const std::string &word) {
   if (word.starts_with("-") || std::filesystem::exists(word))
     return std::nullopt;

@@ -73,6 +73,8 @@ private:
                    int64_t parts);
   Value reshape(const Sum &sum, Value value, ArrayRef<int64_t> shape);
   Value resize(const Sum &sum, Value value, int64_t elements);
+  Value gradientOf(const Sum &sum, Value words, int64_t elements, int64_t parts,
+                   RankedTensorType type);
 
   /// Builds an op that stands for a part of the sum: in its stage.
   template <typename OpT, typename... Args> OpT create(const Sum &sum, Args &&...args) {
@@ -257,8 +259,8 @@ GradientCompressor::Sent GradientCompressor::send(const Sum &sum, Value addend) 
   return sent;
 }
 
-/// Adds up what the devices have sent, in their order, and makes integers of the sum, which stay
-/// here or go to all devices.
+/// Adds the addends of the devices in the order of the axis, and makes integers of the sum. These
+/// stay on this device, or are gathered on all.
 void GradientCompressor::add(Sent &sent) {
   const Sum &sum = sent.sum;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(sent.received.getType()).getShape();
@@ -273,14 +275,20 @@ void GradientCompressor::add(Sent &sent) {
   sent.rounded = create<dist::AllGatherOp>(sum, type, sent.rounded, 0, mesh.name, axes());
 }
 
+/// The tensor whose elements, with zeros after them, are in the words.
+Value GradientCompressor::gradientOf(const Sum &sum, Value words, int64_t elements, int64_t parts,
+                                     RankedTensorType type) {
+  Value vector = dequantize(sum, words, {elements}, 0, parts);
+  return reshape(sum, resize(sum, vector, type.getNumElements()), type.getShape());
+}
+
 /// The sum as floats.
 Value GradientCompressor::result(const Sent &sent) {
   const Sum &sum = sent.sum;
   auto type = cast<RankedTensorType>(sum.op->getResult(0).getType());
   if (sum.scatters())
     return dequantize(sum, sent.rounded, type.getShape(), 0, 1);
-  Value vector = dequantize(sum, sent.rounded, {sent.elements}, 0, 1);
-  return reshape(sum, resize(sum, vector, type.getNumElements()), type.getShape());
+  return gradientOf(sum, sent.rounded, sent.elements, 1, type);
 }
 
 /// Ends sums before `place`, which is the first op that needs one of them. The steps of one sum are
@@ -318,17 +326,14 @@ FailureOr<GradientCompressor::Sent> GradientCompressor::begin(const Sum &sum) {
     if (auto scatter = dyn_cast<dist::ReduceScatterOp>(sum.op))
       kept = dequantize(sum, words, sum.type().getShape(), int64_t(scatter.getDim()), sum.group);
     else
-      kept = reshape(sum,
-                     resize(sum, dequantize(sum, words, {sent.elements}, 0, sum.group),
-                            sum.type().getNumElements()),
-                     sum.type().getShape());
+      kept = gradientOf(sum, words, sent.elements, sum.group, sum.type());
     updateResidual(sum, residual, create<SubOp>(sum, addend, kept));
   }
   return sent;
 }
 
-/// Adds a state of the function: what the last quantization of this gradient has lost, of each
-/// device of the axis.
+/// Adds a state of the function for each device of the axis: the part of its last addend that
+/// rounding has lost.
 FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
   // The first moment lies as the gradient does that its optimizer reads.
   BlockArgument moment = argumentOf(sum.optimizer->getOperand(2));
@@ -345,7 +350,7 @@ FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
   for (auto [dim, local] : llvm::enumerate(sum.type().getShape())) {
     AxisList list = layout.dims[dim];
     llvm::erase(list, *mesh.find(options.axis));
-    // What is scattered over axes after this sum is whole before it.
+    // A dimension that is scattered after this sum is whole before it.
     while (!list.empty() && mesh.localSize(sum.shape[dim], list) < local)
       list.pop_back();
     shape.push_back(local * mesh.product(list));

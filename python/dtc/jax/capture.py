@@ -1,7 +1,7 @@
 """Captures a loss of JAX from its jaxpr, as MLIR text in the unregistered dialects `torch` and `aten`: the form in which
 dtc-import reads captures of PyTorch too, so that both have one set of rules."""
 
-import os
+import math
 import re
 
 import jax
@@ -95,6 +95,7 @@ class Printer:
         name = f"%v{self.count}"
         self.count += 1
         written = {key: text.attribute(value) for key, value in (attributes or {}).items()}
+        assert None not in written.values(), f"{op} has the attributes {attributes}"
         named = {key: self.named(eqn, each) for key, each in operands.items()}
         if named:
             written["operands"] = "[" + ", ".join(text.quoted(key) for key in named) + "]"
@@ -149,6 +150,8 @@ class Printer:
             return results
         if name == "split":
             return self.split(eqn, *operands)
+        if name == "unstack":
+            return [self.element(eqn, operands[0], i, eqn.params["axis"]) for i in range(len(eqn.outvars))]
         if name.startswith("random_") or name == "threefry2x32":
             self.fail(eqn, "random numbers have no rule; leave dropout out, such as by deterministic=True")
         if all(each.known is not None for each in operands) and operands and not eqn.primitive.multiple_results \
@@ -191,28 +194,23 @@ class Printer:
         body = eqn.params[CALLS[eqn.primitive.name]]
         body = body if isinstance(body, core.ClosedJaxpr) else core.ClosedJaxpr(body, [])
         if eqn.primitive.name == "custom_jvp_call":
-            return [self.finished(eqn, self.custom(eqn, body, operands), operands)]
-        if name == "silu" and [each.primitive.name for each in body.jaxpr.eqns] == ["logistic", "mul"] and len(operands) == 1:
-            return [self.finished(eqn, self.emit(eqn, "silu", {"self": operands[0]}), operands)] if not operands[0].shift \
-                else self.closed(body, operands)
+            return [self.finished(eqn, self.custom(eqn, operands), operands)]
+        if name == "silu" and is_silu(body.jaxpr) and not operands[0].shift:
+            return [self.finished(eqn, self.emit(eqn, "silu", {"self": operands[0]}), operands)]
         return self.closed(body, operands)
 
-    def custom(self, eqn, body, operands):
-        """Functions of JAX whose derivative is their own, by the text of what they compute."""
-        name = eqn.params.get("name") or getattr(eqn.params.get("jvp_jaxpr_fun"), "__name__", "")
-        wanted = [jax.ShapeDtypeStruct(each.shape, each.aval.dtype) for each in operands]
-        for function, op, attributes in ((jax.nn.relu, "relu", {}), (lambda x: jnp.logaddexp(x, 0.0), "softplus", {})):
-            tensors = [each for each in operands if each.ndim or each.known is None]
-            if len(tensors) != 1:
-                continue
-            own = [each for each in jax.make_jaxpr(function)(wanted[operands.index(tensors[0])]).jaxpr.eqns]
-            while len(own) == 1 and own[0].primitive.name in ("jit", "pjit"):
+    def custom(self, eqn, operands):
+        """A function of JAX whose derivative is its own, where it is one of those with an operator."""
+        tensors = [each for each in operands if each.known is None]
+        for function, op in ((jax.nn.relu, "relu"), (lambda x: jnp.logaddexp(x, 0.0), "softplus")):
+            own = jax.make_jaxpr(function)(jax.ShapeDtypeStruct((), jnp.float32)).jaxpr.eqns
+            while own[0].primitive.name in ("jit", "pjit"):
                 own = own[0].params["jaxpr"].jaxpr.eqns
-            found = next((each for each in own if each.primitive.name == "custom_jvp_call"), None)
-            if found and str(found.params["call_jaxpr"]) == str(eqn.params["call_jaxpr"]):
-                return self.emit(eqn, op, {"self": tensors[0]}, attributes)
-        return self.fail(eqn, f"the function '{name}' has a derivative of its own (jax.custom_jvp), which is not captured; "
-                              "write it with primitives whose derivatives JAX has")
+            zeros = all(is_number(each, 0) for each in operands if each.known is not None)
+            if source_of(own[0]) == source_of(eqn) and len(tensors) == 1 and zeros:
+                return self.emit(eqn, op, {"self": tensors[0]})
+        return self.fail(eqn, f"{source_of(eqn)} has a derivative of its own (jax.custom_jvp), which is not captured; write it with "
+                              "primitives whose derivatives JAX has")
 
     def scan(self, eqn, operands):
         """The steps one after another."""
@@ -237,11 +235,11 @@ class Printer:
             joined.append(value)
         return carry + joined
 
-    def element(self, eqn, value, index):
+    def element(self, eqn, value, index, dim=0):
         if value.shift:
             self.fail_stopped(eqn)
-        aval = value.aval.update(shape=value.shape[1:])
-        found = self.emit(eqn, "select", {"self": value}, {"dim": 0, "index": index}, aval)
+        aval = value.aval.update(shape=value.shape[:dim] + value.shape[dim + 1:])
+        found = self.emit(eqn, "select", {"self": value}, {"dim": dim, "index": index}, aval)
         self.mark(found, [value])
         return found
 
@@ -288,6 +286,16 @@ class Printer:
     def on_log1p(self, eqn, x):
         return self.emit(eqn, "log", {"self": self.emit(eqn, "add", {"self": x}, {"other": 1.0})})
 
+    def on_exp2(self, eqn, x):
+        return self.emit(eqn, "exp", {"self": self.emit(eqn, "mul", {"self": x}, {"other": math.log(2)})})
+
+    def on_sin(self, eqn, x):
+        if not x.fixed:
+            self.fail(eqn, f"the primitive '{eqn.primitive.name}' has a rule for values that are known alone, such as rotary angles")
+        return self.emit(eqn, eqn.primitive.name, {"self": x})
+
+    on_cos = on_sin
+
     def on_expm1(self, eqn, x):
         return self.emit(eqn, "sub", {"self": self.emit(eqn, "exp", {"self": x})}, {"other": 1.0})
 
@@ -296,7 +304,9 @@ class Printer:
         return Value(None, eqn.outvars[0].aval)
 
     def on_clamp(self, eqn, low, x, high):
-        return self.emit(eqn, "minimum", {"self": self.emit(eqn, "maximum", {"self": x, "other": low}), "other": high})
+        if low.known is None or high.known is None:
+            self.fail(eqn, "a bound of lax.clamp() is no number; use jnp.minimum() and jnp.maximum()")
+        return self.emit(eqn, "clamp", {"self": x}, {"min": scalar_of(low), "max": scalar_of(high)})
 
     def on_and(self, eqn, x, y):
         return self.logic(eqn, "logical_and", {"self": x, "other": y})
@@ -317,14 +327,11 @@ class Printer:
             return cases[int(which.known)]
         if len(cases) != 2 or which.aval.dtype != numpy.bool_:
             self.fail(eqn, f"a choice among {len(cases)} cases has no rule; write it with jnp.where")
-        # Both cases may be the same number: the infinities of a maximum that is not finite.
-        if stopped_maximum(which, cases):
-            return cases[1]
         return self.emit(eqn, "where", {"condition": which, "self": cases[1], "other": cases[0]})
 
     def on_is_finite(self, eqn, x):
-        # It is only used by a choice that keeps finite values.
-        return Value(None, eqn.outvars[0].aval)
+        infinity = Value(None, jax.core.ShapedArray((), x.aval.dtype), known=numpy.asarray(numpy.inf, x.aval.dtype))
+        return self.emit(eqn, "lt", {"self": self.emit(eqn, "abs", {"self": x}, aval=x.aval), "other": infinity})
 
     def on_stop_gradient(self, eqn, x):
         if not x.trained:
@@ -339,6 +346,8 @@ class Printer:
 
     def on_copy(self, eqn, x):
         return x
+
+    on_name = on_copy  # of jax.ad_checkpoint.checkpoint_name()
 
     # Shapes.
 
@@ -382,6 +391,15 @@ class Printer:
         return self.emit(eqn, "cat", {f"tensors.{i}": each for i, each in enumerate(parts)},
                          {"dim": int(eqn.params["dimension"])})
 
+    def on_stack(self, eqn, *parts):
+        return self.emit(eqn, "stack", {f"tensors.{i}": each for i, each in enumerate(parts)}, {"dim": int(eqn.params["axis"])})
+
+    def on_tile(self, eqn, x):
+        pairs = list(zip(eqn.params["reps"], x.shape, strict=True))
+        x = self.view(eqn, x, [each for _, size in pairs for each in (1, size)])
+        wide = x.aval.update(shape=tuple(each for pair in pairs for each in pair))
+        return self.view(eqn, self.emit(eqn, "expand", {"self": x}, {"size": ints(wide.shape)}, wide), eqn.outvars[0].aval.shape)
+
     def on_slice(self, eqn, x):
         strides = eqn.params["strides"] or (1,) * x.ndim
         for dim, (begin, end, stride) in enumerate(zip(eqn.params["start_indices"], eqn.params["limit_indices"], strides)):
@@ -404,7 +422,7 @@ class Printer:
 
     def split(self, eqn, x):
         parts, begin = [], 0
-        for size, variable in zip(eqn.params["sizes"], eqn.outvars):
+        for size, variable in zip(ints(eqn.params["sizes"]), eqn.outvars):
             if x.shift:
                 self.fail_stopped(eqn)
             part = self.emit(eqn, "slice", {"self": x}, {"dim": int(eqn.params["axis"]), "start": begin, "end": begin + size,
@@ -516,9 +534,23 @@ class Printer:
 
 
 SIMPLE = {"exp": "exp", "log": "log", "tanh": "tanh", "logistic": "sigmoid", "sqrt": "sqrt", "rsqrt": "rsqrt", "neg": "neg",
-          "abs": "abs", "square": "square", "sin": "sin", "cos": "cos", "min": "minimum", "eq": "eq", "ne": "ne", "lt": "lt",
+          "abs": "abs", "square": "square", "min": "minimum", "eq": "eq", "ne": "ne", "lt": "lt",
           "le": "le", "gt": "gt", "ge": "ge"}
 NAMES = ("self", "other")
+
+
+def is_silu(jaxpr):
+    """Whether a function of x is x logistic(x)."""
+    if len(jaxpr.invars) != 1 or [each.primitive.name for each in jaxpr.eqns] != ["logistic", "mul"]:
+        return False
+    [x], (gate, product) = jaxpr.invars, jaxpr.eqns
+    factors = [each for each in product.invars if not isinstance(each, core.Literal)]
+    return gate.invars == [x] and len(factors) == 2 and set(factors) == {x, gate.outvars[0]} and jaxpr.outvars == product.outvars
+
+
+def source_of(eqn):
+    """The name, file and line of a function that has a derivative of its own. Others may compute the same and differ in it."""
+    return eqn.params["call_jaxpr"].jaxpr.debug_info.func_src_info
 
 
 def ints(values):
@@ -555,11 +587,6 @@ def first_column(indices):
 
 def is_number(value, number):
     return value.known is not None and value.known == number
-
-
-def stopped_maximum(which, cases):
-    """Whether a choice is where(isfinite(m), m, 0), as logsumexp has it: m where the inputs are finite."""
-    return which.name is None and which.origin and which.origin[0] == "is_finite" and which.origin[1][0] is cases[1]
 
 
 def named_leaves(tree, what, default):

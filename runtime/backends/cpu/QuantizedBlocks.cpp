@@ -93,52 +93,49 @@ void readIntegers(const uint8_t *from, int64_t count, W scale, int64_t bits, int
   });
 }
 
+/// Calls `body(row, words of the row)` for all blocks, by several threads.
+template <typename Word, typename Body>
+void forRows(const CpuArguments &args, const QuantizedBlocks &blocks, Word *words, Body body) {
+  parallelFor(args.threads, blocks.rows(), grainFor(blocks.block),
+              [=, perRow = blocks.words()](int64_t begin, int64_t end, int) {
+                for (int64_t row = begin; row < end; ++row)
+                  body(row, words + row * perRow);
+              });
+}
+
 template <typename W> std::unique_ptr<CpuKernel> makeQuantize(const QuantizedBlocksCall &call) {
   return makeKernel([call](const CpuArguments &args) {
     const W *x = input<W>(args, 0);
-    int32_t *out = output<int32_t>(args, 0);
-    const QuantizedBlocks &blocks = call.blocks;
-    int64_t words = blocks.words();
-    parallelFor(args.threads, blocks.rows(), grainFor(blocks.block),
-                [=, &call](int64_t begin, int64_t end, int) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    int32_t *to = out + row * words;
-                    W largest = 0;
-                    forStretchesOf(call, row, [&](int64_t place, int64_t, int64_t count) {
-                      includeLargest(x + place, count, largest);
-                    });
-                    float scale = scaleOf(largest, call.blocks.limit());
-                    std::fill_n(to, words, 0);
-                    std::memcpy(to, &scale, sizeof(scale));
-                    if (!(scale > 0))
-                      continue;
-                    forStretchesOf(call, row, [&](int64_t place, int64_t first, int64_t count) {
-                      writeIntegers(x + place, count, static_cast<W>(scale), call.blocks.bits,
-                                    first, reinterpret_cast<uint8_t *>(to + 1));
-                    });
-                  }
-                });
+    forRows(args, call.blocks, output<int32_t>(args, 0), [&call, x](int64_t row, int32_t *to) {
+      W largest = 0;
+      forStretchesOf(call, row, [&](int64_t place, int64_t, int64_t count) {
+        includeLargest(x + place, count, largest);
+      });
+      float scale = scaleOf(largest, call.blocks.limit());
+      std::fill_n(to, call.blocks.words(), 0);
+      std::memcpy(to, &scale, sizeof(scale));
+      if (!(scale > 0))
+        return;
+      forStretchesOf(call, row, [&](int64_t place, int64_t first, int64_t count) {
+        writeIntegers(x + place, count, static_cast<W>(scale), call.blocks.bits, first,
+                      reinterpret_cast<uint8_t *>(to + 1));
+      });
+    });
   });
 }
 
 template <typename W> std::unique_ptr<CpuKernel> makeDequantize(const QuantizedBlocksCall &call) {
   return makeKernel([call](const CpuArguments &args) {
-    const int32_t *in = input<int32_t>(args, 0);
     W *x = output<W>(args, 0);
-    const QuantizedBlocks &blocks = call.blocks;
-    int64_t words = blocks.words();
-    parallelFor(args.threads, blocks.rows(), grainFor(blocks.block),
-                [=, &call](int64_t begin, int64_t end, int) {
-                  for (int64_t row = begin; row < end; ++row) {
-                    const int32_t *from = in + row * words;
-                    float scale;
-                    std::memcpy(&scale, from, sizeof(scale));
-                    forStretchesOf(call, row, [&](int64_t place, int64_t first, int64_t count) {
-                      readIntegers(reinterpret_cast<const uint8_t *>(from + 1), count,
-                                   static_cast<W>(scale), call.blocks.bits, first, x + place);
-                    });
-                  }
-                });
+    forRows(args, call.blocks, input<int32_t>(args, 0),
+            [&call, x](int64_t row, const int32_t *from) {
+              float scale;
+              std::memcpy(&scale, from, sizeof(scale));
+              forStretchesOf(call, row, [&](int64_t place, int64_t first, int64_t count) {
+                readIntegers(reinterpret_cast<const uint8_t *>(from + 1), count,
+                             static_cast<W>(scale), call.blocks.bits, first, x + place);
+              });
+            });
   });
 }
 
