@@ -41,5 +41,6 @@ install_python nanobind 3.1.0 "dtc._native cannot be built (-DDTC_BUILD_PYTHON=O
 install_python tokenizers 0.23.3 "tests of dtc-data are skipped"
 install_python jinja2 3.1.6 "tests of chat templates are skipped"
 install_python markupsafe 3.0.4 "tests of chat templates are skipped"
+install_python numpy 2.4.6 "tests of federated learning are skipped"
 install_python pillow 13.0.0 "tests of dtc-data are skipped"
 install_python nvidia-cudnn-frontend 1.18.0 "attention on GPUs is computed by dtc's own kernels alone"

@@ -15,7 +15,7 @@
 #define DTC_COMPILER_IMPORT_FAMILY_H
 
 #include "compiler/import/ConfigReader.h"
-#include "compiler/import/DecoderConfig.h"
+#include "compiler/import/TransformerConfig.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -186,7 +186,7 @@ struct Family {
   /// Other names of fields: {field, other name}.
   llvm::SmallVector<std::pair<llvm::StringRef, llvm::StringRef>, 4> aliases = {};
   /// Reads the fields that not all families have.
-  void (*readMore)(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+  void (*readMore)(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
 };
 
 /// All families, in the order of their names.
@@ -195,12 +195,14 @@ llvm::ArrayRef<Family> allFamilies();
 /// Reads all fields of a configuration of the family; the reader has an error where one is wrong or
 /// asks for what the family's models are not built with. Sets the sequence length of the options
 /// where the configuration says it.
-DecoderConfig readDecoder(ConfigReader &reader, const Family &family, ImportOptions &options);
+TransformerConfig readTransformer(ConfigReader &reader, const Family &family,
+                                  ImportOptions &options);
 
-/// Builds the decoder; null, and reported, where the options ask for what it lacks.
-mlir::OwningOpRef<mlir::ModuleOp> buildDecoder(mlir::MLIRContext &context, ConfigReader &reader,
-                                               const Family &family, const DecoderConfig &config,
-                                               const ImportOptions &options);
+/// Builds the model; null, and reported, where the options ask for what it lacks.
+mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext &context, ConfigReader &reader,
+                                                   const Family &family,
+                                                   const TransformerConfig &config,
+                                                   const ImportOptions &options);
 
 } // namespace dtc
 

@@ -18,14 +18,14 @@ using nlohmann::json;
 //===----------------------------------------------------------------------===//
 
 /// Sets the windows of sliding layers; one that all keys of a sequence fit in is none.
-static void setWindows(const ImportOptions &options, DecoderConfig &config, int64_t window) {
-  for (DecoderLayer &layer : config.layers)
+static void setWindows(const ImportOptions &options, TransformerConfig &config, int64_t window) {
+  for (TransformerLayer &layer : config.layers)
     if (layer.isSliding && window < options.seq)
       layer.window = window;
 }
 
 /// Reads which layers are sliding, from 'layer_types', or from `isSliding` where that is absent.
-static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
+static void readLayerTypes(ConfigReader &reader, TransformerConfig &config,
                            llvm::function_ref<bool(int64_t)> isSliding) {
   const json *types = reader.find("layer_types");
   bool isThere = types && !types->is_null();
@@ -50,20 +50,20 @@ static void readLayerTypes(ConfigReader &reader, DecoderConfig &config,
 
 /// 'sliding_window' of all layers, as Mistral has it; null is none.
 static void readWindowOfAll(ConfigReader &reader, const ImportOptions &options,
-                            DecoderConfig &config, std::optional<int64_t> fallback) {
+                            TransformerConfig &config, std::optional<int64_t> fallback) {
   std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
   if (!reader.has("sliding_window"))
     window = fallback;
   if (!window)
     return;
-  for (DecoderLayer &layer : config.layers)
+  for (TransformerLayer &layer : config.layers)
     layer.isSliding = true;
   setWindows(options, config, *window);
 }
 
 /// Qwen's: only where 'use_sliding_window' says so, from layer 'max_window_layers' on.
 static void readQwenWindows(ConfigReader &reader, const ImportOptions &options,
-                            DecoderConfig &config) {
+                            TransformerConfig &config) {
   bool uses = reader.getBool("use_sliding_window", false);
   std::optional<int64_t> window = reader.getOptionalSize("sliding_window", INT64_MAX);
   if (!reader.has("sliding_window"))
@@ -78,7 +78,7 @@ static void readQwenWindows(ConfigReader &reader, const ImportOptions &options,
 
 /// Gemma's: `period` - 1 layers with windows, then one without.
 static void readGemmaWindows(ConfigReader &reader, const ImportOptions &options,
-                             DecoderConfig &config, int64_t period) {
+                             TransformerConfig &config, int64_t period) {
   readLayerTypes(reader, config, [=](int64_t layer) { return (layer + 1) % period != 0; });
   setWindows(options, config, reader.getSize("sliding_window", 4096, INT64_MAX));
 }
@@ -87,15 +87,15 @@ static void readGemmaWindows(ConfigReader &reader, const ImportOptions &options,
 // What families read beside the common fields
 //===----------------------------------------------------------------------===//
 
-static void readAttentionBias(ConfigReader &reader, DecoderConfig &config) {
+static void readAttentionBias(ConfigReader &reader, TransformerConfig &config) {
   config.queryBias = config.outputBias = reader.getBool("attention_bias", false);
 }
 
-static void readAttentionDropout(ConfigReader &reader, DecoderConfig &config) {
+static void readAttentionDropout(ConfigReader &reader, TransformerConfig &config) {
   config.attentionDropout = reader.getDropoutRate("attention_dropout", 0);
 }
 
-void dtc::readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGpt2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   config.queryBias = config.outputBias = config.mlpBias = true;
   if (!reader.getBool("scale_attn_weights", true))
     config.attentionScale = 1;
@@ -107,31 +107,32 @@ void dtc::readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderCo
   config.attentionDropout = reader.getDropoutRate("attn_pdrop", 0.1);
 }
 
-void dtc::readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readLlama(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readAttentionBias(reader, config);
   config.mlpBias = reader.getBool("mlp_bias", false);
   readAttentionDropout(reader, config);
 }
 
-void dtc::readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readMistral(ConfigReader &reader, const ImportOptions &options,
+                      TransformerConfig &config) {
   readWindowOfAll(reader, options, config, /*fallback=*/4096);
   readAttentionDropout(reader, config);
 }
 
-void dtc::readQwen2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readQwen2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   config.queryBias = true;
   readQwenWindows(reader, options, config);
   readAttentionDropout(reader, config);
 }
 
-void dtc::readQwen3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readQwen3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readAttentionBias(reader, config);
   readQwenWindows(reader, options, config);
   readAttentionDropout(reader, config);
 }
 
 /// Layers without rotary positions: 'no_rope_layers' has a 0 for each.
-static void readNoRopeLayers(ConfigReader &reader, DecoderConfig &config) {
+static void readNoRopeLayers(ConfigReader &reader, TransformerConfig &config) {
   int64_t interval = reader.getSize("no_rope_layer_interval", 4);
   const json *list = reader.find("no_rope_layers");
   bool isThere = list && !list->is_null();
@@ -146,7 +147,8 @@ static void readNoRopeLayers(ConfigReader &reader, DecoderConfig &config) {
       config.layers[i].rotary.reset();
 }
 
-void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options,
+                      TransformerConfig &config) {
   readAttentionBias(reader, config);
   config.mlpBias = reader.getBool("mlp_bias", false);
   readNoRopeLayers(reader, config);
@@ -162,12 +164,12 @@ void dtc::readSmolLm3(ConfigReader &reader, const ImportOptions &options, Decode
   readAttentionDropout(reader, config);
 }
 
-void dtc::readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readOlmo2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
 }
 
-void dtc::readGemma(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGemma(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   config.embeddingScale = std::sqrt(double(config.embed.size));
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
@@ -184,7 +186,7 @@ static double readCap(ConfigReader &reader, llvm::StringRef field, double fallba
 }
 
 /// The common fields of Gemma 2 and later.
-static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double logitCap) {
+static void readLaterGemma(ConfigReader &reader, TransformerConfig &config, double logitCap) {
   config.embeddingScale = std::sqrt(double(config.embed.size));
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
@@ -195,18 +197,20 @@ static void readLaterGemma(ConfigReader &reader, DecoderConfig &config, double l
   reader.requireOneOf("use_bidirectional_attention", {false});
 }
 
-void dtc::readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGemma2(ConfigReader &reader, const ImportOptions &options,
+                     TransformerConfig &config) {
   readLaterGemma(reader, config, /*logitCap=*/30);
   config.attentionSoftcap = readCap(reader, "attn_logit_softcapping", 50);
   readGemmaWindows(reader, options, config, /*period=*/2);
 }
 
-void dtc::readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGemma3(ConfigReader &reader, const ImportOptions &options,
+                     TransformerConfig &config) {
   readLaterGemma(reader, config, /*logitCap=*/0);
   readGemmaWindows(reader, options, config, reader.getSize("sliding_window_pattern", 6));
 }
 
-void dtc::readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readPhi3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
   readAttentionDropout(reader, config);
   config.residualDropout = reader.getDropoutRate("resid_pdrop", 0);
@@ -214,7 +218,7 @@ void dtc::readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderCo
 }
 
 /// The common fields of BERT and similar encoders.
-static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
+static void readEncoder(ConfigReader &reader, TransformerConfig &config) {
   config.queryBias = config.outputBias = config.mlpBias = true;
   config.residualDropout = config.embeddingDropout =
       reader.getDropoutRate("hidden_dropout_prob", 0.1);
@@ -223,18 +227,20 @@ static void readEncoder(ConfigReader &reader, DecoderConfig &config) {
   reader.requireOneOf("is_decoder", {false});
 }
 
-void dtc::readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readBert(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readEncoder(reader, config);
 }
 
 /// Positions are numbered from that of padding on, which is the token's number.
-void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readRoberta(ConfigReader &reader, const ImportOptions &options,
+                      TransformerConfig &config) {
   readEncoder(reader, config);
   config.headActivation = Activation::Gelu; // with any 'hidden_act'
   config.firstPosition = int64_t(reader.getNonNegative("pad_token_id", 1)) + 1;
 }
 
-void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options,
+                      TransformerConfig &config) {
   config.mlpBias = true;
   config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
   // transformers takes it for the frequencies, and the quotient of the others for attention.
@@ -251,7 +257,7 @@ void dtc::readGptNeoX(ConfigReader &reader, const ImportOptions &options, Decode
 /// The fields of experts that all families with experts have. `isSparse` says which layers have
 /// them.
 static ExpertsConfig &readExperts(ConfigReader &reader, const ImportOptions &options,
-                                  DecoderConfig &config,
+                                  TransformerConfig &config,
                                   llvm::function_ref<bool(int64_t)> isSparse) {
   const Fields &fields = config.family->fields;
   const Defaults &defaults = config.family->defaults;
@@ -276,7 +282,7 @@ static ExpertsConfig &readExperts(ConfigReader &reader, const ImportOptions &opt
 
 /// Qwen's: every 'decoder_sparse_step'-th layer that is not in 'mlp_only_layers'.
 static ExpertsConfig &readQwenExperts(ConfigReader &reader, const ImportOptions &options,
-                                      DecoderConfig &config) {
+                                      TransformerConfig &config) {
   int64_t step = reader.getSize("decoder_sparse_step", 1);
   const json *list = reader.find("mlp_only_layers");
   std::set<int64_t> dense;
@@ -311,14 +317,15 @@ static std::optional<int64_t> readUsedWindow(ConfigReader &reader) {
   return uses ? size : std::nullopt;
 }
 
-void dtc::readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readMixtral(ConfigReader &reader, const ImportOptions &options,
+                      TransformerConfig &config) {
   readWindowOfAll(reader, options, config, /*fallback=*/std::nullopt);
   readAttentionDropout(reader, config);
   readExperts(reader, options, config, [](int64_t) { return true; }).routing.normalizes = true;
   reader.requireOneOf("router_jitter_noise", {0.0});
 }
 
-void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   readAttentionBias(reader, config);
   readAttentionDropout(reader, config);
   readExperts(reader, options, config, [](int64_t) { return true; }).routing.normalizes =
@@ -327,7 +334,8 @@ void dtc::readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderC
     config.attentionClip = reader.getPositive("clip_qkv", 1);
 }
 
-void dtc::readQwen2Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readQwen2Moe(ConfigReader &reader, const ImportOptions &options,
+                       TransformerConfig &config) {
   config.queryBias = reader.getBool("qkv_bias", true);
   std::optional<int64_t> window = readUsedWindow(reader);
   // 0 is a number of layers as well: none slides.
@@ -341,10 +349,11 @@ void dtc::readQwen2Moe(ConfigReader &reader, const ImportOptions &options, Decod
       reader.getSize("shared_expert_intermediate_size", 5632);
 }
 
-void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options,
+                       TransformerConfig &config) {
   readAttentionBias(reader, config);
   if (std::optional<int64_t> window = readUsedWindow(reader)) {
-    for (DecoderLayer &layer : config.layers)
+    for (TransformerLayer &layer : config.layers)
       layer.isSliding = true;
     setWindows(options, config, *window);
   } else {
@@ -354,7 +363,8 @@ void dtc::readQwen3Moe(ConfigReader &reader, const ImportOptions &options, Decod
   readQwenExperts(reader, options, config);
 }
 
-void dtc::readGptOss(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readGptOss(ConfigReader &reader, const ImportOptions &options,
+                     TransformerConfig &config) {
   config.queryBias = config.outputBias = reader.getBool("attention_bias", true);
   config.hasSinks = true;
   readAttentionDropout(reader, config);
@@ -402,7 +412,7 @@ static void readGroups(ConfigReader &reader, ExpertsConfig &experts, int64_t gro
 /// The fields that DeepSeek's families have in common. The layers from 'first_k_dense_replace' on
 /// have experts.
 static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &options,
-                                   DecoderConfig &config, int64_t sharedExperts, double dense) {
+                                   TransformerConfig &config, int64_t sharedExperts, double dense) {
   config.latent->hasBias = config.outputBias = reader.getBool("attention_bias", false);
   readAttentionDropout(reader, config);
   double first = reader.getNonNegative("first_k_dense_replace", dense);
@@ -428,7 +438,7 @@ static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &op
 }
 
 void dtc::readDeepseekV2(ConfigReader &reader, const ImportOptions &options,
-                         DecoderConfig &config) {
+                         TransformerConfig &config) {
   if (!reader.has("num_experts_per_tok"))
     reader.error("there is no 'num_experts_per_tok', expected the number of experts of a token");
   config.latent->rotatesPairs = true;
@@ -447,7 +457,7 @@ void dtc::readDeepseekV2(ConfigReader &reader, const ImportOptions &options,
 }
 
 void dtc::readDeepseekV3(ConfigReader &reader, const ImportOptions &options,
-                         DecoderConfig &config) {
+                         TransformerConfig &config) {
   const json *interleaves = reader.find("rope_interleave");
   config.latent->rotatesPairs =
       (!interleaves || !interleaves->is_null()) && reader.getBool("rope_interleave", true);
@@ -537,7 +547,7 @@ static int64_t readClasses(ConfigReader &reader) {
   return classes;
 }
 
-void dtc::readVit(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config) {
+void dtc::readVit(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config) {
   config.images = readImages(reader);
   config.positions.size = config.images->patches() + 1; // and the class token
   config.classes.size = readClasses(reader);

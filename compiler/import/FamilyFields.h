@@ -16,28 +16,28 @@
 
 namespace dtc {
 
-void readBert(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readDeepseekV2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readDeepseekV3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGemma(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGemma2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGemma3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGpt2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGptNeoX(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readGptOss(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readLlama(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readMistral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readMixtral(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readOlmo2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readOlmoe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readPhi3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readQwen2(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readQwen2Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readQwen3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readQwen3Moe(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readRoberta(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readSmolLm3(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
-void readVit(ConfigReader &reader, const ImportOptions &options, DecoderConfig &config);
+void readBert(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readDeepseekV2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readDeepseekV3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGemma(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGemma2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGemma3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGpt2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGptNeoX(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readGptOss(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readLlama(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readMistral(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readMixtral(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readOlmo2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readOlmoe(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readPhi3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readQwen2(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readQwen2Moe(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readQwen3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readQwen3Moe(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readRoberta(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readSmolLm3(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
+void readVit(ConfigReader &reader, const ImportOptions &options, TransformerConfig &config);
 
 } // namespace dtc
 

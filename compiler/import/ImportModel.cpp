@@ -75,7 +75,7 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
   }
 
   ImportOptions complete = options;
-  DecoderConfig decoder = readDecoder(reader, *family, complete);
+  TransformerConfig decoder = readTransformer(reader, *family, complete);
   if (family->input == InputKind::Images)
     checkBatch(complete, "images", "positions", log);
   if (options.capacityFactor && !decoder.experts)
@@ -87,7 +87,7 @@ mlir::OwningOpRef<mlir::ModuleOp> dtc::importModel(mlir::MLIRContext &context,
     reader.error("models of type \"" + name + "\" have no experts; leave --balance-loss out");
   mlir::OwningOpRef<mlir::ModuleOp> module;
   if (!reader.hasErrors())
-    module = buildDecoder(context, reader, *family, decoder, complete);
+    module = buildTransformer(context, reader, *family, decoder, complete);
   reader.warnAboutUnknownFields();
   if (module && failed(mlir::verify(*module))) {
     reader.error("the imported model is not valid; this is a bug of dtc-import");

@@ -113,6 +113,21 @@ class Step:
         self._source.check_weights("weights", weights)
         return self._load(self._session(), weights)
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters as they are now, arrays of numpy, each once by its name in checkpoints and safetensors files. They are
+        what load_state_dict(), restart() and `init` take too."""
+        import numpy
+
+        return {name: numpy.from_dlpack(each) for name, each in self._session().weights().items()}
+
+    def restart(self, weights: Weights) -> None:
+        """Begins anew from these parameters: the optimizer's state and the number of steps are as before the first step."""
+        self._source.check_weights("weights", weights)
+        if self._opened is not None:
+            self._opened.close()
+        self._opened, self._init = None, weights
+        self._session()
+
     def save(self, folder: str | os.PathLike, keep: int = 2) -> str:
         """Writes a checkpoint of all states into a folder, and keeps the newest `keep` there (0: all). Returns its path.
         `dtc-run --checkpoint folder --resume --allow-change data` can go on from it."""

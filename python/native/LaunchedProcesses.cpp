@@ -7,8 +7,8 @@
 #include "python/native/LaunchedProcesses.h"
 
 #include "runtime/checkpoint/Checksum.h"
-#include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/Launchers.h"
+#include "tools/dtc-run/RunMembership.h"
 
 #include <chrono>
 #include <fmt/format.h>
@@ -26,10 +26,10 @@ static constexpr std::chrono::minutes kStartTimeout{10};
 
 namespace {
 
-/// The one launch of this process.
+/// The one membership of this process.
 struct Joined {
   std::mutex mutex;
-  std::unique_ptr<Launch> launch; // null: not joined, or one process
+  std::unique_ptr<RunMembership> membership; // null: not joined, or one process
   std::shared_ptr<RunWatch> watch = std::make_shared<RunWatch>();
   bool hasLeft = false;
 };
@@ -51,18 +51,21 @@ Expected<JoinedProcesses> dtc::python::joinProcesses() {
   std::lock_guard lock(own.mutex);
   if (own.hasLeft)
     return Error{"the interpreter ends, and this process has left the others"};
-  if (!own.launch) {
-    auto started = Launch::start(ControlOptions(), kStartTimeout,
-                                 {[watch = own.watch] { return watch->describe(); },
-                                  [](int64_t, const RunEnd &) { return std::function<void()>(); }});
+  if (!own.membership) {
+    auto started =
+        RunMembership::join(ControlOptions(), kStartTimeout,
+                            {[watch = own.watch] { return watch->describe(); },
+                             [](int64_t, const RunEnd &) { return std::function<void()>(); }});
     if (!started)
       return started.error();
-    own.launch = std::move(*started);
+    own.membership = std::move(*started);
   }
   JoinedProcesses result;
-  result.processes = own.launch->processes();
+  result.processes = own.membership->processes();
   result.watch = own.watch;
-  result.fail = [launch = own.launch.get()](const Error &error) { launch->fail(error); };
+  result.fail = [membership = own.membership.get()](const Error &error) {
+    membership->fail(error);
+  };
   return result;
 }
 
@@ -70,9 +73,9 @@ void dtc::python::leaveProcesses(const std::string &error) {
   Joined &own = joined();
   std::lock_guard lock(own.mutex);
   own.hasLeft = true;
-  if (own.launch && !error.empty())
-    own.launch->fail(Error{error});
-  own.launch.reset();
+  if (own.membership && !error.empty())
+    own.membership->fail(Error{error});
+  own.membership.reset();
 }
 
 //===----------------------------------------------------------------------===//

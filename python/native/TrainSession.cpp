@@ -13,7 +13,7 @@
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/data/ElementConversion.h"
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/StepState.h"

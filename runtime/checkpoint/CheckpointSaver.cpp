@@ -22,7 +22,7 @@ namespace dtc::runtime {
 CheckpointSaver::CheckpointSaver(Session &session, const CheckpointFolder &folder, int64_t keep,
                                  Processes processes)
     : session(session), folder(folder), keep(keep), states(savedStatesOf(session.plan())),
-      layout(typesOf(states)), processes(std::move(processes)) {}
+      fileMap(typesOf(states)), processes(std::move(processes)) {}
 
 CheckpointSaver::~CheckpointSaver() {
   stopsPopulating = true;
@@ -32,7 +32,7 @@ CheckpointSaver::~CheckpointSaver() {
 }
 
 uint64_t CheckpointSaver::copyBytes(const plan::Plan &plan) {
-  return CheckpointLayout(typesOf(savedStatesOf(plan))).copyBytes();
+  return CheckpointFileMap(typesOf(savedStatesOf(plan))).copyBytes();
 }
 
 Expected<std::unique_ptr<CheckpointSaver>> CheckpointSaver::create(Session &session,
@@ -79,14 +79,14 @@ MaybeError CheckpointSaver::planPieces() {
       most += bytesOf(shard);
   }
   Expected<PageMemory> allocated =
-      PageMemory::allocate(processes.areSeveral() ? most : layout.copyBytes());
+      PageMemory::allocate(processes.areSeveral() ? most : fileMap.copyBytes());
   if (!allocated)
     return allocated.error().inContext("the copy for checkpoints");
   memory = std::move(*allocated);
   uint64_t end = 0;
   for (const auto &[name, saved] : states) {
     TensorType type = savedTypeOf(saved);
-    const CheckpointLayout::Place &place = layout.placeOf(name);
+    const CheckpointFileMap::Place &place = fileMap.placeOf(name);
     std::vector<StateShard> &own = shardsOf[saved.state->name()];
     if (own.empty())
       continue;
@@ -147,7 +147,7 @@ void CheckpointSaver::write(CheckpointManifest given) {
   outcome.reset();
   if (processes.areSeveral())
     outcome =
-        processes.inFirst([&] { return beginCheckpoint(folder, layout, manifest.position.step); });
+        processes.inFirst([&] { return beginCheckpoint(folder, fileMap, manifest.position.step); });
   thread = startThread("the checkpoint", [this] {
     try {
       if (!outcome)
@@ -165,7 +165,7 @@ MaybeError CheckpointSaver::checkWeights() const {
     plan::State::Kind kind = states.at(piece.tensor).state->kind();
     if (kind != plan::State::PARAMETER && kind != plan::State::MASTER_WEIGHTS)
       continue;
-    DType dtype = layout.tensors().at(piece.tensor).dtype;
+    DType dtype = fileMap.tensors().at(piece.tensor).dtype;
     if (auto found =
             findNonfinite(dtype, std::span(piece.data, TensorType{dtype, piece.size}.numBytes())))
       return Error{fmt::format("parameter \"{}\" has {}: weights that are not finite are not "
@@ -181,11 +181,11 @@ MaybeError CheckpointSaver::writeNow() {
   if (MaybeError error = checkWeights())
     return error;
   if (!processes.areSeveral()) {
-    if (MaybeError error = writeCheckpoint(folder, layout, pieces, manifest))
+    if (MaybeError error = writeCheckpoint(folder, fileMap, pieces, manifest))
       return error;
     return removeOld();
   }
-  auto regions = writePieces(folder, layout, pieces, manifest.position.step);
+  auto regions = writePieces(folder, fileMap, pieces, manifest.position.step);
   if (!regions)
     return regions.error();
   written = std::move(*regions);
@@ -206,7 +206,7 @@ MaybeError CheckpointSaver::commitFirst(const std::vector<std::string> &texts) c
     for (auto &[name, added] : *regions)
       all[name].insert(all[name].end(), added.begin(), added.end());
   }
-  if (MaybeError failed = commitCheckpoint(folder, layout, all, manifest))
+  if (MaybeError failed = commitCheckpoint(folder, fileMap, all, manifest))
     return failed;
   return removeOld();
 }

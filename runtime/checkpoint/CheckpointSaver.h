@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_CHECKPOINT_CHECKPOINTSAVER_H
 #define DTC_RUNTIME_CHECKPOINT_CHECKPOINTSAVER_H
 
+#include "runtime/checkpoint/CheckpointFileMap.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
-#include "runtime/checkpoint/CheckpointLayout.h"
 #include "runtime/checkpoint/CheckpointWriter.h"
 #include "runtime/checkpoint/SavedStates.h"
 #include "runtime/executor/Session.h"
@@ -47,7 +47,7 @@ public:
   /// to PositionedFile::kBlockBytes for each file.
   static uint64_t copyBytes(const plan::Plan &plan);
   /// The bytes of a checkpoint on the disk, without its manifest.
-  uint64_t fileBytes() const { return layout.fileBytes(); }
+  uint64_t fileBytes() const { return fileMap.fileBytes(); }
 
   /// The memory of the copy in this process.
   uint64_t memoryBytes() const { return memory.size(); }
@@ -85,7 +85,7 @@ private:
   const CheckpointFolder &folder;
   int64_t keep;
   std::map<std::string, SavedState> states;
-  CheckpointLayout layout;
+  CheckpointFileMap fileMap;
   PageMemory memory;                   // the copy
   std::vector<CheckpointPiece> pieces; // in it
   std::vector<HostShard> shards;       // what fills it

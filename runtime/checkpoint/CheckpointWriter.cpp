@@ -21,11 +21,11 @@ namespace {
 /// The files of one checkpoint while pieces are written to them.
 class FileSet {
 public:
-  FileSet(const CheckpointLayout &layout, std::string folder)
-      : layout(layout), folder(std::move(folder)) {}
+  FileSet(const CheckpointFileMap &fileMap, std::string folder)
+      : fileMap(fileMap), folder(std::move(folder)) {}
 
   MaybeError open() {
-    for (const CheckpointLayout::File &file : layout.files()) {
+    for (const CheckpointFileMap::File &file : fileMap.files()) {
       Expected<PositionedFile> opened = PositionedFile::open(folder + "/" + file.name);
       if (!opened)
         return opened.error();
@@ -35,8 +35,8 @@ public:
   }
 
   MaybeError write(const CheckpointPiece &piece) {
-    const CheckpointLayout::Place &place = layout.placeOf(piece.tensor);
-    uint64_t width = byteWidth(layout.tensors().at(piece.tensor).dtype);
+    const CheckpointFileMap::Place &place = fileMap.placeOf(piece.tensor);
+    uint64_t width = byteWidth(fileMap.tensors().at(piece.tensor).dtype);
     ShardRegion region{piece.shape, piece.offset, piece.size, piece.size};
     MaybeError error;
     region.forEachRun([&](int64_t begin, int64_t inPiece, int64_t count) {
@@ -57,7 +57,7 @@ public:
   }
 
 private:
-  const CheckpointLayout &layout;
+  const CheckpointFileMap &fileMap;
   std::string folder;
   std::vector<PositionedFile> files;
 };
@@ -68,11 +68,11 @@ static std::string checksumOf(const CheckpointPiece &piece, DType dtype) {
   return checksumOf(std::span(piece.data, TensorType{dtype, piece.size}.numBytes()));
 }
 
-MaybeError beginCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+MaybeError beginCheckpoint(const CheckpointFolder &folder, const CheckpointFileMap &fileMap,
                            int64_t step) {
   if (MaybeError error = folder.begin(step))
     return error;
-  for (const CheckpointLayout::File &file : layout.files()) {
+  for (const CheckpointFileMap::File &file : fileMap.files()) {
     Expected<PositionedFile> made =
         PositionedFile::create(folder.temporaryPath(step) + "/" + file.name, file.bytes);
     if (!made)
@@ -85,14 +85,14 @@ MaybeError beginCheckpoint(const CheckpointFolder &folder, const CheckpointLayou
 }
 
 Expected<CheckpointRegions> writePieces(const CheckpointFolder &folder,
-                                        const CheckpointLayout &layout,
+                                        const CheckpointFileMap &fileMap,
                                         const std::vector<CheckpointPiece> &pieces, int64_t step) {
-  FileSet files(layout, folder.temporaryPath(step));
+  FileSet files(fileMap, folder.temporaryPath(step));
   if (MaybeError error = files.open())
     return *error;
   CheckpointRegions regions;
   for (const CheckpointPiece &piece : pieces) {
-    DType dtype = layout.tensors().at(piece.tensor).dtype;
+    DType dtype = fileMap.tensors().at(piece.tensor).dtype;
     regions[piece.tensor].push_back(
         {piece.shape, piece.offset, piece.size, checksumOf(piece, dtype)});
     if (MaybeError error = files.write(piece))
@@ -103,14 +103,14 @@ Expected<CheckpointRegions> writePieces(const CheckpointFolder &folder,
   return regions;
 }
 
-MaybeError commitCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+MaybeError commitCheckpoint(const CheckpointFolder &folder, const CheckpointFileMap &fileMap,
                             const CheckpointRegions &regions, CheckpointManifest manifest) {
   int64_t step = manifest.position.step;
-  for (const CheckpointLayout::File &file : layout.files())
+  for (const CheckpointFileMap::File &file : fileMap.files())
     manifest.files.push_back({file.name, file.bytes, checksumOf(file.header)});
-  for (const auto &[name, type] : layout.tensors()) {
+  for (const auto &[name, type] : fileMap.tensors()) {
     CheckpointTensor &tensor = manifest.tensors[name];
-    tensor.file = layout.placeOf(name).file;
+    tensor.file = fileMap.placeOf(name).file;
     tensor.type = type;
     if (auto found = regions.find(name); found != regions.end())
       tensor.regions = found->second;
@@ -121,16 +121,16 @@ MaybeError commitCheckpoint(const CheckpointFolder &folder, const CheckpointLayo
   return folder.commit(step);
 }
 
-MaybeError writeCheckpoint(const CheckpointFolder &folder, const CheckpointLayout &layout,
+MaybeError writeCheckpoint(const CheckpointFolder &folder, const CheckpointFileMap &fileMap,
                            const std::vector<CheckpointPiece> &pieces,
                            CheckpointManifest manifest) {
   int64_t step = manifest.position.step;
-  if (MaybeError error = beginCheckpoint(folder, layout, step))
+  if (MaybeError error = beginCheckpoint(folder, fileMap, step))
     return error;
-  Expected<CheckpointRegions> regions = writePieces(folder, layout, pieces, step);
+  Expected<CheckpointRegions> regions = writePieces(folder, fileMap, pieces, step);
   if (!regions)
     return regions.error();
-  return commitCheckpoint(folder, layout, *regions, std::move(manifest));
+  return commitCheckpoint(folder, fileMap, *regions, std::move(manifest));
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,7 +6,7 @@
 
 #include "tools/dtc-run/ClusterNodes.h"
 
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "simulator/cluster/Topology.h"
 

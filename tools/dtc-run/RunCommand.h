@@ -22,7 +22,7 @@
 
 namespace dtc {
 
-class Launch;
+class RunMembership;
 struct ElasticPlan;
 
 /// What dtc-run is to do.
@@ -63,7 +63,7 @@ private:
   /// Alone, or as one of several processes.
   int runPlan();
   int runTogether();
-  Expected<std::unique_ptr<Launch>> meetOthers();
+  Expected<std::unique_ptr<RunMembership>> meetOthers();
   std::function<void()> recordFlight(int64_t process, const runtime::RunEnd &end) const;
   MaybeError checkSame();
   MaybeError checkCluster();

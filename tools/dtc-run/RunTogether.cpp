@@ -7,18 +7,18 @@
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "runtime/checkpoint/Checksum.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "runtime/fabrics/processes/LinkCheck.h"
-#include "runtime/fabrics/processes/Placement.h"
 #include "runtime/train/FlightRecord.h"
 #include "support/Print.h"
 #include "support/Printable.h"
 #include "tools/dtc-run/ClusterNodes.h"
 #include "tools/dtc-run/Elastic.h"
 #include "tools/dtc-run/GivenFlags.h"
-#include "tools/dtc-run/Launch.h"
 #include "tools/dtc-run/LaunchProcesses.h"
 #include "tools/dtc-run/Launchers.h"
 #include "tools/dtc-run/RunCommand.h"
+#include "tools/dtc-run/RunMembership.h"
 #include "tools/dtc-run/StopSignals.h"
 
 #include <algorithm>
@@ -235,7 +235,7 @@ int RunCommand::checkLinks() {
     return numProcesses > 1 ? launch()
                             : fail("dtc-run links measures the links between processes; start "
                                    "several (--processes 4, mpirun)");
-  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  Expected<std::unique_ptr<RunMembership>> started = meetOthers();
   if (!started)
     return fail(started.error().message);
   const Processes processes = (*started)->processes();
@@ -260,16 +260,16 @@ static std::vector<std::string> numberedHosts(int64_t processes, int64_t perHost
 }
 
 int RunCommand::printPlacement() {
-  std::unique_ptr<Launch> launch;
+  std::unique_ptr<RunMembership> membership;
   if (launchedProcesses() > 1) {
-    Expected<std::unique_ptr<Launch>> started = meetOthers();
+    Expected<std::unique_ptr<RunMembership>> started = meetOthers();
     if (!started)
       return fail(started.error().message);
-    launch = std::move(*started);
+    membership = std::move(*started);
   }
   auto failed = [&](const Error &error) {
-    if (launch)
-      launch->fail(error);
+    if (membership)
+      membership->fail(error);
     return fail(error.message);
   };
   Expected<std::shared_ptr<const plan::Plan>> plan = readPlan(train.planPath);
@@ -277,7 +277,7 @@ int RunCommand::printPlacement() {
     return failed(plan.error());
   int64_t count = std::max<int64_t>(numProcesses, 1);
   Expected<std::vector<std::string>> hosts =
-      launch ? launch->processes().all(hostName())
+      membership ? membership->processes().all(hostName())
       : processesPerHost > 0
           ? Expected<std::vector<std::string>>(numberedHosts(count, processesPerHost))
           : std::vector<std::string>(static_cast<size_t>(count), hostName());
@@ -289,7 +289,7 @@ int RunCommand::printPlacement() {
   if (!clusterPath.empty())
     if (MaybeError error = checkNodes(clusterPath, meshOf(**plan), *hosts))
       return failed(*error);
-  if (!launch || launch->processes().isFirst())
+  if (!membership || membership->processes().isFirst())
     printTo(stdout, "{}", printableLines(*text));
   return 0;
 }
@@ -354,13 +354,13 @@ std::function<void()> RunCommand::recordFlight(int64_t process, const RunEnd &en
   };
 }
 
-Expected<std::unique_ptr<Launch>> RunCommand::meetOthers() {
+Expected<std::unique_ptr<RunMembership>> RunCommand::meetOthers() {
   train.watch = std::make_shared<RunWatch>();
   auto milliseconds = [](double seconds) {
     return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   };
   control.heartbeatTimeout = milliseconds(heartbeatTimeout);
-  return Launch::start(
+  return RunMembership::join(
       control, milliseconds(startTimeout),
       {[watch = train.watch] { return watch->describe(); },
        [this](int64_t process, const RunEnd &end) { return recordFlight(process, end); }});
@@ -369,39 +369,39 @@ Expected<std::unique_ptr<Launch>> RunCommand::meetOthers() {
 int RunCommand::failTogether(const std::string &message) {
   if (launchedProcesses() == 1)
     return fail(message);
-  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  Expected<std::unique_ptr<RunMembership>> started = meetOthers();
   if (!started)
     return fail(message);
   (*started)->fail(Error{message});
 }
 
 int RunCommand::runTogether() {
-  Expected<std::unique_ptr<Launch>> started = meetOthers();
+  Expected<std::unique_ptr<RunMembership>> started = meetOthers();
   if (!started)
     return fail(started.error().message);
-  Launch &launch = **started;
+  RunMembership &membership = **started;
   stopOnSignals(); // a launcher sends SIGTERM to those that are to say what has happened
-  train.processes = Processes(launch.processes().network(),
+  train.processes = Processes(membership.processes().network(),
                               avoidsSharedMemory ? HostSharing::Messages : HostSharing::Memory);
   const Processes &processes = train.processes;
-  train.onHang = [&launch](const Error &error) { launch.fail(error); };
+  train.onHang = [&membership](const Error &error) { membership.fail(error); };
   train.outputIsTerminal = outputIsTerminal();
   std::FILE *nowhere = std::fopen("/dev/null", "w");
   std::FILE *out = processes.isFirst() ? stdout : nowhere;
   std::FILE *notes = processes.isFirst() ? stderr : nowhere;
   if (!nowhere)
-    launch.fail(Error{"/dev/null cannot be written to"});
+    membership.fail(Error{"/dev/null cannot be written to"});
   if (processes.isFirst())
     fmt::print("{} processes, {} on this machine\n", processes.count(), processes.onHost());
   if (!processes.isFirst() && !train.tracePath.empty())
     train.tracePath.clear(); // the trace shows the devices of the first one
   int status = 0;
   if (MaybeError error = checkSame()) {
-    launch.fail(*error);
+    membership.fail(*error);
   } else if (MaybeError other = checkCluster()) {
-    launch.fail(*other);
+    membership.fail(*other);
   } else if (Expected<bool> interrupted = doRun(out, notes); !interrupted) {
-    launch.fail(interrupted.error());
+    membership.fail(interrupted.error());
   } else if (*interrupted) {
     // Not each of them need have got the signal.
     status = interruptedStatus();

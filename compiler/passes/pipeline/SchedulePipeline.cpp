@@ -39,7 +39,7 @@ static LogicalResult schedulePipeline(func::FuncOp function, const LinkedMesh &m
       dist::kPipelineAttrName,
       b.getDictionaryAttr({b.getNamedAttr("schedule", b.getStringAttr(rule.name)),
                            b.getNamedAttr("stages", b.getI64IntegerAttr(shape.stages()))}));
-  Placement placement(function, loop, *program, shape.devices);
+  OpPlacement placement(function, loop, *program, shape.devices);
   buildStageFunctions(function, loop, *program, placement,
                       scheduleFragments(mesh, *program, schedule));
   return success();

@@ -38,7 +38,7 @@ public:
   StageFunction(func::FuncOp whole, dist::MicrobatchLoopOp wholeLoop,
                 const PipelineProgram &program, int64_t device, ValueNumbers &numbers);
   void emitLoop(ArrayRef<int64_t> schedule);
-  void emitReturn(const Placement &placement);
+  void emitReturn(const OpPlacement &placement);
 
   OpBuilder builder;
   IRMapping values; ///< of the whole function outside its loop, to those here
@@ -47,7 +47,7 @@ private:
   void emitFragment(OpBuilder &at, const Fragment &fragment);
   /// Clones `op` with `local`, and before it the ops without a stage that it reads.
   void cloneInto(OpBuilder &at, Operation &op, IRMapping &local);
-  void eraseUnusedArguments(const Placement &placement);
+  void eraseUnusedArguments(const OpPlacement &placement);
 
   func::FuncOp whole, function;
   dist::MicrobatchLoopOp wholeLoop;
@@ -167,7 +167,7 @@ void StageFunction::emitLoop(ArrayRef<int64_t> schedule) {
   dist::YieldOp::create(inner, loop.getLoc(), yields);
 }
 
-void StageFunction::emitReturn(const Placement &placement) {
+void StageFunction::emitReturn(const OpPlacement &placement) {
   auto ret = cast<func::ReturnOp>(whole.front().getTerminator());
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> dictionaries;
@@ -192,7 +192,7 @@ void StageFunction::emitReturn(const Placement &placement) {
   eraseUnusedArguments(placement);
 }
 
-void StageFunction::eraseUnusedArguments(const Placement &placement) {
+void StageFunction::eraseUnusedArguments(const OpPlacement &placement) {
   llvm::BitVector unused(function.getNumArguments());
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
@@ -236,7 +236,7 @@ static void emitMessages(MutableArrayRef<StageFunction *> devices,
 }
 
 void dtc::buildStageFunctions(func::FuncOp function, dist::MicrobatchLoopOp loop,
-                              const PipelineProgram &program, const Placement &placement,
+                              const PipelineProgram &program, const OpPlacement &placement,
                               ArrayRef<std::vector<int64_t>> schedules) {
   ValueNumbers numbers;
   std::vector<std::unique_ptr<StageFunction>> owned;

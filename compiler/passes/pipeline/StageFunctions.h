@@ -7,7 +7,7 @@
 #ifndef DTC_COMPILER_PASSES_PIPELINE_STAGEFUNCTIONS_H
 #define DTC_COMPILER_PASSES_PIPELINE_STAGEFUNCTIONS_H
 
-#include "compiler/passes/pipeline/Placement.h"
+#include "compiler/passes/pipeline/OpPlacement.h"
 
 namespace dtc {
 
@@ -15,7 +15,7 @@ namespace dtc {
 /// called "<name>.<coordinate>", in their order. `schedules` has for each device the numbers of
 /// ops of its body (see bodyOf) and microbatches, as dist.microbatch_loop wants them.
 void buildStageFunctions(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
-                         const PipelineProgram &program, const Placement &placement,
+                         const PipelineProgram &program, const OpPlacement &placement,
                          llvm::ArrayRef<std::vector<int64_t>> schedules);
 
 } // namespace dtc

@@ -33,27 +33,27 @@ Communicator::Group NcclCommunicator::open(const std::vector<std::string> &axes,
 // Operands
 //===----------------------------------------------------------------------===//
 
-Expected<const std::vector<CollectiveLayout> *>
-NcclCommunicator::layoutsOf(std::span<const CollectiveSpec> specs) {
-  std::vector<CollectiveLayout> &known = layouts[specs.data()];
+Expected<const std::vector<PackedCollective> *>
+NcclCommunicator::packedOf(std::span<const CollectiveSpec> specs) {
+  std::vector<PackedCollective> &known = packedCollectives[specs.data()];
   if (known.size() == specs.size())
     return &known;
   known.clear();
   for (const CollectiveSpec &spec : specs) {
-    Expected<CollectiveLayout> layout = CollectiveLayout::create(spec);
-    if (!layout)
-      return layout.error().inContext(name(spec.kind));
-    known.push_back(*layout);
+    Expected<PackedCollective> packed = PackedCollective::create(spec);
+    if (!packed)
+      return packed.error().inContext(name(spec.kind));
+    known.push_back(*packed);
   }
   return &known;
 }
 
 static size_t padded(size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-static size_t bufferBytes(const std::vector<CollectiveLayout> &layouts) {
+static size_t bufferBytes(const std::vector<PackedCollective> &all) {
   size_t bytes = 0;
-  for (const CollectiveLayout &layout : layouts)
-    bytes += padded(layout.packBytes()) + padded(layout.unpackBytes());
+  for (const PackedCollective &packed : all)
+    bytes += padded(packed.packBytes()) + padded(packed.unpackBytes());
   return bytes;
 }
 
@@ -66,7 +66,7 @@ MaybeError NcclCommunicator::prepare(Queue &queue, Group index,
     membership.group = world->openGroup(device, membership.axes, lane, membership.isInGraphs);
   if (specs.empty())
     return std::nullopt;
-  Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
+  Expected<const std::vector<PackedCollective> *> of = packedOf(specs);
   if (!of)
     return of.error();
   size_t bytes = bufferBytes(**of);
@@ -96,7 +96,7 @@ MaybeError NcclCommunicator::reserve(size_t bytes) {
 }
 
 MaybeError NcclCommunicator::placeTensors(Call &call, std::span<const CollectiveSpec> specs,
-                                          const std::vector<CollectiveLayout> &of,
+                                          const std::vector<PackedCollective> &of,
                                           std::span<const CollectiveOperands> operands) {
   if (MaybeError error = reserve(bufferBytes(of)))
     return error;
@@ -104,14 +104,14 @@ MaybeError NcclCommunicator::placeTensors(Call &call, std::span<const Collective
   auto take = [&](size_t size) { return std::exchange(next, next + padded(size)); };
   call.tensors.clear();
   for (size_t i = 0; i < specs.size(); ++i) {
-    const CollectiveLayout &layout = of[i];
-    Tensor tensor{&specs[i], &layout, operands[i],
+    const PackedCollective &packed = of[i];
+    Tensor tensor{&specs[i], &packed, operands[i],
                   static_cast<const std::byte *>(operands[i].input),
                   static_cast<std::byte *>(operands[i].output)};
-    if (layout.pack)
-      tensor.sent = take(layout.packBytes());
-    if (layout.unpack)
-      tensor.received = take(layout.unpackBytes());
+    if (packed.pack)
+      tensor.sent = take(packed.packBytes());
+    if (packed.unpack)
+      tensor.received = take(packed.unpackBytes());
     call.tensors.push_back(tensor);
   }
   return std::nullopt;
@@ -153,7 +153,7 @@ MaybeError NcclCommunicator::doEnqueue(Queue &queue, Group index,
     return enqueueCopies(queue, specs, operands);
   if (!membership.group)
     return Error{fmt::format("{}: the group was not prepared", what)};
-  Expected<const std::vector<CollectiveLayout> *> of = layoutsOf(specs);
+  Expected<const std::vector<PackedCollective> *> of = packedOf(specs);
   if (!of)
     return of.error();
   if (MaybeError error = membership.group->agree(membership.rank, fingerprintOf(specs), what))
@@ -193,9 +193,9 @@ MaybeError NcclCommunicator::Call::enqueue(cuda::CudaQueue &queue, const KernelA
 
 MaybeError NcclCommunicator::Call::pack(cuda::CudaQueue &queue) const {
   for (const Tensor &tensor : tensors)
-    if (tensor.layout->pack)
+    if (tensor.packed->pack)
       if (MaybeError error = enqueueEncode(
-              queue, *tensor.layout->pack, tensor.layout->code, tensor.spec->input.dtype,
+              queue, *tensor.packed->pack, tensor.packed->code, tensor.spec->input.dtype,
               const_cast<std::byte *>(tensor.sent), tensor.operands.input))
         return error;
   return std::nullopt;
@@ -203,9 +203,9 @@ MaybeError NcclCommunicator::Call::pack(cuda::CudaQueue &queue) const {
 
 MaybeError NcclCommunicator::Call::unpack(cuda::CudaQueue &queue) const {
   for (const Tensor &tensor : tensors)
-    if (tensor.layout->unpack)
+    if (tensor.packed->unpack)
       if (MaybeError error =
-              enqueueDecode(queue, *tensor.layout->unpack, tensor.layout->code,
+              enqueueDecode(queue, *tensor.packed->unpack, tensor.packed->code,
                             tensor.spec->input.dtype, tensor.operands.output, tensor.received))
         return error;
   return std::nullopt;
@@ -214,17 +214,17 @@ MaybeError NcclCommunicator::Call::unpack(cuda::CudaQueue &queue) const {
 ncclResult_t NcclCommunicator::Call::reduceOrGather(const Tensor &tensor, ncclComm_t communicator,
                                                     cudaStream_t stream) const {
   const Nccl &api = owner.world->api();
-  const CollectiveLayout &layout = *tensor.layout;
-  auto count = static_cast<size_t>(layout.count);
+  const PackedCollective &packed = *tensor.packed;
+  auto count = static_cast<size_t>(packed.count);
   switch (tensor.spec->kind) {
   case CollectiveKind::AllReduce:
-    return api.allReduce(tensor.sent, tensor.received, count, layout.type, layout.reduction,
+    return api.allReduce(tensor.sent, tensor.received, count, packed.type, packed.reduction,
                          communicator, stream);
   case CollectiveKind::ReduceScatter:
-    return api.reduceScatter(tensor.sent, tensor.received, count, layout.type, layout.reduction,
+    return api.reduceScatter(tensor.sent, tensor.received, count, packed.type, packed.reduction,
                              communicator, stream);
   default:
-    return api.allGather(tensor.sent, tensor.received, count, layout.type, communicator, stream);
+    return api.allGather(tensor.sent, tensor.received, count, packed.type, communicator, stream);
   }
 }
 
@@ -232,18 +232,18 @@ ncclResult_t NcclCommunicator::Call::reduceOrGather(const Tensor &tensor, ncclCo
 ncclResult_t NcclCommunicator::Call::sendAndReceive(const Tensor &tensor, ncclComm_t communicator,
                                                     cudaStream_t stream) const {
   const Nccl &api = owner.world->api();
-  const CollectiveLayout &layout = *tensor.layout;
-  auto count = static_cast<size_t>(layout.count);
+  const PackedCollective &packed = *tensor.packed;
+  auto count = static_cast<size_t>(packed.count);
   ncclResult_t result = ncclSuccess;
   auto take = [&](ncclResult_t given) {
     if (result == ncclSuccess && given != ncclInProgress)
       result = given;
   };
   auto exchange = [&](size_t sendTo, size_t receiveFrom, size_t sentBlock, size_t receivedBlock) {
-    size_t bytes = count * layout.width;
-    take(api.send(tensor.sent + sentBlock * bytes, count, layout.type, static_cast<int>(sendTo),
+    size_t bytes = count * packed.width;
+    take(api.send(tensor.sent + sentBlock * bytes, count, packed.type, static_cast<int>(sendTo),
                   communicator, stream));
-    take(api.recv(tensor.received + receivedBlock * bytes, count, layout.type,
+    take(api.recv(tensor.received + receivedBlock * bytes, count, packed.type,
                   static_cast<int>(receiveFrom), communicator, stream));
   };
   if (tensor.spec->kind == CollectiveKind::Permute) {
@@ -267,7 +267,7 @@ MaybeError NcclCommunicator::Call::exchange(cuda::CudaQueue &queue) const {
   NcclGroup &group = *membership.group;
   if (kind == CollectiveKind::AllReduce || kind == CollectiveKind::ReduceScatter) {
     for (const Tensor &tensor : tensors)
-      if (tensor.layout->count > 0)
+      if (tensor.packed->count > 0)
         if (MaybeError error = group.call(membership.rank, what, [&](ncclComm_t communicator) {
               return reduceOrGather(tensor, communicator, queue.stream());
             }))
@@ -275,14 +275,14 @@ MaybeError NcclCommunicator::Call::exchange(cuda::CudaQueue &queue) const {
     return std::nullopt;
   }
   bool isEmpty = std::all_of(tensors.begin(), tensors.end(),
-                             [](const Tensor &tensor) { return tensor.layout->count == 0; });
+                             [](const Tensor &tensor) { return tensor.packed->count == 0; });
   if (isEmpty)
     return std::nullopt;
   return group.call(membership.rank, what, [&](ncclComm_t communicator) {
     const Nccl &api = owner.world->api();
     ncclResult_t result = api.groupStart();
     for (const Tensor &tensor : tensors) {
-      if (tensor.layout->count == 0 || result != ncclSuccess)
+      if (tensor.packed->count == 0 || result != ncclSuccess)
         continue;
       result = kind == CollectiveKind::AllGather
                    ? reduceOrGather(tensor, communicator, queue.stream())

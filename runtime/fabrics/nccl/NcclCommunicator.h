@@ -9,8 +9,8 @@
 
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/fabrics/Communicator.h"
-#include "runtime/fabrics/nccl/CollectiveLayout.h"
 #include "runtime/fabrics/nccl/NcclWorld.h"
+#include "runtime/fabrics/nccl/PackedCollective.h"
 
 #include <atomic>
 #include <deque>
@@ -58,7 +58,7 @@ private:
   /// One tensor of a call: the operands, and what NCCL reads and writes.
   struct Tensor {
     const CollectiveSpec *spec;
-    const CollectiveLayout *layout;
+    const PackedCollective *packed;
     CollectiveOperands operands;
     const std::byte *sent;
     std::byte *received;
@@ -85,10 +85,10 @@ private:
   };
 
   Group open(const std::vector<std::string> &axes, bool isInGraphs);
-  Expected<const std::vector<CollectiveLayout> *> layoutsOf(std::span<const CollectiveSpec> specs);
+  Expected<const std::vector<PackedCollective> *> packedOf(std::span<const CollectiveSpec> specs);
   MaybeError reserve(size_t bytes);
   MaybeError placeTensors(Call &call, std::span<const CollectiveSpec> specs,
-                          const std::vector<CollectiveLayout> &layouts,
+                          const std::vector<PackedCollective> &of,
                           std::span<const CollectiveOperands> operands);
   Call &takeUnused();
 
@@ -96,7 +96,8 @@ private:
   int64_t device, lane;
   Device &memory;
   std::vector<Membership> groups;
-  std::map<const CollectiveSpec *, std::vector<CollectiveLayout>> layouts; // by the first spec
+  std::map<const CollectiveSpec *, std::vector<PackedCollective>>
+      packedCollectives; // by the first spec
   /// The last one is used. Collectives run one after the other and share it; those that are
   /// enqueued may still use the others.
   std::vector<std::unique_ptr<DeviceMemory>> buffers;

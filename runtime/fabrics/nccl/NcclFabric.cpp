@@ -11,8 +11,8 @@
 #include "runtime/fabrics/nccl/NcclMessages.h"
 #include "runtime/fabrics/nccl/NcclTransfers.h"
 #include "runtime/fabrics/nccl/NcclWorld.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "runtime/fabrics/processes/FabricOfProcesses.h"
-#include "runtime/fabrics/processes/Placement.h"
 #include "runtime/fabrics/processes/Processes.h"
 #include "support/StartThread.h"
 

@@ -7,7 +7,7 @@
 #include "runtime/fabrics/nccl/NcclWorld.h"
 
 #include "runtime/fabrics/processes/Agreement.h"
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "support/StartThread.h"
 
 #include <algorithm>

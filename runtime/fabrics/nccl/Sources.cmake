@@ -1,7 +1,7 @@
 # The sources of the fabric of GPUs, for NCCL and for its stand-in (test/standin/cuda), which has a LoadNccl.cpp of its own.
 set(DTC_NCCL_SOURCES)
 foreach(source
-  CollectiveLayout.cpp
+  PackedCollective.cpp
   Encode.cu
   NcclCommunicator.cpp
   NcclFabric.cpp

@@ -7,7 +7,7 @@
 #include "runtime/fabrics/processes/FabricOfProcesses.h"
 
 #include "runtime/fabrics/processes/Agreement.h"
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 
 namespace dtc::runtime {
 

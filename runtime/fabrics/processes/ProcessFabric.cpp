@@ -7,8 +7,8 @@
 #include "runtime/fabrics/processes/ProcessFabric.h"
 
 #include "runtime/fabrics/Staged.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 #include "runtime/fabrics/processes/FabricOfProcesses.h"
-#include "runtime/fabrics/processes/Placement.h"
 #include "runtime/fabrics/processes/ProcessCommunicator.h"
 #include "runtime/fabrics/processes/ProcessTransfers.h"
 

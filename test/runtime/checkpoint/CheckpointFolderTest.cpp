@@ -33,7 +33,7 @@ protected:
     static const float value = 1;
     CheckpointManifest manifest;
     manifest.position.step = step;
-    return writeCheckpoint(folder, CheckpointLayout({{"w", {DType::F32, {1}}}}),
+    return writeCheckpoint(folder, CheckpointFileMap({{"w", {DType::F32, {1}}}}),
                            {{"w", {1}, {0}, {1}, reinterpret_cast<const std::byte *>(&value)}},
                            manifest);
   }

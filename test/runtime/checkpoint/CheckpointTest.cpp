@@ -86,12 +86,12 @@ protected:
   }
 
   TempDir dir;
-  CheckpointLayout layout = CheckpointLayout({{"a", {DType::F32, {4, 6}}},
-                                              {"b", {DType::F64, {2, 5}}},
-                                              {"c", {DType::F16, {}}},
-                                              {"d", {DType::I32, {0, 3}}},
-                                              {"e", {DType::BF16, {2, 2}}}},
-                                             /*maxFileBytes=*/100);
+  CheckpointFileMap layout = CheckpointFileMap({{"a", {DType::F32, {4, 6}}},
+                                                {"b", {DType::F64, {2, 5}}},
+                                                {"c", {DType::F16, {}}},
+                                                {"d", {DType::I32, {0, 3}}},
+                                                {"e", {DType::BF16, {2, 2}}}},
+                                               /*maxFileBytes=*/100);
   std::map<std::string, HostTensor> values;
   std::list<std::vector<std::byte>> parts;
   std::optional<CheckpointFolder> folder;

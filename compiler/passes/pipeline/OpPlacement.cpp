@@ -1,10 +1,10 @@
-//===- Placement.cpp - Placement of ops outside the microbatch loop -------===//
+//===- OpPlacement.cpp - Placement of ops outside the microbatch loop -------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/passes/pipeline/Placement.h"
+#include "compiler/passes/pipeline/OpPlacement.h"
 
 #include "compiler/analysis/LocalCost.h"
 #include "dialects/dtc/AgreedAttribute.h"
@@ -23,8 +23,8 @@ static SmallVector<Value> readBy(Operation &op) {
   return values.takeVector();
 }
 
-Placement::Placement(func::FuncOp function, dist::MicrobatchLoopOp loop,
-                     const PipelineProgram &program, int64_t devices)
+OpPlacement::OpPlacement(func::FuncOp function, dist::MicrobatchLoopOp loop,
+                         const PipelineProgram &program, int64_t devices)
     : function(function), loop(loop), program(program), devices(devices) {
   findHomes();
   findCommon();
@@ -32,11 +32,11 @@ Placement::Placement(func::FuncOp function, dist::MicrobatchLoopOp loop,
   place();
 }
 
-DeviceSet &Placement::needOf(Value value) {
+DeviceSet &OpPlacement::needOf(Value value) {
   return needed.try_emplace(value, none()).first->second;
 }
 
-void Placement::findCommon() {
+void OpPlacement::findCommon() {
   auto isCommon = [&](Value value) { return common.contains(value); };
   for (BlockArgument arg : function.getArguments())
     if (available(arg).all())
@@ -49,7 +49,7 @@ void Placement::findCommon() {
 /// Whether the op makes fewer elements than the largest thing that it reads has, and not from what
 /// all devices have, or what is identical on all stages' devices (`dtc.agreed`). Elements, not
 /// bytes: what is a scalar in and out is made again rather than sent.
-bool Placement::runsOnce(Operation &op) const {
+bool OpPlacement::runsOnce(Operation &op) const {
   if (op.hasAttr(kAgreedAttrName))
     return true;
   if (llvm::all_of(readBy(op), [&](Value operand) { return common.contains(operand); }))
@@ -65,7 +65,7 @@ bool Placement::runsOnce(Operation &op) const {
 
 /// Where each state lives: on the devices whose part of the loop reads it, through what is made of
 /// it before the loop.
-void Placement::findHomes() {
+void OpPlacement::findHomes() {
   auto note = [&](Value value, const DeviceSet &where) {
     inLoop.try_emplace(value, none()).first->second |= where;
   };
@@ -124,7 +124,7 @@ void Placement::findHomes() {
 }
 
 /// Finds where results are needed, from the last op to the first.
-void Placement::findNeeds() {
+void OpPlacement::findNeeds() {
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
   for (auto [index, value] : llvm::enumerate(ret.getOperands()))
     if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates"))
@@ -144,7 +144,7 @@ void Placement::findNeeds() {
 }
 
 /// The devices on which some result of the op is needed.
-DeviceSet Placement::usersOf(Operation *op) {
+DeviceSet OpPlacement::usersOf(Operation *op) {
   DeviceSet where = none();
   for (Value result : op->getResults())
     if (auto it = needed.find(result); it != needed.end())
@@ -152,7 +152,7 @@ DeviceSet Placement::usersOf(Operation *op) {
   return where;
 }
 
-void Placement::placeOp(Operation &op) {
+void OpPlacement::placeOp(Operation &op) {
   DeviceSet where = usersOf(&op);
   bool isBefore = op.isBeforeInBlock(loop);
   bool isReturned = llvm::any_of(op.getUsers(), llvm::IsaPred<func::ReturnOp>);
@@ -190,7 +190,7 @@ void Placement::placeOp(Operation &op) {
     made[result] = where;
 }
 
-void Placement::place() {
+void OpPlacement::place() {
   Block &body = loop.getBody().front();
   for (Operation &op : function.front().without_terminator()) {
     if (&op != loop.getOperation()) {

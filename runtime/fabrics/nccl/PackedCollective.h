@@ -1,4 +1,4 @@
-//===- CollectiveLayout.h - Tensors in messages of NCCL -------------------===//
+//===- PackedCollective.h - Tensors in messages of NCCL -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_FABRICS_NCCL_COLLECTIVELAYOUT_H
-#define DTC_RUNTIME_FABRICS_NCCL_COLLECTIVELAYOUT_H
+#ifndef DTC_RUNTIME_FABRICS_NCCL_PACKEDCOLLECTIVE_H
+#define DTC_RUNTIME_FABRICS_NCCL_PACKEDCOLLECTIVE_H
 
 #include "runtime/backends/cuda/DeviceLoops.h"
 #include "runtime/fabrics/nccl/Encode.h"
@@ -26,8 +26,8 @@
 namespace dtc::runtime::nccl {
 
 /// One tensor of a collective as NCCL sees it.
-struct CollectiveLayout {
-  static Expected<CollectiveLayout> create(const CollectiveSpec &spec);
+struct PackedCollective {
+  static Expected<PackedCollective> create(const CollectiveSpec &spec);
 
   /// What is sent: `count` elements for each member of what ncclAllGather sends and
   /// ncclReduceScatter receives, and of each message of AllToAll; else all.
@@ -47,4 +47,4 @@ struct CollectiveLayout {
 
 } // namespace dtc::runtime::nccl
 
-#endif // DTC_RUNTIME_FABRICS_NCCL_COLLECTIVELAYOUT_H
+#endif // DTC_RUNTIME_FABRICS_NCCL_PACKEDCOLLECTIVE_H

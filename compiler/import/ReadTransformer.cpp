@@ -1,4 +1,4 @@
-//===- ReadDecoder.cpp - The fields that families share -------------------===//
+//===- ReadTransformer.cpp - The fields that families share -------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -13,7 +13,7 @@ using nlohmann::json;
 
 /// `embed` / `heads`; an error unless that is an integer.
 static int64_t checkHeadSize(ConfigReader &reader, const Fields &fields,
-                             const DecoderConfig &config) {
+                             const TransformerConfig &config) {
   int64_t embed = config.embed.size, heads = config.heads.size;
   if (embed % heads == 0)
     return embed / heads;
@@ -41,7 +41,7 @@ static Activation readActivation(ConfigReader &reader, llvm::StringRef field,
 }
 
 /// The sizes of heads with latent keys and values, and of the latents.
-static void readLatentAttention(ConfigReader &reader, DecoderConfig &config) {
+static void readLatentAttention(ConfigReader &reader, TransformerConfig &config) {
   int64_t heads = config.heads.size, most = ConfigReader::kMaxSize / heads / 2;
   LatentAttention &latent = config.latent.emplace();
   latent.keySize = reader.getSize("kv_lora_rank", 512);
@@ -64,7 +64,7 @@ static void readLatentAttention(ConfigReader &reader, DecoderConfig &config) {
 }
 
 /// How many key-value heads and elements of a head there are.
-static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig &config) {
+static void readHeads(ConfigReader &reader, const Family &family, TransformerConfig &config) {
   const Fields &fields = family.fields;
   const Defaults &defaults = family.defaults;
   config.heads.size = reader.getSize(fields.heads, defaults.heads);
@@ -100,7 +100,7 @@ static void readHeads(ConfigReader &reader, const Family &family, DecoderConfig 
 }
 
 /// The sequence of a model that reads images, whose length the configuration says.
-static void setSequenceOfImages(ConfigReader &reader, const DecoderConfig &config,
+static void setSequenceOfImages(ConfigReader &reader, const TransformerConfig &config,
                                 ImportOptions &options) {
   int64_t positions = config.positions.size;
   const ImageConfig &images = *config.images;
@@ -120,7 +120,7 @@ static void setSequenceOfImages(ConfigReader &reader, const DecoderConfig &confi
 }
 
 static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t positions,
-                          const DecoderConfig &config, const ImportOptions &options) {
+                          const TransformerConfig &config, const ImportOptions &options) {
   if (options.seq > positions - config.firstPosition)
     reader.error(reader.quote(field) + " is " + std::to_string(positions) +
                  (config.firstPosition ? ", of which texts have those from " +
@@ -171,12 +171,13 @@ static bool isOfTransformers4(ConfigReader &reader) {
   return !text.consumeInteger(10, major) && major < 5;
 }
 
-DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, ImportOptions &options) {
+TransformerConfig dtc::readTransformer(ConfigReader &reader, const Family &family,
+                                       ImportOptions &options) {
   const Fields &fields = family.fields;
   const Defaults &defaults = family.defaults;
   for (auto [field, alias] : family.aliases)
     reader.addAlias(field, alias);
-  DecoderConfig config;
+  TransformerConfig config;
   config.family = &family;
   if (!fields.vocab.empty())
     config.vocab.size = reader.getSize(fields.vocab, defaults.vocab, ConfigReader::kMaxVocab);
@@ -208,7 +209,7 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
     Rotary full = rotary.full();
     if (config.latent)
       config.attentionScale *= rotary.scaleOfScores();
-    for (DecoderLayer &layer : config.layers)
+    for (TransformerLayer &layer : config.layers)
       layer.rotary = full;
     if (!fields.localTheta.empty())
       config.slidingRotary = rotary.sliding();
@@ -222,11 +223,11 @@ DecoderConfig dtc::readDecoder(ConfigReader &reader, const Family &family, Impor
   else
     checkSequence(reader, fields.positions, positions, config, options);
   if (config.slidingRotary)
-    for (DecoderLayer &layer : config.layers)
+    for (TransformerLayer &layer : config.layers)
       if (layer.isSliding)
         layer.rotary = config.slidingRotary;
   if (options.attention == AttentionKind::Decomposed)
-    for (const DecoderLayer &layer : config.layers)
+    for (const TransformerLayer &layer : config.layers)
       if (layer.window) {
         reader.error("a query sees the last " + std::to_string(*layer.window) + " of " +
                      std::to_string(options.seq) +

@@ -1,10 +1,10 @@
-//===- Launch.cpp - Runs of several processes ------------------------------===//
+//===- RunMembership.cpp - Runs of several processes ------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "tools/dtc-run/Launch.h"
+#include "tools/dtc-run/RunMembership.h"
 
 #ifdef DTC_HAS_MPI
 #include "runtime/fabrics/mpi/MpiMessages.h"
@@ -105,13 +105,13 @@ private:
   bool begins = false;
 };
 
-class NetworkLaunch final : public Launch {
+class NetworkMembership final : public RunMembership {
 public:
   /// `owner`: what has opened the messages, and ends after them.
-  NetworkLaunch(std::shared_ptr<void> owner, std::shared_ptr<Messages> messages)
+  NetworkMembership(std::shared_ptr<void> owner, std::shared_ptr<Messages> messages)
       : owner(std::move(owner)), network(std::move(messages)) {}
 
-  MaybeError watch(ControlOptions options, LaunchHooks own) {
+  MaybeError watch(ControlOptions options, MembershipHooks own) {
     Processes unwatched(network);
     options.isOneHost = unwatched.onHost() == unwatched.count();
     ControlHooks hooks;
@@ -226,23 +226,23 @@ Expected<Opened> openMpi(std::chrono::milliseconds startTimeout) {
 
 } // namespace
 
-Expected<std::unique_ptr<Launch>> Launch::start(const ControlOptions &control,
-                                                std::chrono::milliseconds startTimeout,
-                                                LaunchHooks hooks) {
+Expected<std::unique_ptr<RunMembership>> RunMembership::join(const ControlOptions &control,
+                                                             std::chrono::milliseconds startTimeout,
+                                                             MembershipHooks hooks) {
   Expected<Opened> opened =
       launchedBy() == LaunchedBy::Mpi ? openMpi(startTimeout) : openSockets(startTimeout);
   if (!opened)
     return opened.error();
-  auto launch = std::make_unique<NetworkLaunch>(opened->owner, opened->messages);
+  auto membership = std::make_unique<NetworkMembership>(opened->owner, opened->messages);
   *opened = Opened();
-  if (MaybeError error = launch->watch(control, std::move(hooks))) {
+  if (MaybeError error = membership->watch(control, std::move(hooks))) {
     // All know it, and end together.
-    if (launch->processes().isFirst())
+    if (membership->processes().isFirst())
       return *error;
-    launch.reset();
+    membership.reset();
     std::_Exit(1);
   }
-  return std::unique_ptr<Launch>(std::move(launch));
+  return std::unique_ptr<RunMembership>(std::move(membership));
 }
 
 } // namespace dtc

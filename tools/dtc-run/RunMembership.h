@@ -1,11 +1,11 @@
-//===- Launch.h - Runs of several processes --------------------------------===//
+//===- RunMembership.h - Runs of several processes --------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TOOLS_DTC_RUN_LAUNCH_H
-#define DTC_TOOLS_DTC_RUN_LAUNCH_H
+#ifndef DTC_TOOLS_DTC_RUN_RUNMEMBERSHIP_H
+#define DTC_TOOLS_DTC_RUN_RUNMEMBERSHIP_H
 
 #include "runtime/control/ControlConnection.h"
 #include "runtime/fabrics/processes/Processes.h"
@@ -20,7 +20,7 @@
 namespace dtc {
 
 /// What other threads call.
-struct LaunchHooks {
+struct MembershipHooks {
   /// What this process is at, for messages; empty if nothing waits for it.
   std::function<std::string()> describe;
   /// The run ends, but this process is still where it was. What is returned, if anything, is called
@@ -29,16 +29,16 @@ struct LaunchHooks {
 };
 
 /// The processes that a launcher has started.
-class Launch {
+class RunMembership {
 public:
   /// Joins the others. The error says what is missing, or what the launcher and MPI disagree on.
   /// Where the others have not come within `startTimeout`, one says so, and the process ends.
   /// From now on the processes watch each other: where the run cannot go on, one of them prints
   /// why, with what the others were at, and all end.
-  static Expected<std::unique_ptr<Launch>> start(const runtime::ControlOptions &control,
-                                                 std::chrono::milliseconds startTimeout,
-                                                 LaunchHooks hooks);
-  virtual ~Launch() = default;
+  static Expected<std::unique_ptr<RunMembership>> join(const runtime::ControlOptions &control,
+                                                       std::chrono::milliseconds startTimeout,
+                                                       MembershipHooks hooks);
+  virtual ~RunMembership() = default;
 
   virtual runtime::Processes processes() const = 0;
   /// Ends this process, which has found an error, and with it all others. The first cause is what
@@ -48,4 +48,4 @@ public:
 
 } // namespace dtc
 
-#endif // DTC_TOOLS_DTC_RUN_LAUNCH_H
+#endif // DTC_TOOLS_DTC_RUN_RUNMEMBERSHIP_H

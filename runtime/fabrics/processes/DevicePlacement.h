@@ -1,11 +1,11 @@
-//===- Placement.h - Placement of devices on processes --------------------===//
+//===- DevicePlacement.h - Placement of devices on processes --------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H
-#define DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H
+#ifndef DTC_RUNTIME_FABRICS_PROCESSES_DEVICEPLACEMENT_H
+#define DTC_RUNTIME_FABRICS_PROCESSES_DEVICEPLACEMENT_H
 
 #include "support/Error.h"
 #include "support/Mesh.h"
@@ -38,4 +38,4 @@ Expected<std::string> describePlacement(const Mesh &mesh, const std::vector<std:
 
 } // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_FABRICS_PROCESSES_PLACEMENT_H
+#endif // DTC_RUNTIME_FABRICS_PROCESSES_DEVICEPLACEMENT_H

@@ -1,11 +1,11 @@
-//===- DecoderConfig.h - Configuration of a decoder -----------------------===//
+//===- TransformerConfig.h - Configuration of a transformer -----------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_COMPILER_IMPORT_DECODERCONFIG_H
-#define DTC_COMPILER_IMPORT_DECODERCONFIG_H
+#ifndef DTC_COMPILER_IMPORT_TRANSFORMERCONFIG_H
+#define DTC_COMPILER_IMPORT_TRANSFORMERCONFIG_H
 
 #include "compiler/import/ModelBuilder.h"
 
@@ -15,7 +15,7 @@
 namespace dtc {
 
 /// How one layer differs from others of its model.
-struct DecoderLayer {
+struct TransformerLayer {
   bool isSliding = false;        ///< of the kind "sliding_attention"
   std::optional<int64_t> window; ///< how many keys a query sees; none: all before it
   std::optional<Rotary> rotary;  ///< none: attention knows no positions
@@ -66,8 +66,8 @@ struct ImageConfig {
 
 struct Family;
 
-/// A decoder in numbers. What does not depend on numbers is the row of its family.
-struct DecoderConfig {
+/// A transformer in numbers. What does not depend on numbers is the row of its family.
+struct TransformerConfig {
   const Family *family = nullptr;
   Dim vocab{0, "vocab"};
   Dim embed{0, "embed"};
@@ -100,10 +100,10 @@ struct DecoderConfig {
   bool mlpBias = false;
   bool tied = false;
   bool parallelResidual = false; ///< attention and MLP read the same, and both are added to it
-  std::vector<DecoderLayer> layers;
+  std::vector<TransformerLayer> layers;
   std::optional<Rotary> slidingRotary; ///< of sliding layers, if it is another one
 };
 
 } // namespace dtc
 
-#endif // DTC_COMPILER_IMPORT_DECODERCONFIG_H
+#endif // DTC_COMPILER_IMPORT_TRANSFORMERCONFIG_H

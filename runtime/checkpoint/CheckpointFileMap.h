@@ -1,11 +1,11 @@
-//===- CheckpointLayout.h - Files and offsets of checkpointed tensors -----===//
+//===- CheckpointFileMap.h - Files and offsets of checkpointed tensors -----===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_RUNTIME_CHECKPOINT_CHECKPOINTLAYOUT_H
-#define DTC_RUNTIME_CHECKPOINT_CHECKPOINTLAYOUT_H
+#ifndef DTC_RUNTIME_CHECKPOINT_CHECKPOINTFILEMAP_H
+#define DTC_RUNTIME_CHECKPOINT_CHECKPOINTFILEMAP_H
 
 #include "support/Tensor.h"
 
@@ -20,7 +20,7 @@ namespace dtc::runtime {
 /// where. It follows from the tensors' names and types alone, so that writers that hold different
 /// parts of them need not agree on anything. Tensors are sorted by name; a file ends before the
 /// tensor with which it would be larger than `maxFileBytes`, but has at least one.
-class CheckpointLayout {
+class CheckpointFileMap {
 public:
   static constexpr uint64_t kMaxFileBytes = uint64_t{4} << 30;
 
@@ -37,8 +37,8 @@ public:
     uint64_t copyOffset = 0;
   };
 
-  explicit CheckpointLayout(std::map<std::string, TensorType> tensors,
-                            uint64_t maxFileBytes = kMaxFileBytes);
+  explicit CheckpointFileMap(std::map<std::string, TensorType> tensors,
+                             uint64_t maxFileBytes = kMaxFileBytes);
 
   const std::map<std::string, TensorType> &tensors() const { return types; }
   const std::vector<File> &files() const { return allFiles; }
@@ -57,4 +57,4 @@ private:
 
 } // namespace dtc::runtime
 
-#endif // DTC_RUNTIME_CHECKPOINT_CHECKPOINTLAYOUT_H
+#endif // DTC_RUNTIME_CHECKPOINT_CHECKPOINTFILEMAP_H

@@ -1,10 +1,10 @@
-//===- PlacementTest.cpp - Placement of devices on processes --------------===//
+//===- DevicePlacementTest.cpp - Placement of devices on processes --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 
 #include "runtime/fabrics/processes/ProcessFabric.h"
 #include "test/lib/fabrics/ThreadMessages.h"
@@ -45,7 +45,7 @@ TEST(PlaceDevices, EachProcessHasADevice) {
                "the plan is for 2 devices, but there are 3 processes");
 }
 
-TEST(Placement, ProcessesForDevices) {
+TEST(DevicePlacement, ProcessesForDevices) {
   Mesh mesh = meshOf({{"dp", 2}, {"tp", 4}});
   EXPECT_EQ(*processesFor(mesh, 1), 8);
   EXPECT_EQ(*processesFor(mesh, 4), 2);
@@ -57,7 +57,7 @@ TEST(Placement, ProcessesForDevices) {
                                             "with 2 each; 1 fit");
 }
 
-TEST(Placement, SaysWhereEachAxisLies) {
+TEST(DevicePlacement, SaysWhereEachAxisLies) {
   EXPECT_EQ(*describePlacement(meshOf({{"dp", 2}, {"tp", 2}, {"pp", 2}}), hosts({2, 2})),
             "8 devices, 4 processes, 2 hosts\n"
             "host a:\n  process 0: devices 0-1\n  process 1: devices 2-3\n"
@@ -77,7 +77,7 @@ TEST(Placement, SaysWhereEachAxisLies) {
             "axes, the last one innermost:\n");
 }
 
-TEST(Placement, UnequalProcesses) {
+TEST(DevicePlacement, UnequalProcesses) {
   auto text = describePlacement(meshOf({{"dp", 2}, {"tp", 4}}), hosts({3}));
   ASSERT_OK(text);
   EXPECT_TRUE(contains(*text, "  process 0: devices 0-2\n  process 1: devices 3-5\n"
@@ -88,7 +88,7 @@ TEST(Placement, UnequalProcesses) {
       << *text;
 }
 
-TEST(Placement, NumbersThatDoNotFit) {
+TEST(DevicePlacement, NumbersThatDoNotFit) {
   Mesh mesh = meshOf({{"dp", 2}, {"tp", 6}});
   EXPECT_ERROR(describePlacement(mesh, hosts({13})),
                "the plan is for 12 devices, but there are 13 processes");

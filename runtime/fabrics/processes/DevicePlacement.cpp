@@ -1,10 +1,10 @@
-//===- Placement.cpp - Placement of devices on processes ------------------===//
+//===- DevicePlacement.cpp - Placement of devices on processes ------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/fabrics/processes/Placement.h"
+#include "runtime/fabrics/processes/DevicePlacement.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
-//===- CollectiveLayout.cpp - Tensors in messages of NCCL -----------------===//
+//===- PackedCollective.cpp - Tensors in messages of NCCL -----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/fabrics/nccl/CollectiveLayout.h"
+#include "runtime/fabrics/nccl/PackedCollective.h"
 
 #include <vector>
 
@@ -62,61 +62,61 @@ ncclDataType_t plainType(DType dtype) {
 }
 
 /// Sets in which form the elements are reduced.
-void setReduction(CollectiveLayout &layout, const CollectiveSpec &spec) {
+void setReduction(PackedCollective &packed, const CollectiveSpec &spec) {
   DType dtype = spec.input.dtype;
   bool is16Bits = byteWidth(dtype) == 2;
   if (spec.reduction == ReductionKind::Sum) {
-    layout.reduction = ncclSum;
+    packed.reduction = ncclSum;
     if (!is16Bits)
       return;
-    layout.code = Code::Widened;
-    layout.type = ncclFloat32;
-    layout.width = 4;
+    packed.code = Code::Widened;
+    packed.type = ncclFloat32;
+    packed.width = 4;
     return;
   }
   bool isMax = spec.reduction == ReductionKind::Max;
-  layout.reduction = isMax ? ncclMax : ncclMin;
+  packed.reduction = isMax ? ncclMax : ncclMin;
   if (!isFloat(dtype))
     return;
-  layout.code = isMax ? Code::MaxKey : Code::MinKey;
-  layout.width = dtype == DType::F64 ? 8 : 4;
-  layout.type = dtype == DType::F64 ? ncclUint64 : ncclUint32;
+  packed.code = isMax ? Code::MaxKey : Code::MinKey;
+  packed.width = dtype == DType::F64 ? 8 : 4;
+  packed.type = dtype == DType::F64 ? ncclUint64 : ncclUint32;
 }
 
 } // namespace
 
-Expected<CollectiveLayout> CollectiveLayout::create(const CollectiveSpec &spec) {
-  CollectiveLayout layout;
+Expected<PackedCollective> PackedCollective::create(const CollectiveSpec &spec) {
+  PackedCollective packed;
   int64_t elements = spec.input.numElements(), members = spec.members;
-  layout.type = plainType(spec.input.dtype);
-  layout.width = byteWidth(spec.input.dtype);
-  layout.count = layout.sentCount = layout.receivedCount = elements;
+  packed.type = plainType(spec.input.dtype);
+  packed.width = byteWidth(spec.input.dtype);
+  packed.count = packed.sentCount = packed.receivedCount = elements;
   LoopNest<2> pack(std::vector<int64_t>{elements}, {Strides{1}, Strides{1}}), unpack = pack;
   bool packs = false, unpacks = false;
   switch (spec.kind) {
   case CollectiveKind::AllReduce:
-    setReduction(layout, spec);
+    setReduction(packed, spec);
     break;
   case CollectiveKind::Permute:
     break;
   case CollectiveKind::AllGather: {
-    layout.receivedCount = elements * members;
+    packed.receivedCount = elements * members;
     Around block(spec.input, spec.dim);
     unpack = blocksOf(block, members, /*packs=*/false);
     unpacks = block.outer != 1;
     break;
   }
   case CollectiveKind::ReduceScatter: {
-    setReduction(layout, spec);
-    layout.count = layout.receivedCount = elements / members;
+    setReduction(packed, spec);
+    packed.count = packed.receivedCount = elements / members;
     Around block(blockOf(spec.input, spec.dim, members), spec.dim);
     pack = blocksOf(block, members, /*packs=*/true);
     packs = block.outer != 1;
-    unpack = LoopNest<2>(std::vector<int64_t>{layout.count}, {Strides{1}, Strides{1}});
+    unpack = LoopNest<2>(std::vector<int64_t>{packed.count}, {Strides{1}, Strides{1}});
     break;
   }
   case CollectiveKind::AllToAll: {
-    layout.count = elements / members;
+    packed.count = elements / members;
     TensorType block = blockOf(spec.input, spec.splitDim, members);
     Around sent(block, spec.splitDim), received(block, spec.dim);
     pack = blocksOf(sent, members, /*packs=*/true);
@@ -126,9 +126,9 @@ Expected<CollectiveLayout> CollectiveLayout::create(const CollectiveSpec &spec) 
     break;
   }
   }
-  bool isCoded = layout.code != Code::Same;
-  for (auto [nest, wanted, to] : {std::tuple(&pack, packs || isCoded, &layout.pack),
-                                  std::tuple(&unpack, unpacks || isCoded, &layout.unpack)}) {
+  bool isCoded = packed.code != Code::Same;
+  for (auto [nest, wanted, to] : {std::tuple(&pack, packs || isCoded, &packed.pack),
+                                  std::tuple(&unpack, unpacks || isCoded, &packed.unpack)}) {
     if (!wanted)
       continue;
     Expected<cuda::DeviceLoops<2>> loops = cuda::DeviceLoops<2>::from(*nest);
@@ -136,7 +136,7 @@ Expected<CollectiveLayout> CollectiveLayout::create(const CollectiveSpec &spec) 
       return loops.error();
     *to = *loops;
   }
-  return layout;
+  return packed;
 }
 
 } // namespace dtc::runtime::nccl

@@ -1,11 +1,11 @@
-//===- Placement.h - Placement of ops outside the microbatch loop ---------===//
+//===- OpPlacement.h - Placement of ops outside the microbatch loop ---------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_COMPILER_PASSES_PIPELINE_PLACEMENT_H
-#define DTC_COMPILER_PASSES_PIPELINE_PLACEMENT_H
+#ifndef DTC_COMPILER_PASSES_PIPELINE_OPPLACEMENT_H
+#define DTC_COMPILER_PASSES_PIPELINE_OPPLACEMENT_H
 
 #include "compiler/passes/pipeline/PipelineProgram.h"
 
@@ -34,10 +34,10 @@ struct OnceMessage {
 /// makes less than what it reads, such as the square sum of a gradient, runs once, where its
 /// operands are, and its result is sent, unless all devices have what it reads; so does one on
 /// whose result all devices agree.
-class Placement {
+class OpPlacement {
 public:
-  Placement(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
-            const PipelineProgram &program, int64_t devices);
+  OpPlacement(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
+              const PipelineProgram &program, int64_t devices);
 
   /// The devices that run `op`.
   const DeviceSet &of(mlir::Operation *op) const { return places.find(op)->second; }
@@ -76,4 +76,4 @@ private:
 
 } // namespace dtc
 
-#endif // DTC_COMPILER_PASSES_PIPELINE_PLACEMENT_H
+#endif // DTC_COMPILER_PASSES_PIPELINE_OPPLACEMENT_H

@@ -1,10 +1,10 @@
-//===- CheckpointLayout.cpp - Files and offsets of checkpointed tensors ---===//
+//===- CheckpointFileMap.cpp - Files and offsets of checkpointed tensors ---===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/checkpoint/CheckpointLayout.h"
+#include "runtime/checkpoint/CheckpointFileMap.h"
 
 #include "runtime/checkpoint/PositionedFile.h"
 #include "runtime/data/Safetensors.h"
@@ -13,7 +13,8 @@
 
 namespace dtc::runtime {
 
-CheckpointLayout::CheckpointLayout(std::map<std::string, TensorType> tensors, uint64_t maxFileBytes)
+CheckpointFileMap::CheckpointFileMap(std::map<std::string, TensorType> tensors,
+                                     uint64_t maxFileBytes)
     : types(std::move(tensors)) {
   std::vector<std::map<std::string, TensorType>> parts(1);
   uint64_t bytes = 0;
@@ -40,7 +41,7 @@ CheckpointLayout::CheckpointLayout(std::map<std::string, TensorType> tensors, ui
   }
 }
 
-uint64_t CheckpointLayout::fileBytes() const {
+uint64_t CheckpointFileMap::fileBytes() const {
   uint64_t bytes = 0;
   for (const File &file : allFiles)
     bytes += file.bytes;

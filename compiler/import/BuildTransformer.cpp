@@ -1,4 +1,4 @@
-//===- BuildDecoder.cpp - The model of a family ---------------------------===//
+//===- BuildTransformer.cpp - The model of a family ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -26,10 +26,10 @@ static std::string parameterName(llvm::StringRef layer, llvm::StringRef name) {
 
 namespace {
 
-class DecoderBuilder {
+class TransformerBuilder {
 public:
-  DecoderBuilder(mlir::MLIRContext &context, const Family &family, const DecoderConfig &config,
-                 const ImportOptions &options)
+  TransformerBuilder(mlir::MLIRContext &context, const Family &family,
+                     const TransformerConfig &config, const ImportOptions &options)
       : model(context, optionsFor(family, options), family.names.model, family.names.head),
         family(family), names(family.names), config(config), options(options),
         normal(model.normal(config.initializerRange)),
@@ -60,11 +60,11 @@ private:
   Value addToStream(Value x, Value part, const std::string &normAfter);
   Value normHeads(Value x, llvm::StringRef name);
   Heads separateHeads(Value x);
-  Heads heads(const DecoderLayer &layer, Value x);
+  Heads heads(const TransformerLayer &layer, Value x);
   Heads headsOfThirds(Value x);
   Heads headsOfRows(Value x);
   Heads headsOfLatents(const Rotary &rotary, Value x);
-  Value attention(const DecoderLayer &layer, int64_t number, Value x);
+  Value attention(const TransformerLayer &layer, int64_t number, Value x);
   std::pair<Value, Value> gateAndUp(Value x);
   Value mlp(Value x);
   void beginBalance();
@@ -86,7 +86,7 @@ private:
   ModelBuilder model;
   const Family &family;
   const ParameterNames &names;
-  const DecoderConfig &config;
+  const TransformerConfig &config;
   const ImportOptions &options;
   mlir::Attribute normal, residual;
   const Side stream{{config.embed}, "d"}, queries{{config.heads, config.headSize}, "he"},
@@ -105,15 +105,15 @@ private:
 // Parts of layers
 //===----------------------------------------------------------------------===//
 
-Value DecoderBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out,
-                               mlir::Attribute init) {
+Value TransformerBuilder::weightOf(llvm::StringRef name, const Side &in, const Side &out,
+                                   mlir::Attribute init) {
   std::string weight = parameterName(name, "weight");
   if (family.isTransposed)
     return model.addParameter(weight, {in.dims, out.dims}, init);
   return model.addParameter(weight, {out.dims, in.dims}, init);
 }
 
-std::string DecoderBuilder::equation(Value x, const Side &in, const Side &out) const {
+std::string TransformerBuilder::equation(Value x, const Side &in, const Side &out) const {
   auto rank = size_t(mlir::cast<mlir::RankedTensorType>(x.getType()).getRank());
   llvm::StringRef first = llvm::StringRef("bs").take_front(rank - in.dims.size());
   std::string weight =
@@ -121,8 +121,8 @@ std::string DecoderBuilder::equation(Value x, const Side &in, const Side &out) c
   return (first + in.letters + "," + weight + "->" + first + out.letters).str();
 }
 
-Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
-                             bool hasBias, mlir::Attribute init) {
+Value TransformerBuilder::linear(llvm::StringRef name, Value x, const Side &in, const Side &out,
+                                 bool hasBias, mlir::Attribute init) {
   Value weight = weightOf(name, in, out, init);
   Value y = model.einsum(equation(x, in, out), x, weight);
   if (hasBias)
@@ -131,14 +131,14 @@ Value DecoderBuilder::linear(llvm::StringRef name, Value x, const Side &in, cons
   return model.adapt(y, model.addAdapter(name, x, in.dims, out.dims));
 }
 
-Value DecoderBuilder::norm(Value x) {
+Value TransformerBuilder::norm(Value x) {
   if (family.norm == NormKind::Layer)
     return model.layerNorm(x, config.eps);
   return model.rmsNorm(x, config.eps, family.norm == NormKind::RmsPlusOne);
 }
 
 /// `x` if the layer has no name.
-Value DecoderBuilder::normUnder(const std::string &layer, Value x) {
+Value TransformerBuilder::normUnder(const std::string &layer, Value x) {
   if (layer.back() == '.')
     return x;
   model.beginLayer(layer);
@@ -146,7 +146,7 @@ Value DecoderBuilder::normUnder(const std::string &layer, Value x) {
 }
 
 /// x [B, S, H, E] -> [B, S, H, E]
-Value DecoderBuilder::normHeads(Value x, llvm::StringRef name) {
+Value TransformerBuilder::normHeads(Value x, llvm::StringRef name) {
   bool plusOne = family.norm == NormKind::RmsPlusOne;
   std::string weight = (name + ".weight").str();
   if (family.queryNorm == QueryNorm::None)
@@ -158,7 +158,7 @@ Value DecoderBuilder::normHeads(Value x, llvm::StringRef name) {
   return model.reshape(model.rmsNorm(merged, config.eps, plusOne, weight, /*axis=*/""), shape);
 }
 
-DecoderBuilder::Heads DecoderBuilder::separateHeads(Value x) {
+TransformerBuilder::Heads TransformerBuilder::separateHeads(Value x) {
   Value q = linear(names.queries, x, stream, queries, config.queryBias, normal);
   Value k = linear(names.keys, x, stream, keys, config.queryBias, normal);
   Value v = linear(names.values, x, stream, keys, config.queryBias, normal);
@@ -169,7 +169,7 @@ DecoderBuilder::Heads DecoderBuilder::separateHeads(Value x) {
 /// comes out of it: the weight is the smaller of the two as soon as there are more tokens than D,
 /// the three parts are the same for all microbatches, and q, k and v come out of their einsums
 /// dense, as attention wants them.
-DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
+TransformerBuilder::Heads TransformerBuilder::headsOfThirds(Value x) {
   Dim three{3};
   bool perHead = family.queries == QueryForm::HeadThirds;
   Side all = perHead ? Side{{config.heads, three, config.headSize}, ""}
@@ -194,7 +194,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfThirds(Value x) {
 
 /// Queries, keys and values are rows of one tensor of weights files, and parameters of their own
 /// here: so each is split by its heads, which may be fewer for keys and values.
-DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
+TransformerBuilder::Heads TransformerBuilder::headsOfRows(Value x) {
   const std::vector<Dim> parts[] = {queries.dims, keys.dims, keys.dims};
   std::vector<Value> weights = model.addRows(names.queries + ".weight", parts, stream.dims, normal);
   std::vector<Adapter> adapters = model.addAdapters(names.queries, x, stream.dims, parts);
@@ -211,7 +211,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfRows(Value x) {
 /// a pair side by side; dtc.rotary wants them first, and the first of each pair before the second.
 /// Products of queries and keys do not depend on the order, so the rows of weights are reordered,
 /// which are fewer than the activations.
-DecoderBuilder::Heads DecoderBuilder::headsOfLatents(const Rotary &rotary, Value x) {
+TransformerBuilder::Heads TransformerBuilder::headsOfLatents(const Rotary &rotary, Value x) {
   const LatentAttention &latent = *config.latent;
   constexpr double kEps = 1e-6; // `rms_norm_eps` is for the other norms
   auto halves = [&](Value rows, int64_t dim) {
@@ -273,7 +273,7 @@ DecoderBuilder::Heads DecoderBuilder::headsOfLatents(const Rotary &rotary, Value
   return {q, k, v};
 }
 
-DecoderBuilder::Heads DecoderBuilder::heads(const DecoderLayer &layer, Value x) {
+TransformerBuilder::Heads TransformerBuilder::heads(const TransformerLayer &layer, Value x) {
   switch (family.queries) {
   case QueryForm::Separate:
     return separateHeads(x);
@@ -289,7 +289,7 @@ DecoderBuilder::Heads DecoderBuilder::heads(const DecoderLayer &layer, Value x) 
 }
 
 /// x [B, S, D] -> [B, S, D]
-Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value x) {
+Value TransformerBuilder::attention(const TransformerLayer &layer, int64_t number, Value x) {
   Heads split = heads(layer, x);
   Value q = split.q, k = split.k, v = split.v;
   q = normHeads(q, "q_norm");
@@ -314,7 +314,7 @@ Value DecoderBuilder::attention(const DecoderLayer &layer, int64_t number, Value
 }
 
 /// x [B, S, D] -> twice [B, S, F]
-std::pair<Value, Value> DecoderBuilder::gateAndUp(Value x) {
+std::pair<Value, Value> TransformerBuilder::gateAndUp(Value x) {
   if (family.mlp == MlpForm::Gated) {
     Value gate = linear(names.gate, x, stream, inner, config.mlpBias, normal);
     return {gate, linear(names.up, x, stream, inner, config.mlpBias, normal)};
@@ -331,7 +331,7 @@ std::pair<Value, Value> DecoderBuilder::gateAndUp(Value x) {
 }
 
 /// x [B, S, D] -> [B, S, D]
-Value DecoderBuilder::mlp(Value x) {
+Value TransformerBuilder::mlp(Value x) {
   Value h;
   if (family.mlp == MlpForm::Plain) {
     h = model.activation(config.activation,
@@ -346,7 +346,7 @@ Value DecoderBuilder::mlp(Value x) {
 
 /// A MLP of its own inner size for all tokens, x [B, S, D] -> [B, S, D], times the sigmoid of a
 /// gate if the family has one.
-Value DecoderBuilder::sharedExpert(Value x) {
+Value TransformerBuilder::sharedExpert(Value x) {
   const Side shared{{config.experts->sharedMlp}, "f"};
   std::string prefix = names.sharedExpert.str() + ".";
   Value gate = linear(prefix + names.expertGate.str(), x, stream, shared, config.mlpBias, normal);
@@ -360,8 +360,9 @@ Value DecoderBuilder::sharedExpert(Value x) {
 }
 
 /// The linear layer `name` of each expert: rows [X, B, C, in] -> [X, B, C, out].
-Value DecoderBuilder::expertLinear(llvm::StringRef name, Value rows, const Side &in,
-                                   const Side &out, mlir::Attribute init, const Routing &routing) {
+Value TransformerBuilder::expertLinear(llvm::StringRef name, Value rows, const Side &in,
+                                       const Side &out, mlir::Attribute init,
+                                       const Routing &routing) {
   const Dim &number = config.experts->number, &from = in.dims.front(), &to = out.dims.front();
   FileStack layers{names.experts.str(), 0, number.size, name.str()}, weights = layers;
   weights.after += ".weight";
@@ -373,7 +374,7 @@ Value DecoderBuilder::expertLinear(llvm::StringRef name, Value rows, const Side 
 }
 
 /// The rows of experts [X, B, C, D] -> [X, B, C, D], times their weights.
-Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
+Value TransformerBuilder::gatedExperts(Value rows, const Routing &routing) {
   const Side ofExpert{{config.experts->mlp}, "f"};
   Value gated = model.activation(
       config.activation, expertLinear(names.expertGate, rows, stream, ofExpert, normal, routing));
@@ -385,7 +386,7 @@ Value DecoderBuilder::gatedExperts(Value rows, const Routing &routing) {
 }
 
 /// Experts in the form Clamped. Rows without a token have a weight of 0, and so do their biases.
-Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
+Value TransformerBuilder::clampedExperts(Value rows, const Routing &routing) {
   const ExpertsConfig &experts = *config.experts;
   std::string prefix = names.experts.str() + ".";
   Dim both{2};
@@ -414,7 +415,7 @@ Value DecoderBuilder::clampedExperts(Value rows, const Routing &routing) {
 
 /// Begins the sums of the balance loss with zeros, so that the first layer adds to them as the
 /// others do.
-void DecoderBuilder::beginBalance() {
+void TransformerBuilder::beginBalance() {
   if (!config.experts || config.experts->balanceLoss == BalanceLoss::None)
     return;
   model.beginTopLevelLayer("balance_loss");
@@ -426,7 +427,7 @@ void DecoderBuilder::beginBalance() {
 
 /// Each layer adds its part to what the layers before it give, so that a layer has values of the
 /// one before it alone.
-void DecoderBuilder::addToBalance(const Routing &routing) {
+void TransformerBuilder::addToBalance(const Routing &routing) {
   if (!loads)
     return;
   if (balance)
@@ -436,7 +437,7 @@ void DecoderBuilder::addToBalance(const Routing &routing) {
 }
 
 /// x [B, S, D] -> [B, S, D]
-Value DecoderBuilder::experts(const std::string &layer, Value x) {
+Value TransformerBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
   model.beginLayer(layer);
   // Adapters stand beside linear layers, and transformers' routers are of other classes.
@@ -476,7 +477,7 @@ Value DecoderBuilder::experts(const std::string &layer, Value x) {
 //===----------------------------------------------------------------------===//
 
 /// tokens [B, S] -> [B, S, D]
-Value DecoderBuilder::embedTokens() {
+Value TransformerBuilder::embedTokens() {
   model.addTextInputs();
   model.beginLayer(names.embedding);
   table = model.addParameter("weight", {{config.vocab}, {config.embed}}, normal);
@@ -497,8 +498,8 @@ Value DecoderBuilder::embedTokens() {
 }
 
 /// A parameter that is no layer's "weight" or "bias" ("embeddings.cls_token").
-Value DecoderBuilder::parameterOf(llvm::StringRef name,
-                                  const std::vector<std::vector<Dim>> &shape) {
+Value TransformerBuilder::parameterOf(llvm::StringRef name,
+                                      const std::vector<std::vector<Dim>> &shape) {
   auto [layer, parameter] = name.rsplit('.');
   model.beginLayer(layer);
   return model.addParameter(parameter, shape, normal);
@@ -506,7 +507,7 @@ Value DecoderBuilder::parameterOf(llvm::StringRef name,
 
 /// images [B, C, H, W] -> [B, S, D]: the class token, and then the patches. Patches do not overlap,
 /// so that the convolution of transformers is a linear layer of each of them.
-Value DecoderBuilder::embedPatches() {
+Value TransformerBuilder::embedPatches() {
   const ImageConfig &images = *config.images;
   Value pixels = model.addImageInputs(images.channels, images.height, images.width);
   model.beginLayer(names.embedding);
@@ -522,7 +523,7 @@ Value DecoderBuilder::embedPatches() {
   return model.addBias(x, model.select(rows, 0, 0));
 }
 
-Value DecoderBuilder::embedding() {
+Value TransformerBuilder::embedding() {
   Value x = family.input == InputKind::Images ? embedPatches() : embedTokens();
   if (!names.embeddingNorm.empty()) {
     x = normUnder(names.embeddingNorm.str(), model.residual(x));
@@ -532,13 +533,13 @@ Value DecoderBuilder::embedding() {
 }
 
 /// What attention or the MLP adds to the residual stream, with the norm after it.
-Value DecoderBuilder::addToStream(Value x, Value part, const std::string &normAfter) {
+Value TransformerBuilder::addToStream(Value x, Value part, const std::string &normAfter) {
   if (family.normAfter == NormAfter::Sum)
     return normUnder(normAfter, model.residual(model.add(x, part)));
   return model.residual(model.add(x, normUnder(normAfter, part)));
 }
 
-Value DecoderBuilder::layer(int64_t number, Value x) {
+Value TransformerBuilder::layer(int64_t number, Value x) {
   std::string name = (names.layers + "." + llvm::Twine(number)).str();
   auto layerName = [&](llvm::StringRef part) { return name + "." + part.str(); };
   Value normed = normUnder(layerName(names.beforeAttention), x);
@@ -556,7 +557,7 @@ Value DecoderBuilder::layer(int64_t number, Value x) {
 }
 
 /// x [B, S, D] -> [B, S, V]
-Value DecoderBuilder::tokenHead(Value x) {
+Value TransformerBuilder::tokenHead(Value x) {
   if (!names.headTransform.empty()) {
     model.beginTopLevelLayer(names.headTransform);
     const Side transformed{{Dim{config.embed.size}}, "f"};
@@ -579,7 +580,7 @@ Value DecoderBuilder::tokenHead(Value x) {
 }
 
 /// The logits of the final norm of x [B, S, D], or of the class token's row of it.
-Value DecoderBuilder::head(Value x) {
+Value TransformerBuilder::head(Value x) {
   bool ofClassToken = family.head == HeadKind::ClassToken;
   if (ofClassToken) {
     model.beginLayer(names.finalNorm);
@@ -593,7 +594,7 @@ Value DecoderBuilder::head(Value x) {
   return linear("", x, stream, {{config.classes}, "v"}, /*hasBias=*/true, normal);
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
+mlir::OwningOpRef<mlir::ModuleOp> TransformerBuilder::run(ConfigReader &reader) {
   Value x = embedding();
   beginBalance();
   for (size_t number = 0; number < config.layers.size(); ++number)
@@ -611,9 +612,9 @@ mlir::OwningOpRef<mlir::ModuleOp> DecoderBuilder::run(ConfigReader &reader) {
   return model.finish(loss, reader);
 }
 
-mlir::OwningOpRef<mlir::ModuleOp> dtc::buildDecoder(mlir::MLIRContext &context,
-                                                    ConfigReader &reader, const Family &family,
-                                                    const DecoderConfig &config,
-                                                    const ImportOptions &options) {
-  return DecoderBuilder(context, family, config, options).run(reader);
+mlir::OwningOpRef<mlir::ModuleOp> dtc::buildTransformer(mlir::MLIRContext &context,
+                                                        ConfigReader &reader, const Family &family,
+                                                        const TransformerConfig &config,
+                                                        const ImportOptions &options) {
+  return TransformerBuilder(context, family, config, options).run(reader);
 }
