@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace dtc {
@@ -19,51 +20,90 @@ namespace dtc {
 namespace {
 
 /// Which values of an entry point may differ along an axis. A buffer is one value with one writer,
-/// so that the order of instructions does not matter.
+/// so that the order of instructions does not matter: what differs spreads from value to value.
 class DifferingValues {
 public:
-  /// `states` are the names of those that differ before the entry point runs.
-  DifferingValues(const plan::Plan &plan, const std::string &axis,
-                  const std::set<std::string> &states)
-      : plan(plan), axis(axis) {
-    for (const plan::Program &program : plan.programs()) {
-      std::vector<bool> &own = differs.emplace_back(program.buffers_size(), false);
-      for (const plan::State &state : program.states())
-        own[state.buffer()] = states.count(state.name()) > 0 || names(state.sharding());
-      for (const plan::Input &input : program.inputs())
-        own[input.buffer()] = names(input.sharding());
-    }
-    while (pass())
-      continue;
+  /// Marks what differs although all states are alike.
+  DifferingValues(const plan::Plan &plan, const std::string &axis);
+
+  /// Marks what differs when this state does before the entry point runs.
+  void addState(const std::string &name) {
+    auto [begin, end] = statesByName.equal_range(name);
+    for (auto it = begin; it != end; ++it)
+      mark(it->second);
   }
-
-  bool of(int program, uint32_t buffer) const { return differs[size_t(program)][buffer]; }
-
+  bool of(int program, uint32_t buffer) const { return differs[firstOf[size_t(program)] + buffer]; }
   bool names(const plan::Sharding &sharding) const {
     return std::ranges::any_of(sharding.dims(), [&](const plan::DimSharding &dim) {
       return std::ranges::find(dim.axes(), axis) != dim.axes().end();
     });
   }
+  /// The names of states that differ after the entry point, each at least once since the last call.
+  std::vector<std::string> takeUpdated() { return std::exchange(updated, {}); }
 
 private:
-  /// Whether something new was found to differ.
-  bool pass();
-  bool spread(int program);
-  bool spread(const plan::Instruction &instruction, std::vector<bool> &own);
+  void addStates(const plan::Program &program, size_t first);
+  void addInstruction(const plan::Instruction &instruction, size_t first);
+  void addTransfer(const plan::Transfer &transfer, size_t first);
   bool dependsOnAxis(const plan::KernelCall &call) const;
-  bool mark(std::vector<bool> &own, uint32_t buffer) {
-    bool isNew = !own[buffer];
-    own[buffer] = true;
-    return isNew;
-  }
+  void connect(size_t from, size_t to) { readers[from].push_back(to); }
+  void mark(size_t value);
 
-  const plan::Plan &plan;
   const std::string &axis;
-  std::vector<std::vector<bool>> differs;        // by program and buffer
-  std::map<uint32_t, std::vector<bool>> carried; // by channel and place in the message
+  std::vector<size_t> firstOf; ///< the value of buffer 0, by program
+  std::vector<std::vector<size_t>> readers;
+  std::vector<bool> differs, startsDiffering;
+  std::map<std::pair<uint32_t, int>, size_t> messages; ///< by channel and place in the message
+  std::multimap<std::string, size_t> statesByName;
+  std::multimap<size_t, std::string> updatesByValue;
+  std::vector<std::string> updated;
 };
 
 } // namespace
+
+DifferingValues::DifferingValues(const plan::Plan &plan, const std::string &axis) : axis(axis) {
+  size_t count = 0;
+  for (const plan::Program &program : plan.programs()) {
+    firstOf.push_back(count);
+    count += size_t(program.buffers_size());
+  }
+  readers.resize(count);
+  startsDiffering.resize(count);
+  for (int number = 0; number < plan.programs_size(); ++number) {
+    const plan::Program &program = plan.programs(number);
+    size_t first = firstOf[size_t(number)];
+    addStates(program, first);
+    for (const plan::Task &task : program.tasks())
+      for (const plan::Instruction &instruction : task.instructions())
+        addInstruction(instruction, first);
+    // A view has the bytes of its buffer.
+    for (int index = 0; index < program.buffers_size(); ++index)
+      if (const plan::Buffer &buffer = program.buffers(index); buffer.has_view_of()) {
+        connect(first + size_t(index), first + buffer.view_of());
+        connect(first + buffer.view_of(), first + size_t(index));
+      }
+    for (const plan::Transfer &transfer : program.transfers())
+      addTransfer(transfer, first);
+  }
+  differs.resize(readers.size());
+  startsDiffering.resize(readers.size());
+  for (size_t value = 0; value < readers.size(); ++value)
+    if (startsDiffering[value])
+      mark(value);
+}
+
+void DifferingValues::addStates(const plan::Program &program, size_t first) {
+  for (const plan::State &state : program.states()) {
+    statesByName.emplace(state.name(), first + state.buffer());
+    if (state.has_update())
+      updatesByValue.emplace(first + state.update(), state.name());
+    if (names(state.sharding()))
+      startsDiffering[first + state.buffer()] = true;
+  }
+  for (const plan::Input &input : program.inputs())
+    if (names(input.sharding()))
+      startsDiffering[first + input.buffer()] = true;
+}
 
 /// Whether the kernel reads the device's coordinate on the axis, as slices and masks do.
 bool DifferingValues::dependsOnAxis(const plan::KernelCall &call) const {
@@ -77,97 +117,122 @@ bool DifferingValues::dependsOnAxis(const plan::KernelCall &call) const {
   });
 }
 
-bool DifferingValues::spread(const plan::Instruction &instruction, std::vector<bool> &own) {
-  bool isNew = false;
+void DifferingValues::addInstruction(const plan::Instruction &instruction, size_t first) {
   if (instruction.has_kernel()) {
     const plan::KernelCall &call = instruction.kernel();
-    if (dependsOnAxis(call) ||
-        std::ranges::any_of(call.inputs(), [&](uint32_t input) { return own[input]; }))
-      for (uint32_t output : call.outputs())
-        isNew |= mark(own, output);
+    bool depends = dependsOnAxis(call);
+    for (uint32_t output : call.outputs()) {
+      if (depends)
+        startsDiffering[first + output] = true;
+      for (uint32_t input : call.inputs())
+        connect(first + input, first + output);
+    }
   } else if (instruction.has_collective()) {
     const plan::Collective &collective = instruction.collective();
     bool isOver = std::ranges::find(collective.axes(), axis) != collective.axes().end();
     bool joins = collective.kind() == plan::Collective::ALL_REDUCE ||
                  collective.kind() == plan::Collective::ALL_GATHER;
-    for (const plan::CollectiveTensor &tensor : collective.tensors())
-      if (isOver ? !joins : own[tensor.input()])
-        isNew |= mark(own, tensor.output());
-  }
-  return isNew;
-}
-
-bool DifferingValues::spread(int number) {
-  const plan::Program &program = plan.programs(number);
-  std::vector<bool> &own = differs[size_t(number)];
-  bool isNew = false;
-  for (const plan::Task &task : program.tasks())
-    for (const plan::Instruction &instruction : task.instructions())
-      isNew |= spread(instruction, own);
-  // A view has the bytes of its buffer.
-  for (int index = 0; index < program.buffers_size(); ++index)
-    if (const plan::Buffer &buffer = program.buffers(index); buffer.has_view_of())
-      if (own[size_t(index)] != own[buffer.view_of()]) {
-        own[size_t(index)] = own[buffer.view_of()] = true;
-        isNew = true;
-      }
-  for (const plan::Transfer &transfer : program.transfers()) {
-    std::vector<bool> &message = carried[transfer.channel()];
-    message.resize(std::max(message.size(), size_t(transfer.buffers_size())));
-    for (int index = 0; index < transfer.buffers_size(); ++index) {
-      uint32_t buffer = transfer.buffers(index);
-      if (transfer.kind() == plan::Transfer::SEND && own[buffer] && !message[size_t(index)])
-        message[size_t(index)] = isNew = true;
-      if (transfer.kind() == plan::Transfer::RECEIVE && message[size_t(index)])
-        isNew |= mark(own, buffer);
+    for (const plan::CollectiveTensor &tensor : collective.tensors()) {
+      if (!isOver)
+        connect(first + tensor.input(), first + tensor.output());
+      else if (!joins)
+        startsDiffering[first + tensor.output()] = true;
     }
   }
-  return isNew;
 }
 
-bool DifferingValues::pass() {
-  bool isNew = false;
-  for (int program = 0; program < plan.programs_size(); ++program)
-    isNew |= spread(program);
-  return isNew;
+void DifferingValues::addTransfer(const plan::Transfer &transfer, size_t first) {
+  for (int index = 0; index < transfer.buffers_size(); ++index) {
+    auto [it, isNew] = messages.try_emplace({transfer.channel(), index}, readers.size());
+    if (isNew)
+      readers.emplace_back();
+    size_t buffer = first + transfer.buffers(index);
+    if (transfer.kind() == plan::Transfer::SEND)
+      connect(buffer, it->second);
+    else if (transfer.kind() == plan::Transfer::RECEIVE)
+      connect(it->second, buffer);
+  }
 }
 
-/// The axis over which the outer step reduces; empty if there is none.
-static std::string outerAxisOf(const plan::Plan &outer) {
+void DifferingValues::mark(size_t value) {
+  if (differs[value])
+    return;
+  differs[value] = true;
+  for (std::vector<size_t> next = {value}; !next.empty();) {
+    size_t from = next.back();
+    next.pop_back();
+    auto [begin, end] = updatesByValue.equal_range(from);
+    for (auto it = begin; it != end; ++it)
+      updated.push_back(it->second);
+    for (size_t to : readers[from])
+      if (!differs[to]) {
+        differs[to] = true;
+        next.push_back(to);
+      }
+  }
+}
+
+/// The axes over which the outer step reduces alone.
+static std::set<std::string> outerAxesOf(const plan::Plan &outer) {
+  std::set<std::string> axes;
   for (const plan::Program &program : outer.programs())
     for (const plan::Task &task : program.tasks())
       for (const plan::Instruction &instruction : task.instructions())
         if (const plan::Collective &collective = instruction.collective();
             collective.kind() == plan::Collective::ALL_REDUCE && collective.axes_size() == 1)
-          return collective.axes(0);
-  return "";
+          axes.insert(collective.axes(0));
+  return axes;
 }
 
 std::optional<Replicas> replicasOf(const plan::Plan &plan) {
   const plan::Plan *outer = findEntryPoint(plan, kOuterStepEntry);
   if (!outer)
     return std::nullopt;
-  Replicas replicas{.axis = outerAxisOf(*outer)};
+  Replicas replicas;
+  if (std::set<std::string> axes = outerAxesOf(*outer); axes.size() == 1)
+    replicas.axis = *axes.begin();
   for (const plan::Axis &axis : plan.axes())
     if (axis.name() == replicas.axis)
       replicas.count = axis.size();
   // States that differ after one step may make others differ in the next one.
-  for (size_t known = 1; known != replicas.states.size();) {
-    known = replicas.states.size();
-    for (const plan::Plan *entry : {&plan, outer}) {
-      DifferingValues values(*entry, replicas.axis, replicas.states);
-      for (int program = 0; program < entry->programs_size(); ++program)
-        for (const plan::State &state : entry->programs(program).states())
-          if (state.has_update() && values.of(program, state.update()))
-            replicas.states.insert(state.name());
+  std::vector<DifferingValues> flows = {{plan, replicas.axis}};
+  std::vector<std::string> found;
+  for (const plan::Plan &entry : plan.entry_points()) {
+    DifferingValues flow(entry, replicas.axis);
+    if (entry.entry() != kOuterBeginEntry)
+      flows.push_back(std::move(flow));
+    else // it runs where replicas are alike
+      found = flow.takeUpdated();
+  }
+  for (DifferingValues &flow : flows)
+    for (std::string &name : flow.takeUpdated())
+      found.push_back(std::move(name));
+  while (!found.empty()) {
+    std::string name = std::move(found.back());
+    found.pop_back();
+    if (!replicas.states.insert(name).second)
+      continue;
+    for (DifferingValues &flow : flows) {
+      flow.addState(name);
+      for (std::string &next : flow.takeUpdated())
+        found.push_back(std::move(next));
     }
   }
   return replicas;
 }
 
+/// Which values of an entry point differ between these replicas.
+static DifferingValues valuesOf(const plan::Plan &entry, const Replicas &replicas) {
+  DifferingValues values(entry, replicas.axis);
+  if (entry.entry() != kOuterBeginEntry)
+    for (const std::string &name : replicas.states)
+      values.addState(name);
+  return values;
+}
+
 /// Checks the outputs of an entry point.
 static MaybeError checkOutputs(const plan::Plan &entry, const Replicas &replicas) {
-  DifferingValues values(entry, replicas.axis, replicas.states);
+  DifferingValues values = valuesOf(entry, replicas);
   for (int program = 0; program < entry.programs_size(); ++program)
     for (const plan::Output &output : entry.programs(program).outputs())
       if (values.of(program, output.buffer()) && !values.names(output.sharding()))
@@ -181,7 +246,7 @@ static MaybeError checkOutputs(const plan::Plan &entry, const Replicas &replicas
 
 /// Checks that all replicas have the same parameters after the outer step, and states of its own.
 static MaybeError checkOuterStep(const plan::Plan &outer, const Replicas &replicas) {
-  DifferingValues values(outer, replicas.axis, replicas.states);
+  DifferingValues values = valuesOf(outer, replicas);
   for (int program = 0; program < outer.programs_size(); ++program)
     for (const plan::State &state : outer.programs(program).states()) {
       bool isWeights =
@@ -203,6 +268,10 @@ MaybeError checkReplicas(const plan::Plan &plan) {
   if (!replicas)
     return std::nullopt;
   const plan::Plan &outer = *findEntryPoint(plan, kOuterStepEntry);
+  if (std::set<std::string> axes = outerAxesOf(outer); axes.size() > 1)
+    return Error{fmt::format("entry point \"outer\" reduces over several axes, {}; expected the "
+                             "outer axis alone",
+                             fmt::join(axes, " and "))};
   if (replicas->axis.empty() || replicas->count < 2)
     return Error{"entry point \"outer\" reduces nothing over an axis of at least 2 devices; "
                  "expected the mean of parameters over the outer axis"};

@@ -6,6 +6,7 @@
 
 #include "compiler/driver/ModelFingerprint.h"
 
+#include "compiler/driver/GradientCompression.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dtc/DtcOps.h"
 
@@ -194,6 +195,10 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
       if (double scale = 1; part.consume_front("lr_scale=") && !part.getAsDouble(scale))
         settings.push_back(fmt::format("{}:lr_scale={}", pattern.str(), scale));
   }
+  if (auto compression = parseGradientCompression(options.compress))
+    settings.push_back(fmt::format("compress={}=int{}:block={}{}", compression->axis,
+                                   compression->bits, compression->block,
+                                   compression->feedback ? ",feedback=on" : ""));
   if (!options.outer.empty())
     settings.push_back(fmt::format("outer={}, outer_step={}", options.outer, options.outerStep));
   if (!options.outer.empty() && options.outerStep == "nesterov")

@@ -413,18 +413,24 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
 static MaybeError findOuterConflict(const CompileOptions &options, OptionSpelling spelling,
                                     MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
+  const CompileOptions defaults;
+  std::pair rate("outer_lr", options.outerLearningRate != defaults.outerLearningRate);
+  std::pair momentum("outer_momentum", options.outerMomentum != defaults.outerMomentum);
   if (options.outer.empty()) {
-    const CompileOptions defaults;
     for (auto [name, isGiven] :
-         {std::pair("outer_step", options.outerStep != defaults.outerStep),
-          std::pair("outer_lr", options.outerLearningRate != defaults.outerLearningRate),
-          std::pair("outer_momentum", options.outerMomentum != defaults.outerMomentum)})
+         {std::pair("outer_step", options.outerStep != defaults.outerStep), rate, momentum})
       if (isGiven)
         return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
                                  "differ",
                                  given(name), given("outer"))};
     return std::nullopt;
   }
+  if (options.outerStep == "mean")
+    for (auto [name, isGiven] : {rate, momentum})
+      if (isGiven)
+        return Error{fmt::format("{} is given, but {} is \"mean\", which takes the mean as it is; "
+                                 "leave it out",
+                                 given(name), given("outer_step"))};
   std::string what = fmt::format("{} is \"{}\"", given("outer"), options.outer);
   if (options.mode != CompileMode::Train)
     return Error{

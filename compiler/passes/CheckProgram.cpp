@@ -59,6 +59,23 @@ LogicalResult dtc::checkOption(ModuleOp module, StringRef name, int64_t value, i
   return error << "at most " << most;
 }
 
+LogicalResult dtc::checkDataAxis(ModuleOp module, const LinkedMesh &mesh, StringRef axis,
+                                 StringRef what) {
+  std::optional<unsigned> found = mesh.find(axis);
+  if (found && !mesh.isTemporal(*found) && !mesh.axes[*found].pipeline)
+    return success();
+  SmallVector<StringRef> names;
+  for (const LinkedAxis &each : mesh.axes)
+    if (!each.temporal && !each.pipeline)
+      names.push_back(each.name);
+  auto error = module.emitError() << what << " \"" << axis << "\", ";
+  if (AxisList parts = mesh.findAll(axis); !found && !parts.empty())
+    return error << "which is cut into " << mesh.str(parts)
+                 << "; leave the dimension whole that cuts it";
+  return error << "expected an axis of devices with different samples: the mesh has "
+               << (names.empty() ? "none" : llvm::join(names, ", "));
+}
+
 static LogicalResult checkType(Operation *op, const Twine &what, Type type, Location loc) {
   auto error = [&] { return emitError(loc) << "'" << op->getName() << "' op " << what << " has "; };
   auto tensor = dyn_cast<RankedTensorType>(type);

@@ -33,6 +33,11 @@ inline constexpr int64_t kMaxChunks = 1 << 16;
 mlir::LogicalResult checkOption(mlir::ModuleOp module, llvm::StringRef name, int64_t value,
                                 int64_t least, int64_t most = std::numeric_limits<int64_t>::max());
 
+/// Checks that the mesh has the axis, one of devices that is neither a pipeline nor cut into parts.
+/// `what` is what the error says cannot be, such as "sums of gradients cannot be compressed over".
+mlir::LogicalResult checkDataAxis(mlir::ModuleOp module, const LinkedMesh &mesh,
+                                  llvm::StringRef axis, llvm::StringRef what);
+
 /// Checks that `function`, which has a body, is one block that ends in a return, that its values
 /// are tensors of the dtc dialect, and that results that update arguments have their types. Passes
 /// call it first: the IR may be anyone's.

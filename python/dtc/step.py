@@ -252,6 +252,12 @@ def _leave() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         _native.leave_processes("".join(traceback.format_exception_only(error)).strip())
+    several = next((step for step in _opened if step.processes > 1), None)
+    if several is not None:
+        try:
+            several._opened.meet("the end of the program", "")
+        except Error as problem:  # another process goes on, as after sys.exit() in this one
+            _native.leave_processes(str(problem))
     for step in _opened:
         step._opened.close()
     _native.leave_processes("")
@@ -403,10 +409,10 @@ class _Module(_Source):
 
 
 def _is_tree(model) -> bool:
-    """Whether a model is parameters of JAX: a pytree with arrays, or with what has their types."""
+    """Whether a model is parameters of JAX: a pytree with arrays, of JAX or of numpy, or with what has their types."""
     jax = sys.modules.get("jax")
     leaves = jax.tree_util.tree_leaves(model) if jax is not None else []
-    return any(isinstance(each, (jax.Array, jax.ShapeDtypeStruct)) for each in leaves)
+    return any(hasattr(each, "shape") and hasattr(each, "dtype") for each in leaves)
 
 
 class _Tree(_Source):

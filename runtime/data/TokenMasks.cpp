@@ -69,8 +69,10 @@ MaybeError applyMasks(const SafetensorsFile &file, const DataInput &input, int64
 }
 
 bool isFromAttentionMask(const SafetensorsFile &file, const DataInput &input) {
+  // Segments of the file are those of documents in a row, whose positions a mask does not tell.
   return (input.name == "segments" || input.name == "positions") && input.type.rank() == 2 &&
-         !file.tensors().contains(input.name) && file.tensors().contains(kAttentionMask);
+         !file.tensors().contains(input.name) && !file.tensors().contains("segments") &&
+         file.tensors().contains(kAttentionMask);
 }
 
 MaybeError readFromAttentionMask(const SafetensorsFile &file, const DataInput &input, int64_t begin,

@@ -83,7 +83,7 @@ Error StallDetector::describeStall() const {
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
     text += "\n  " + describeDevice(plan, *device, stalled);
   for (const std::string &line : describeCulprits(plan, devices))
-    text += "\n" + line;
+    text += "\n  " + line;
   return Error{text};
 }
 

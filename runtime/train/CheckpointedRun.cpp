@@ -20,6 +20,8 @@ namespace dtc::runtime {
 /// Takes the lock if the run has steps to save, as far as that is known.
 Expected<CheckpointFolder> CheckpointedRun::openFolder(const TrainOptions &options,
                                                        std::optional<int64_t> steps) {
+  if (options.needsCheckpoint)
+    return CheckpointFolder::follow(options.checkpointPath);
   if (!options.resume || !steps)
     return CheckpointFolder::open(options.checkpointPath);
   Expected<std::vector<int64_t>> saved = checkpointSteps(options.checkpointPath);
@@ -38,8 +40,11 @@ Expected<std::unique_ptr<CheckpointedRun>> CheckpointedRun::open(const plan::Pla
   if (options.checkpointPath.empty())
     return std::unique_ptr<CheckpointedRun>();
   if (!trains(plan))
-    return Error{"--checkpoint: the plan does not train, so that there is nothing to save; leave "
-                 "the flag out"};
+    return Error{options.needsCheckpoint
+                     ? "--checkpoint: the plan does not train, and checkpoints are of plans that "
+                       "do; give weights by --init"
+                     : "--checkpoint: the plan does not train, so that there is nothing to save; "
+                       "leave the flag out"};
   std::unique_ptr<CheckpointedRun> run;
   const Processes &processes = options.processes;
   MaybeError error = processes.inFirst([&]() -> MaybeError {
@@ -59,8 +64,11 @@ Expected<std::unique_ptr<CheckpointedRun>> CheckpointedRun::open(const plan::Pla
       return *failure;
   if (run->source) {
     run->findStart(samplesOfBatch(plan));
-    run->note(fmt::format("--resume: goes on after step {}, from {}", run->start.step,
-                          run->source->path()));
+    run->note(options.needsCheckpoint
+                  ? fmt::format("--checkpoint: the states after step {}, from {}", run->start.step,
+                                run->source->path())
+                  : fmt::format("--resume: goes on after step {}, from {}", run->start.step,
+                                run->source->path()));
   }
   return run;
 }
@@ -80,9 +88,9 @@ MaybeError CheckpointedRun::findNewest() {
   std::vector<std::string> refused;
   auto newest = folder.newest(refused);
   if (!newest)
-    return newest.error().inContext("--resume");
+    return newest.error().inContext(flag());
   for (const std::string &text : refused)
-    note(fmt::format("--resume: a checkpoint is not used: {}", text));
+    note(fmt::format("{}: a checkpoint is not used: {}", flag(), text));
   if (!*newest && options.needsCheckpoint)
     return Error{fmt::format("--checkpoint: {} has no complete checkpoint; expected a folder that "
                              "dtc-run train --checkpoint has written",
@@ -103,8 +111,8 @@ MaybeError CheckpointedRun::followFirst() {
     return std::nullopt;
   Expected<Checkpoint> opened = Checkpoint::open(*path);
   if (!opened)
-    return opened.error().inContext(
-        "--resume: the folder of the checkpoints has to be one that all processes see");
+    return opened.error().inContext(fmt::format(
+        "{}: the folder of the checkpoints has to be one that all processes see", flag()));
   source = std::move(*opened);
   return std::nullopt;
 }
@@ -146,10 +154,10 @@ MaybeError CheckpointedRun::load(Session &session, const RunIdentity &now,
   }
   auto notes = loadCheckpoint(session, *source, options.allowedChanges.count("model") > 0);
   if (!notes)
-    return notes.error().inContext("--resume");
+    return notes.error().inContext(flag());
   changes.insert(changes.end(), notes->begin(), notes->end());
   for (const std::string &text : changes)
-    note(fmt::format("--resume: {}", text));
+    note(fmt::format("{}: {}", flag(), text));
   return std::nullopt;
 }
 
@@ -183,7 +191,10 @@ MaybeError CheckpointedRun::prepareToSave(Session &session) {
 
 std::string CheckpointedRun::describe() const {
   if (!saver)
-    return fmt::format("checkpoints: {}; the run has no steps, and saves none", folder.path());
+    return options.needsCheckpoint ? fmt::format("checkpoints: {}", folder.path())
+                                   : fmt::format("checkpoints: {}; the run has no steps, and saves "
+                                                 "none",
+                                                 folder.path());
   std::string kept = options.keepCheckpoints == 0 ? "all are kept"
                      : options.keepCheckpoints == 1
                          ? "the newest is kept"

@@ -278,10 +278,6 @@ MaybeError TrainingRun::openOuterStep() {
   if (!options.outerEvery)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
-  if (steps % *options.outerEvery != 0)
-    note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
-                     "are those of the first replica",
-                     steps % *options.outerEvery, steps % *options.outerEvery == 1 ? "" : "s"));
   Session *first = session->findEntry(kOuterBeginEntry);
   return first && begin.step == 0 ? first->step() : std::nullopt;
 }

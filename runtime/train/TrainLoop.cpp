@@ -303,6 +303,10 @@ MaybeError TrainingRun::runSteps() {
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);
+  if (int64_t after = outerStep ? result.stepsDone % *options.outerEvery : 0)
+    note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
+                     "are those of the first replica",
+                     after, after == 1 ? "" : "s"));
   return std::nullopt;
 }
 

@@ -113,13 +113,13 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
   const cluster::MatrixTable &table =
       shape.isTransposed && rate.has_transposed_table() ? rate.transposed_table() : rate.table();
   double full = orElse(rate.flops(), peakOf(rate)) * orElse(rate.sustained(), 1);
-  RateModel tiled = [&](double rows, double columns, double depth) {
-    MatrixShape other{.rows = rows, .columns = columns, .depth = depth};
+  RateModel tiled = [&](double rows, double columns, double depth, double batch) {
+    MatrixShape other{.batch = batch, .rows = rows, .columns = columns, .depth = depth};
     return other.flops() / tiledSeconds(device, rate, full, other);
   };
   if (table.flops_size() > 0)
     return flops / interpolateRate(table, shape.rows, shape.columns, shape.depth,
-                                   rate.tiles().empty() ? nullptr : tiled);
+                                   rate.tiles().empty() ? nullptr : tiled, shape.batch);
   return rate.tiles().empty() ? flops / full : tiledSeconds(device, rate, full, shape);
 }
 

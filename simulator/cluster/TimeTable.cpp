@@ -57,7 +57,7 @@ static GridPosition findPosition(const google::protobuf::RepeatedField<int64_t> 
 }
 
 double interpolateRate(const cluster::MatrixTable &table, double rows, double columns, double depth,
-                       const RateModel &model) {
+                       const RateModel &model, double batch) {
   GridPosition r = findPosition(table.rows(), rows), c = findPosition(table.columns(), columns),
                d = findPosition(table.depths(), depth);
   double logRate = 0;
@@ -73,10 +73,10 @@ double interpolateRate(const cluster::MatrixTable &table, double rows, double co
     if (model)
       rate /=
           model(static_cast<double>(table.rows(row)), static_cast<double>(table.columns(column)),
-                static_cast<double>(table.depths(sum)));
+                static_cast<double>(table.depths(sum)), 1);
     logRate += share * std::log(rate);
   }
-  return std::exp(logRate) * (model ? model(rows, columns, depth) : 1);
+  return std::exp(logRate) * (model ? model(rows, columns, depth, batch) : 1);
 }
 
 } // namespace dtc

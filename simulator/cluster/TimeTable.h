@@ -20,15 +20,15 @@ namespace dtc {
 double interpolateTime(const google::protobuf::RepeatedPtrField<cluster::TimePoint> &points,
                        double bytes);
 
-/// FLOP/s of a product of [rows x depth] by [depth x columns].
-using RateModel = std::function<double(double rows, double columns, double depth)>;
+/// FLOP/s of `batch` products of [rows x depth] by [depth x columns].
+using RateModel = std::function<double(double rows, double columns, double depth, double batch)>;
 
 /// FLOP/s of a product of [rows x depth] by [depth x columns]: between the points around it in the
 /// logarithms of the three sizes, outside of the grid as at its edge. With a `model`, which tells
-/// the FLOP/s of any three sizes, that is done with the ratio of the table to the model, and the
-/// result is the model's for this product times the ratio.
+/// the FLOP/s of any sizes, that is done with the ratio of the table to the model for one product,
+/// and the result is the model's for `batch` products times the ratio.
 double interpolateRate(const cluster::MatrixTable &table, double rows, double columns, double depth,
-                       const RateModel &model = nullptr);
+                       const RateModel &model = nullptr, double batch = 1);
 
 } // namespace dtc
 

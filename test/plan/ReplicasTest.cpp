@@ -23,15 +23,19 @@ enum class Mistake {
   StepStateDiffers,    ///< neither is what counts steps
   OuterStepSkipsState, ///< the outer step leaves a parameter as it is
   OuterStepReadsOwn,   ///< and adds to its sum what differs
+  BeginningDiffers,    ///< what the outer step starts from is not the same on all replicas
+  SeveralAxes,         ///< the outer step sums over another axis as well
 };
 
 /// A step that adds the replica's data to `w`, on 2 replicas of 2 devices. The
-/// outer step sums `w` over the replicas; `f` is frozen.
+/// outer step adds the sum of `w` over the replicas to `o`, which is `w` at the beginning; `f` is
+/// frozen.
 static plan::Plan planOf(const std::string &entry, Mistake mistake) {
   PlanBuilder builder;
   builder.axis("dp", 2);
   builder.axis("tp", 2);
   uint32_t w = builder.state("w", DType::F32, {4}, {{"tp"}}).buffer();
+  uint32_t o = builder.state("o", DType::F32, {4}, {{"tp"}}).buffer();
   builder.state("f", DType::F32, {2}, {{}});
   plan::State &counter = builder.state("dtc.applied_steps", DType::I32, {}, {});
   counter.set_kind(plan::State::APPLIED_STEPS);
@@ -51,10 +55,21 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake) {
       builder.kernel("add", {steps, one}, {steps});
     builder.schedule(0);
     builder.output("sum", DType::F32, {2}, {{}}, sum);
+  } else if (entry == "outer_begin") {
+    builder.task(entry);
+    if (mistake == Mistake::BeginningDiffers)
+      builder.collective(plan::Collective::ALL_TO_ALL, {"dp"}, w, o);
+    else
+      builder.kernel("copy", {w}, {o});
+    builder.schedule(0);
+    builder.plan.set_entry(entry);
   } else {
     uint32_t sum = builder.buffer(DType::F32, {2});
     builder.task("outer");
     builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, w, sum);
+    if (mistake == Mistake::SeveralAxes)
+      builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, w, builder.buffer(DType::F32, {2}));
+    builder.kernel("add", {sum, o}, {sum});
     if (mistake == Mistake::OuterStepReadsOwn)
       builder.kernel("add", {sum, w}, {sum});
     if (mistake != Mistake::OuterStepSkipsState)
@@ -68,6 +83,7 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake) {
 static plan::Plan planWith(Mistake mistake, const char *entry = "outer") {
   plan::Plan plan = planOf("", mistake);
   *plan.add_entry_points() = planOf(entry, mistake);
+  *plan.add_entry_points() = planOf("outer_begin", mistake);
   return plan;
 }
 
@@ -97,6 +113,19 @@ TEST(Replicas, AreAlikeAfterTheOuterStep) {
     EXPECT_ERROR(verifyPlan(planWith(mistake)),
                  "entry point \"outer\": state \"w\" differs between the replicas along \"dp\" "
                  "after the outer step");
+}
+
+TEST(Replicas, BeginAlike) {
+  EXPECT_ERROR(verifyPlan(planWith(Mistake::BeginningDiffers)),
+               "entry point \"outer\": state \"o\" differs between the replicas along \"dp\" "
+               "after the outer step");
+}
+
+TEST(Replicas, AreAlongOneAxis) {
+  EXPECT_ERROR(
+      verifyPlan(planWith(Mistake::SeveralAxes)),
+      "entry point \"outer\" reduces over several axes, dp and tp; expected the outer axis "
+      "alone");
 }
 
 } // namespace replicasTest

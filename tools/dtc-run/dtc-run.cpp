@@ -46,7 +46,8 @@ static const Command &commandOf(std::string_view word) {
   return found == std::end(kCommands) ? kCommands[0] : *found;
 }
 
-/// Refuses a first word that is neither a command nor a file, and that is near to a command.
+/// Refuses a first word that is neither a command nor a file, and that is near to a command or the
+/// beginning of one.
 static MaybeError checkFirstWord(const std::string &word) {
   if (word.starts_with("-") || std::filesystem::exists(word))
     return std::nullopt;
@@ -54,6 +55,9 @@ static MaybeError checkFirstWord(const std::string &word) {
   for (const Command &command : kCommands)
     names.emplace_back(command.name);
   std::string meant = didYouMean(word, names);
+  auto begins = [&](const std::string &name) { return word.size() > 1 && name.starts_with(word); };
+  if (auto found = std::ranges::find_if(names, begins); meant.empty() && found != names.end())
+    meant = fmt::format("; did you mean \"{}\"?", *found);
   if (meant.empty())
     return std::nullopt;
   return Error{fmt::format("{}: neither a command nor a plan{} See dtc-run --help", word, meant)};

@@ -95,25 +95,27 @@ static Results convertAddProduct(AtenOp &op, StringRef first, StringRef second) 
 static Results convertAddmm(AtenOp &op) { return convertAddProduct(op, "mat1", "mat2"); }
 static Results convertBaddbmm(AtenOp &op) { return convertAddProduct(op, "batch1", "batch2"); }
 
-/// An einsum of two tensors in which each letter of a term is another one and each of the result is
-/// one of a term.
+/// An einsum of two tensors in which no letter is twice in a term, and each is in two terms or
+/// more, of which the result is one.
 static Results convertEinsum(AtenOp &op) {
   SmallVector<Value> tensors = op.list("tensors");
-  auto [terms, result] = op.string("equation").split("->");
+  StringRef equation = op.string("equation");
+  auto [terms, result] = equation.split("->");
   auto [left, right] = terms.split(',');
   auto isTerm = [](StringRef term) {
     std::string sorted = term.str();
     llvm::sort(sorted);
     return llvm::all_of(sorted, llvm::isLower) && llvm::unique(sorted) == sorted.end();
   };
-  auto isOfTerms = [left = left, right = right](char letter) {
-    return left.contains(letter) || right.contains(letter);
+  auto isOfTwo = [left = left, right = right, result = result](char letter) {
+    return left.contains(letter) + right.contains(letter) + result.contains(letter) >= 2;
   };
   if (tensors.size() != 2 || !isTerm(left) || !isTerm(right) || !isTerm(result) ||
-      !llvm::all_of(result, isOfTerms))
-    return {op.fail("has the equation \"" + op.string("equation") +
-                    "\", expected two terms of different letters, such as \"abx,xc->abc\"")};
-  return {op.einsum(op.string("equation"), tensors[0], tensors[1])};
+      !equation.contains("->") || !llvm::all_of((left + right + result).str(), isOfTwo))
+    return {op.fail("has the equation \"" + equation +
+                    "\", expected two terms of different letters, such as \"abx,xc->abc\", and "
+                    "each letter in at least two of the three terms")};
+  return {op.einsum(equation, tensors[0], tensors[1])};
 }
 
 ArrayRef<Rule> dtc::torch::productRules() {

@@ -67,7 +67,8 @@ private:
   Value result(const Sent &sent);
   FailureOr<BlockArgument> addResidual(const Sum &sum);
   void updateResidual(const Sum &sum, BlockArgument residual, Value lost);
-  Value sumOverOtherAxes(const Sum &sum, Value addend);
+  Value sumOver(const Sum &sum, Value addend, ArrayRef<StringRef> axes);
+  Value completeAddend(const Sum &sum, Value addend);
   Value quantize(const Sum &sum, Value floats, int64_t dim, int64_t parts);
   Value dequantize(const Sum &sum, Value words, ArrayRef<int64_t> shape, int64_t dim,
                    int64_t parts);
@@ -227,16 +228,48 @@ Value GradientCompressor::dequantize(const Sum &sum, Value words, ArrayRef<int64
   return create<dist::DequantizeBlocksOp>(sum, type, words, options.bits, sum.block, dim, parts);
 }
 
-/// The sum over the axes of the op but the one that is compressed.
-Value GradientCompressor::sumOverOtherAxes(const Sum &sum, Value addend) {
-  SmallVector<StringRef> others;
-  for (auto name : cast<dist::CollectiveOpInterface>(sum.op).getAxes().getAsRange<StringAttr>())
-    if (name.getValue() != options.axis)
-      others.push_back(name.getValue());
-  if (others.empty())
+Value GradientCompressor::sumOver(const Sum &sum, Value addend, ArrayRef<StringRef> axes) {
+  if (axes.empty())
     return addend;
   return create<dist::AllReduceOp>(sum, addend.getType(), ReductionKind::Sum, addend, mesh.name,
-                                   builder.getStrArrayAttr(others));
+                                   builder.getStrArrayAttr(axes));
+}
+
+/// The ops that read a gradient alone, one after the other, from a sum to its optimizer.
+static SmallVector<Operation *> chainFrom(Operation *sum) {
+  SmallVector<Operation *> chain;
+  for (Operation *op = sum; op->getNumResults() == 1 && op->getResult(0).hasOneUse();) {
+    op = *op->getUsers().begin();
+    if (!isa<dist::CollectiveOpInterface, ReshapeOp, ConvertOp, PadOp, SliceOp>(op))
+      break;
+    chain.push_back(op);
+  }
+  return chain;
+}
+
+static auto axesOf(Operation *collective) {
+  return cast<dist::CollectiveOpInterface>(collective).getAxes().getAsValueRange<StringAttr>();
+}
+
+/// The addend summed over all axes but the one that is compressed: the others of the op, and those
+/// of sums that come after it, as where ZeRO scatters over one axis and the gradient is partial
+/// over another one too. These are taken away.
+Value GradientCompressor::completeAddend(const Sum &sum, Value addend) {
+  SmallVector<StringRef> others;
+  for (StringRef name : axesOf(sum.op))
+    if (name != options.axis)
+      others.push_back(name);
+  addend = sumOver(sum, addend, others);
+  for (Operation *op : chainFrom(sum.op)) {
+    auto later = dyn_cast<dist::AllReduceOp>(op);
+    if (!later || later.getReduction() != ReductionKind::Sum ||
+        llvm::is_contained(axesOf(op), options.axis))
+      continue;
+    addend = sumOver(sum, addend, llvm::to_vector(axesOf(op)));
+    later.getResult().replaceAllUsesWith(later.getOperand());
+    later.erase();
+  }
+  return addend;
 }
 
 /// Makes integers of this device's addend and sends each device those of its part.
@@ -310,7 +343,7 @@ FailureOr<GradientCompressor::Sent> GradientCompressor::begin(const Sum &sum) {
   if (Operation *definer = addend.getDefiningOp();
       definer && definer->getBlock() == sum.op->getBlock())
     builder.setInsertionPointAfter(definer);
-  addend = sumOverOtherAxes(sum, addend);
+  addend = completeAddend(sum, addend);
   BlockArgument residual;
   if (options.feedback) {
     FailureOr<BlockArgument> added = addResidual(sum);
@@ -332,8 +365,8 @@ FailureOr<GradientCompressor::Sent> GradientCompressor::begin(const Sum &sum) {
   return sent;
 }
 
-/// Adds a state of the function for each device of the axis: the part of its last addend that
-/// rounding has lost.
+/// Adds a state of the function for each device with an addend of its own: the part of its last
+/// addend that rounding has lost.
 FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
   // The first moment lies as the gradient does that its optimizer reads.
   BlockArgument moment = argumentOf(sum.optimizer->getOperand(2));
@@ -345,11 +378,19 @@ FailureOr<BlockArgument> GradientCompressor::addResidual(const Sum &sum) {
                                << " has no state beside it that lies as it does, so that nothing "
                                   "says how its residual would; choose no feedback";
   Layout layout = getLayout(mesh, sharding);
-  SmallVector<int64_t> shape = {sum.group};
+  SmallVector<int64_t> shape = {0};
+  // Where a later collective joins what devices have, their addends differ along its axes too.
   Layout ofResidual{.dims = {AxisList{*mesh.find(options.axis)}}};
+  for (Operation *op : chainFrom(sum.op))
+    if (isa<dist::CollectiveOpInterface>(op))
+      for (StringRef name : axesOf(op))
+        if (unsigned axis = *mesh.find(name); !llvm::is_contained(ofResidual.dims[0], axis))
+          ofResidual.dims[0].push_back(axis);
+  shape[0] = mesh.product(ofResidual.dims[0]);
   for (auto [dim, local] : llvm::enumerate(sum.type().getShape())) {
     AxisList list = layout.dims[dim];
-    llvm::erase(list, *mesh.find(options.axis));
+    llvm::erase_if(list,
+                   [&](unsigned axis) { return llvm::is_contained(ofResidual.dims[0], axis); });
     // A dimension that is scattered after this sum is whole before it.
     while (!list.empty() && mesh.localSize(sum.shape[dim], list) < local)
       list.pop_back();
@@ -461,24 +502,6 @@ namespace {
 struct CompressGradientsPass : dtc::impl::CompressGradientsPassBase<CompressGradientsPass> {
   using Base::Base;
 
-  LogicalResult checkAxis(const LinkedMesh &mesh) {
-    std::optional<unsigned> found = mesh.find(axis);
-    if (found && !mesh.isTemporal(*found) && !mesh.axes[*found].pipeline)
-      return success();
-    SmallVector<StringRef> names;
-    for (const LinkedAxis &each : mesh.axes)
-      if (!each.temporal && !each.pipeline)
-        names.push_back(each.name);
-    auto error = getOperation().emitError();
-    if (AxisList parts = mesh.findAll(axis); !found && !parts.empty())
-      return error << "the axis \"" << axis << "\" is cut into " << mesh.str(parts)
-                   << ", over which sums are not compressed; leave the dimension whole that cuts "
-                      "it";
-    return error << "sums of gradients cannot be compressed over \"" << axis
-                 << "\", expected an axis of devices with different samples: the mesh has "
-                 << (names.empty() ? "none" : llvm::join(names, ", "));
-  }
-
   void runOnOperation() override {
     if (bits != 4 && bits != 8) {
       getOperation().emitError() << "the option bits is " << int64_t(bits) << ", expected 4 or 8";
@@ -489,7 +512,8 @@ struct CompressGradientsPass : dtc::impl::CompressGradientsPassBase<CompressGrad
     CompressGradientsPassOptions options{
         .axis = axis, .bits = bits, .block = block, .feedback = feedback};
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
-          if (failed(checkAxis(mesh)))
+          if (failed(checkDataAxis(getOperation(), mesh, axis,
+                                   "sums of gradients cannot be compressed over")))
             return failure();
           return GradientCompressor(function, mesh, options).run();
         })))

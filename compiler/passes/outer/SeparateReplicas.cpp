@@ -199,11 +199,9 @@ struct SeparateReplicasPass : dtc::impl::SeparateReplicasPassBase<SeparateReplic
   void runOnOperation() override {
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
-              std::optional<unsigned> found = mesh.find(axis);
-              if (!found || mesh.isTemporal(*found) || mesh.axes[*found].pipeline)
-                return function.emitError() << "the mesh has no data axis \"" << axis
-                                            << "\" along which replicas could differ";
-              return ReplicaSeparation(function, mesh, *found).run();
+              if (failed(checkDataAxis(getOperation(), mesh, axis, "replicas cannot differ along")))
+                return failure();
+              return ReplicaSeparation(function, mesh, *mesh.find(axis)).run();
             })))
       signalPassFailure();
   }

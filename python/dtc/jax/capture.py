@@ -46,6 +46,10 @@ class Value:
         return len(self.aval.shape)
 
     @property
+    def is_argument(self):
+        return self.name is not None and self.name.startswith("%a")
+
+    @property
     def is_float(self):
         return jnp.issubdtype(self.aval.dtype, jnp.floating)
 
@@ -158,11 +162,21 @@ class Printer:
                 and not eqn.outvars[0].aval.shape:
             found = eqn.primitive.bind(*[jnp.asarray(each.known) for each in operands], **eqn.params)
             return [Value(None, eqn.outvars[0].aval, known=numpy.asarray(found))]
+        self.check_integers(eqn, operands)
         rule = getattr(self, f"on_{name}", None)
         if rule is None and name not in SIMPLE:
             self.fail(eqn, f"the primitive '{name}' has no rule; write it with others, such as those that docs/python.md lists")
         value = rule(eqn, *operands) if rule else self.emit(eqn, SIMPLE[name], dict(zip(NAMES, operands)))
         return [self.finished(eqn, value, operands)]
+
+    def check_integers(self, eqn, operands):
+        """Integers of few bits or without a sign are computed in wider ones with a sign, which do not wrap around as they do."""
+        kind = eqn.outvars[0].aval.dtype
+        if str(kind) not in ("uint8", "uint32", "int8", "int16"):
+            return
+        name = eqn.primitive.name
+        if name in WRAPPING or (name == "convert_element_type" and not numpy.can_cast(operands[0].aval.dtype, kind, "safe")):
+            self.fail(eqn, f"'{name}' gives {kind}, which may wrap around; convert to int32 or to floats first")
 
     def finished(self, eqn, value, operands):
         """The result of an equation with what is known of it."""
@@ -284,7 +298,11 @@ class Printer:
         return self.emit(eqn, "pow", {"self": x}, {"exponent": float(y.known)})
 
     def on_log1p(self, eqn, x):
-        return self.emit(eqn, "log", {"self": self.emit(eqn, "add", {"self": x}, {"other": 1.0})})
+        # log(u) + (x - (u - 1)) / u with u = 1 + x: the second term is what the rounding of u has lost.
+        u = self.emit(eqn, "add", {"self": x}, {"other": 1.0})
+        lost = self.emit(eqn, "sub", {"self": x, "other": self.emit(eqn, "sub", {"self": u}, {"other": 1.0})})
+        return self.emit(eqn, "add", {"self": self.emit(eqn, "log", {"self": u}),
+                                      "other": self.emit(eqn, "div", {"self": lost, "other": u})})
 
     def on_exp2(self, eqn, x):
         return self.emit(eqn, "exp", {"self": self.emit(eqn, "mul", {"self": x}, {"other": math.log(2)})})
@@ -297,7 +315,17 @@ class Printer:
     on_cos = on_sin
 
     def on_expm1(self, eqn, x):
-        return self.emit(eqn, "sub", {"self": self.emit(eqn, "exp", {"self": x})}, {"other": 1.0})
+        # tanh(x / 2) (exp(x) + 1), which loses nothing near 0.
+        half = self.emit(eqn, "tanh", {"self": self.emit(eqn, "mul", {"self": x}, {"other": 0.5})})
+        return self.emit(eqn, "mul", {"self": half, "other": self.emit(eqn, "add", {"self": self.emit(eqn, "exp", {"self": x})},
+                                                                       {"other": 1.0})})
+
+    def on_abs(self, eqn, x):
+        # The derivative at 0 is 1, as JAX has it, and not that of the operator.
+        if not x.trained:
+            return self.emit(eqn, "abs", {"self": x})
+        positive = self.emit(eqn, "ge", {"self": x}, {"other": 0.0}, x.aval.update(dtype=numpy.dtype(bool)))
+        return self.emit(eqn, "where", {"condition": positive, "self": x, "other": self.emit(eqn, "neg", {"self": x})})
 
     def on_sign(self, eqn, x):
         # logsumexp() computes it and does not use it.
@@ -483,11 +511,14 @@ class Printer:
         numbers, sizes = eqn.params["dimension_numbers"], tuple(eqn.params["slice_sizes"])
         result = eqn.outvars[0].aval
         last = x.ndim - 1
-        if indices.shape == (1,) and indices.origin and indices.origin[1][0].known is not None \
-                and len(numbers.start_index_map) == 1 and numbers.collapsed_slice_dims == numbers.start_index_map:
-            return self.select(eqn, x, numbers.start_index_map[0], int(indices.origin[1][0].known), sizes)
-        if len(numbers.start_index_map) > 1 and sizes == (1, *x.shape[1:]) and not numbers.collapsed_slice_dims \
-                and not numbers.operand_batching_dims and (column := first_column(indices)) is not None and not x.shift:
+        place = source_of_shape(indices) if indices.shape == (1,) else indices
+        if place.known is not None and not place.shape and len(numbers.start_index_map) == 1 \
+                and numbers.collapsed_slice_dims == numbers.start_index_map:
+            return self.select(eqn, x, numbers.start_index_map[0], int(place.known), sizes)
+        if len(numbers.start_index_map) > 1 and numbers.start_index_map[0] == 0 and sizes == (1, *x.shape[1:]) \
+                and not numbers.collapsed_slice_dims and not numbers.operand_batching_dims and not x.shift \
+                and (column := first_column(indices)) is not None \
+                and numbers.offset_dims == tuple(range(column.ndim - 1, len(result.shape))):
             # Rows, as jax.vmap leaves them: the other indices are 0, the begin of all of a dimension.
             table = self.emit(eqn, "embedding", {"weight": x, "indices": self.not_negative(eqn, column, x.shape[0],
                                                                                            column.shape[:-1])},
@@ -520,23 +551,24 @@ class Printer:
         return value
 
     def not_negative(self, eqn, indices, size, shape):
-        """The indices without the change of negative ones to count from the end: dtc refuses data with such."""
-        source = indices
-        while source.origin and source.origin[0] in ("broadcast_in_dim", "reshape", "expand_dims", "convert_element_type"):
-            source = source.origin[1][0]
+        """The indices. Where they are an input, without the change of negative ones to count from the end: dtc refuses data with
+        such."""
+        source = source_of_shape(indices)
         if source.origin and source.origin[0] == "select_n":
             which, same, wrapped = source.origin[1]
             if which.origin and which.origin[0] == "lt" and which.origin[1][0] is same and is_number(which.origin[1][1], 0) \
                     and wrapped.origin and wrapped.origin[0] == "add" and wrapped.origin[1][0] is same \
-                    and is_number(wrapped.origin[1][1], size):
+                    and is_number(wrapped.origin[1][1], size) and source_of_shape(same).is_argument:
                 return self.view(eqn, same, shape)
         return self.view(eqn, indices, shape)
 
 
 SIMPLE = {"exp": "exp", "log": "log", "tanh": "tanh", "logistic": "sigmoid", "sqrt": "sqrt", "rsqrt": "rsqrt", "neg": "neg",
-          "abs": "abs", "square": "square", "min": "minimum", "eq": "eq", "ne": "ne", "lt": "lt",
+          "square": "square", "min": "minimum", "eq": "eq", "ne": "ne", "lt": "lt",
           "le": "le", "gt": "gt", "ge": "ge"}
 NAMES = ("self", "other")
+# Those whose results may not fit the type of their operands.
+WRAPPING = ("abs", "add", "dot_general", "integer_pow", "mul", "neg", "pow", "reduce_sum", "square", "sub")
 
 
 def is_silu(jaxpr):
@@ -570,6 +602,13 @@ def elements(array):
     if not text.is_written_out(array.size, array.dtype == numpy.bool_, not is_float or bool(numpy.isfinite(array).all())):
         return text.dense(numpy.ascontiguousarray(array).tobytes(), array.shape)
     return text.dense((array.astype(numpy.float64) if is_float else array).flatten().tolist(), array.shape)
+
+
+def source_of_shape(value):
+    """The value of which another one is a reshape, a broadcast or a conversion."""
+    while value.origin and value.origin[0] in ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_element_type"):
+        value = value.origin[1][0]
+    return value
 
 
 def first_column(indices):
@@ -643,6 +682,8 @@ def capture(params, loss, example_batch):
         kind = "parameter" if i < len(parameters) else "input"
         signature.append(f"%a{i}: {printer.type_of(value.aval)} {{torch.{kind} = {text.quoted(name)}}} loc({text.quoted(name)})")
     [result] = printer.closed(traced, arguments)
+    if result.known is None and result.name is None:
+        raise CaptureError(f"the loss is a result of '{result.origin[0]}', which has no rule")
     if result.shift:
         raise CaptureError("the loss depends on what stop_gradient() was given; only what cancels can be stopped")
     if result.known is not None or not result.trained:

@@ -3,6 +3,8 @@ gradient through m is zero. Whether a value depends on m follows from its form, 
 
 import dataclasses
 
+import jax.numpy as jnp
+
 ADDITIVE, FACTOR = "additive", "factor"
 
 
@@ -58,6 +60,8 @@ def result(name, shifts, params, operand_ndim):
         return dataclasses.replace(first, kind=ADDITIVE)
     if name == "neg" and first.kind == ADDITIVE:
         return first.times(-first.k)
+    if name == "convert_element_type" and not jnp.issubdtype(params["new_dtype"], jnp.floating):
+        raise Mixed
     if name in ("convert_element_type", "copy") or (name in ("abs", "neg") and first.kind == FACTOR):
         return first
     if name == "sign" and first.kind == FACTOR:

@@ -612,6 +612,14 @@ TEST(DataSource, LabelsCountWhereMasksAreOne) {
   ASSERT_EQ((*(*source)->notes()).size(), 2u);
   EXPECT_TRUE(contains((*(*source)->notes())[1], "not used: loss_mask; "));
 
+  // Where the file has the segments of documents, a mask does not tell their positions.
+  tensors.emplace("segments", tensorOf({0, 0, 1, 0, 1, 1}));
+  ASSERT_OK(writeSafetensors(path, tensors));
+  EXPECT_ERROR(
+      openFile(path, {{"labels", row, 9, -100}, {"segments", row}, {"positions", row, 3}}, 1),
+      "has no tensor \"positions\", which the plan needs as an input");
+  tensors.erase("segments");
+
   // What is neither 0 nor 1 is an error, and so is a file without segments or a mask.
   tensors.at("loss_mask") = tensorOf({1, 1, 1, 1, 1, 2});
   ASSERT_OK(writeSafetensors(path, tensors));

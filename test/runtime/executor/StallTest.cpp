@@ -89,9 +89,10 @@ TEST(Stall, AReceiveThatNobodySends) {
                       "(chain.mlir:1:1)");
   EXPECT_ERROR(error, "\n  device 3 (pp=1, dp=1) waits to receive from device 1 on channel 2, in ");
   EXPECT_ERROR(error,
-               "\ndevice 0 (pp=0, dp=0) has not come to what device 2 waits for: receive from "
+               "\n  device 0 (pp=0, dp=0) has not come to what device 2 waits for: receive from "
                "device 0 on channel 2, in task \"forward.1\", instruction 0");
-  EXPECT_ERROR(error, "\ndevice 1 (pp=0, dp=1) has not come to what device 3 waits for: receive ");
+  EXPECT_ERROR(error,
+               "\n  device 1 (pp=0, dp=1) has not come to what device 3 waits for: receive ");
 }
 
 TEST(Stall, ASendThatNobodyReceives) {
@@ -126,8 +127,9 @@ TEST(Stall, ACollectiveThatNotAllComeTo) {
     EXPECT_ERROR(error, "device 0 (pp=0) waits in all_reduce of devices [0, 1, 2]" + place);
     EXPECT_ERROR(error, "device 1 (pp=1) has finished the step");
     EXPECT_ERROR(error, "device 2 (pp=2) waits in all_reduce of devices [0, 1, 2]" + place);
-    EXPECT_ERROR(error, "\ndevice 1 (pp=1) has not come to what device 0 waits for: all_reduce of "
-                        "devices [0, 1, 2], in task \"t\", instruction 0");
+    EXPECT_ERROR(error,
+                 "\n  device 1 (pp=1) has not come to what device 0 waits for: all_reduce of "
+                 "devices [0, 1, 2], in task \"t\", instruction 0");
   }
 }
 

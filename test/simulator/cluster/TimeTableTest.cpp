@@ -89,7 +89,9 @@ TEST(MatrixTable, OutsideOfItsPoints) {
 
 /// With a model the ratio is interpolated, so that a table of the model's own rates is the model.
 TEST(MatrixTable, WithAModel) {
-  auto model = [](double rows, double columns, double depth) { return rows + 3 * columns + depth; };
+  auto model = [](double rows, double columns, double depth, double batch = 1) {
+    return batch * (rows + 3 * columns + depth);
+  };
   cluster::MatrixTable table = grid();
   int i = 0;
   for (double rows : {10, 1000})
@@ -99,6 +101,8 @@ TEST(MatrixTable, WithAModel) {
   EXPECT_NEAR(interpolateRate(table, 10, 4, 400, model), 2 * model(10, 4, 400), 1e-9);
   EXPECT_NEAR(interpolateRate(table, 77, 5, 123, model), 2 * model(77, 5, 123), 1e-9);
   EXPECT_NEAR(interpolateRate(table, 4000, 1, 7, model), 2 * model(4000, 1, 7), 1e-9);
+  // The table is of single products; what several at once gain is the model's.
+  EXPECT_NEAR(interpolateRate(table, 77, 5, 123, model, 9), 2 * model(77, 5, 123, 9), 1e-9);
 }
 
 } // namespace timeTableTest

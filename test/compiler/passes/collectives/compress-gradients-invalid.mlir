@@ -41,7 +41,7 @@ func.func @each_microbatch(%g: tensor<16xf32>, %p: tensor<8xf32> {dtc.param = "p
 
 // -----
 
-// expected-error@+1 {{the axis "dp" is cut into {"dp.0", "dp.1"}, over which sums are not compressed}}
+// expected-error@+1 {{sums of gradients cannot be compressed over "dp", which is cut into {"dp.0", "dp.1"}; leave the dimension whole that cuts it}}
 module {
   dist.mesh @mesh <"dp.0"=2 of "dp", "dp.1"=3 of "dp">
   func.func @parts(%x: tensor<4xf32>) -> tensor<4xf32> {
