@@ -72,17 +72,17 @@ class Writer:
             return Value(f"%{same[0]}", (self.batch, *sample), 0)
         return self.input(f"ids{len(self.inputs)}", sample, limit)
 
-    def parameter(self, shape):
-        """A parameter of that shape, often one that is used already."""
+    def parameter(self, shape, trains=False):
+        """A parameter of that shape, often one that is used already; a new one that is not frozen if it has to train."""
         shape = tuple(shape)
-        same = [name for name, each in self.parameters.items() if each == shape]
+        same = [name for name, each in self.parameters.items() if each == shape and not trains]
         if same and self.choose.random() < 0.5:
             value = Value(f"%{self.choose.choice(same)}", shape, None)
         else:
             name = f"p{len(self.parameters)}"
             self.parameters[name] = shape
             initial = self.choose.choice(("#dtc.normal<0.5>", "#dtc.normal<0.5>", "#dtc.uniform<0.7>", "#dtc.ones"))
-            frozen = ", dtc.frozen" if len(self.parameters) > 1 and self.choose.random() < 0.1 else ""
+            frozen = ", dtc.frozen" if not trains and self.choose.random() < 0.1 else ""
             self.arguments.append(f'%{name}: {tensor(shape)} {{dtc.param = "{name}", dtc.init = {initial}{frozen}}}')
             value = Value(f"%{name}", shape, None)
         if shape and self.choose.random() < 0.3:
@@ -365,7 +365,7 @@ class Writer:
         unused = [value for value in self.values if value.batch is not None
                   and text.count(value.name.partition("#")[0] + ",") + text.count(value.name.partition("#")[0] + " ")
                   + text.count(value.name.partition("#")[0] + "#") == (0 if value.name in ("%x", "%y") else 1)]
-        weight = self.parameter((3,))
+        weight = self.parameter((3,), trains=True)
         result = self.broadcast(self.reduced("sum", weight, [0]), [], (self.batch,), 0)
         for value in unused:
             bounded = self.add(f"tanh {value.name} : {tensor(value.shape)}", value.shape, value.batch)

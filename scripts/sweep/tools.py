@@ -23,7 +23,9 @@ class Tools:
         command = [str(self.binaries / name), *map(str, arguments)]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
-            raise Failure(f"{name} exits with {done.returncode}: {done.stderr.strip()[:600]}")
+            lines = done.stderr.strip().splitlines()
+            said = "\n".join([line for line in lines if "error:" in line] or lines)
+            raise Failure(f"{name} exits with {done.returncode}: {said[:600]}")
         return done.stderr
 
     def first_step(self, batch, sequence, strategy):
