@@ -97,8 +97,9 @@ void RotaryConfig::readTheta(Entries &entries, llvm::StringRef field, double fal
     return;
   double inside = number(entries, "rope_theta", entries.theta);
   if (reader.has(field) && entries.theta != inside)
-    reader.error(reader.quote(field) + " is " + ConfigReader::show(entries.theta) + " but " +
-                 where(entries, "rope_theta") + " " + ConfigReader::show(*entry) + "; remove one");
+    reader.warning(reader.quote(field) + " is " + ConfigReader::show(entries.theta) + " but " +
+                   where(entries, "rope_theta") + " " + ConfigReader::show(*entry) +
+                   ", which transformers takes; remove one");
   entries.theta = inside;
 }
 
