@@ -101,7 +101,6 @@ struct DecoderConfig {
   bool tied = false;
   bool parallelResidual = false; ///< attention and MLP read the same, and both are added to it
   std::vector<DecoderLayer> layers;
-  std::optional<Rotary> slidingRotary; ///< of sliding layers, if it is another one
 };
 
 } // namespace dtc
