@@ -47,8 +47,9 @@ NcclMemory estimateNcclMemory(const CommunicatorNeeds &needs, const NcclChannels
   const auto ofMessages = static_cast<uint64_t>(channels.messages());
   for (const CommunicatorNeeds::Group &group : needs.groups) {
     ++memory.communicators;
-    int64_t connections =
-        group.reducesAll ? std::min(group.members - 1, kMostPerTree) : group.hasRings ? 1 : 0;
+    int64_t connections = group.reducesAll ? std::min(group.members - 1, kMostPerTree)
+                          : group.hasRings ? 1
+                                           : 0;
     memory.collectives +=
         static_cast<uint64_t>(connections) * ofCollectives * (kReceiver + kSender);
     if (group.reducesAll && group.members > 2 && channels.multicasts)

@@ -30,8 +30,8 @@
 namespace dtc {
 
 /// Each process takes it of a GPU: for the code of cuBLASLt, cuDNN and kernels, which CUDA loads
-/// when it is used first, and graphs, whose launches for many tensors have up to 19 KiB of arguments
-/// each. On an H100, 590 MiB were measured for a plan of one device.
+/// when it is used first, and graphs, whose launches for many tensors have up to 19 KiB of
+/// arguments each. On an H100, 590 MiB were measured for a plan of one device.
 inline constexpr uint64_t kGpuLibraryBytes = uint64_t{640} << 20;
 
 /// What a device does with the members of its groups and with single devices.

@@ -171,8 +171,8 @@ static bool isOfTransformers4(ConfigReader &reader) {
   return !text.consumeInteger(10, major) && major < 5;
 }
 
-/// Gives layers their rotary positions. Entries of a kind that no layer has are not looked at, as in
-/// transformers. Returns how many positions the model is made for.
+/// Gives layers their rotary positions. Entries of a kind that no layer has are not looked at, as
+/// in transformers. Returns how many positions the model is made for.
 static int64_t readRotary(ConfigReader &reader, const Family &family, const ImportOptions &options,
                           DecoderConfig &config) {
   int64_t rotated = config.latent ? config.latent->rotatedSize : config.headSize.size;

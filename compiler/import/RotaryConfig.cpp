@@ -282,9 +282,9 @@ std::vector<double> RotaryConfig::factors(Entries &entries, llvm::StringRef key,
 /// the original positions and from another for longer ones.
 void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
   // transformers multiplies all factors by all frequencies, so that a single one serves them all.
-  if (const json *list = entries.find("short_factor");
-      list && list->is_array() && !list->empty() && rotary.frequencies.size() == 1 &&
-      2 * int64_t(list->size()) <= headSize)
+  if (const json *list = entries.find("short_factor"); list && list->is_array() && !list->empty() &&
+                                                       rotary.frequencies.size() == 1 &&
+                                                       2 * int64_t(list->size()) <= headSize)
     rotary.frequencies.resize(list->size(), rotary.frequencies.front());
   size_t pairs = rotary.frequencies.size();
   std::vector<double> within = factors(entries, "short_factor", pairs);

@@ -217,13 +217,14 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
       has += fmt::format(" beside {} for libraries, graphs and what else is in no plan",
                          formatBytes(use.free.reserved));
     if (use.communicators > 0 && use.needed + use.communicators > available)
-      return Error{fmt::format("the plan needs {} for {} devices ({} and {} of workspace each), and "
-                               "what connects them {} ({}), but {}; compile for more or smaller "
-                               "shards, or a smaller batch, or give communicators fewer channels "
-                               "(--nccl-channels)",
-                               formatBytes(use.needed), use.devices, formatBytes(peakBytes()),
-                               formatBytes(workspaceBytes()), formatBytes(use.communicators),
-                               describeFabricMemory(), has)};
+      return Error{
+          fmt::format("the plan needs {} for {} devices ({} and {} of workspace each), and "
+                      "what connects them {} ({}), but {}; compile for more or smaller "
+                      "shards, or a smaller batch, or give communicators fewer channels "
+                      "(--nccl-channels)",
+                      formatBytes(use.needed), use.devices, formatBytes(peakBytes()),
+                      formatBytes(workspaceBytes()), formatBytes(use.communicators),
+                      describeFabricMemory(), has)};
     if (use.needed > available)
       return Error{fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
                                "but {}; compile for more or smaller shards, or a smaller batch",

@@ -18,8 +18,8 @@
 #include "runtime/backends/Device.h"
 #include "runtime/fabrics/Communicator.h"
 #include "runtime/fabrics/Transfers.h"
-#include "support/Mesh.h"
 #include "support/GpuMemory.h"
+#include "support/Mesh.h"
 
 #include <cstdint>
 #include <functional>

@@ -666,8 +666,9 @@ TEST(DeviceFaults, TooLittleMemoryForCommunicatorsIsFoundBeforeTheFirstStep) {
   auto plan = compile({"Gpt2", kGpt2, "dp=2,tp=2"});
   ASSERT_TRUE(plan);
   std::string error = openOverNccl(plan, 1024, /*channels=*/24);
-  for (const char *part : {"and what connects them ", "communicators of NCCL with up to 24 channels",
-                           "but cuda ", "fewer channels (--nccl-channels)"})
+  for (const char *part :
+       {"and what connects them ", "communicators of NCCL with up to 24 channels", "but cuda ",
+        "fewer channels (--nccl-channels)"})
     EXPECT_NE(error.find(part), std::string::npos) << error;
   EXPECT_EQ(standin::counts().allocations, 0u);
   EXPECT_EQ(openOverNccl(plan, 1024, /*channels=*/24, {.mostChannels = 1}), "");

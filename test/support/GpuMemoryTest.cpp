@@ -38,8 +38,7 @@ TEST(GpuMemory, LargerGroupsHaveTreesAndSumsInTheSwitch) {
 }
 
 TEST(GpuMemory, MessagesTakeMostWhereTheyAreReceived) {
-  EXPECT_EQ(estimateNcclMemory({{}, /*sends=*/1, /*receives=*/0}, {}).total(),
-            (4 + 32 * 2) * kMiB);
+  EXPECT_EQ(estimateNcclMemory({{}, /*sends=*/1, /*receives=*/0}, {}).total(), (4 + 32 * 2) * kMiB);
   EXPECT_EQ(estimateNcclMemory({{}, /*sends=*/0, /*receives=*/1}, {}).total(),
             (4 + 32 * 10) * kMiB);
   // All-to-all has a connection with each of the others.

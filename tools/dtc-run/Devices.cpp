@@ -87,13 +87,14 @@ Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
 
 #ifdef DTC_HAS_NCCL
 /// NCCL where each device has a GPU of its own, else the memory of the hosts.
-static Expected<std::shared_ptr<Fabric>>
-openWhereGpusAreEnough(const Mesh &mesh, const Processes &processes, int channels,
-                       std::FILE *notes) {
+static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh,
+                                                                const Processes &processes,
+                                                                int channels, std::FILE *notes) {
   Expected<int> gpus = countGpus();
   if (mesh.numDevices() == 1 || (!processes.areSeveral() && (!gpus || mesh.numDevices() > *gpus)))
     return processes.openFabric(mesh);
-  Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network(), {.mostChannels = channels});
+  Expected<std::shared_ptr<Fabric>> opened =
+      openNcclFabric(mesh, processes.network(), {.mostChannels = channels});
   if (opened)
     return opened;
   if (processes.isFirst()) // all have the same error
@@ -142,9 +143,8 @@ Expected<OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, int
 #ifdef DTC_HAS_NCCL
   if (fabric == "nccl")
     return OpenFabric([processes, sharesGpu, channels](const Mesh &mesh) {
-      Expected<std::shared_ptr<Fabric>> opened =
-          openNcclFabric(mesh, processes.network(),
-                         {.sharesGpus = sharesGpu, .mostChannels = channels});
+      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(
+          mesh, processes.network(), {.sharesGpus = sharesGpu, .mostChannels = channels});
       return opened ? opened : opened.error().inContext("--fabric nccl");
     });
   if (fabric == "auto" && backend.name() == "cuda")

@@ -227,8 +227,8 @@ int RunCommand::calibrate() {
     calibration = gpuCalibrationOptions();
     calibration.devices = devices;
     if (devices > 1) {
-      Expected<OpenFabric> nccl =
-          chooseFabric("nccl", /*sharesGpu=*/false, /*channels=*/0, **backend, train.processes, stderr);
+      Expected<OpenFabric> nccl = chooseFabric("nccl", /*sharesGpu=*/false, /*channels=*/0,
+                                               **backend, train.processes, stderr);
       if (!nccl)
         return fail(nccl.error().message);
       calibration.openFabric = std::move(*nccl);

@@ -207,8 +207,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   return ncclSuccess;
 }
 
-/// NCCL refuses less than 1 and a minimum above the maximum, and takes 64 for more (envConfigOverride
-/// and parseCommConfig in src/init.cc of 2.30); who asks for more is mistaken.
+/// NCCL refuses less than 1 and a minimum above the maximum, and takes 64 for more
+/// (envConfigOverride and parseCommConfig in src/init.cc of 2.30); who asks for more is mistaken.
 static bool hasValidChannels(const ncclConfig_t &config) {
   auto isUnset = [](int count) { return count == NCCL_CONFIG_UNDEF_INT; };
   auto isValid = [&](int count) { return isUnset(count) || (count >= 1 && count <= 64); };

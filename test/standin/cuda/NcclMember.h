@@ -103,7 +103,7 @@ struct Member {
   /// Whether collectives have connected it, and which peers messages have.
   bool isConnected = false;
   std::set<int> connectedPeers;
-  size_t bytes = 0; // of the device, for its connections
+  size_t bytes = 0;      // of the device, for its connections
   int mostChannels = 64; // by its config
 
   bool isReady() const { return polls == 0 && clique->joined == clique->ranks; }
