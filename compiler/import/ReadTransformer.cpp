@@ -171,6 +171,28 @@ static bool isOfTransformers4(ConfigReader &reader) {
   return !text.consumeInteger(10, major) && major < 5;
 }
 
+/// Gives layers their rotary positions. Entries of a kind that no layer has are not looked at, as
+/// in transformers. Returns how many positions the model is made for.
+static int64_t readRotary(ConfigReader &reader, const Family &family, const ImportOptions &options,
+                          TransformerConfig &config) {
+  int64_t rotated = config.latent ? config.latent->rotatedSize : config.headSize.size;
+  RotaryConfig rotary(reader, family, rotated, config.positions.size, options.seq);
+  const bool hasKinds = !family.fields.localTheta.empty();
+  std::optional<Rotary> full, sliding;
+  for (TransformerLayer &layer : config.layers) {
+    bool isOfWindow = hasKinds && layer.isSliding;
+    std::optional<Rotary> &kind = isOfWindow ? sliding : full;
+    if (!kind)
+      kind = isOfWindow ? rotary.sliding() : rotary.full();
+    layer.rotary = kind;
+  }
+  if (config.latent)
+    config.attentionScale *= rotary.scaleOfScores();
+  int64_t positions = rotary.reach();
+  rotary.listUnread();
+  return positions;
+}
+
 TransformerConfig dtc::readTransformer(ConfigReader &reader, const Family &family,
                                        ImportOptions &options) {
   const Fields &fields = family.fields;
@@ -203,29 +225,17 @@ TransformerConfig dtc::readTransformer(ConfigReader &reader, const Family &famil
   }
 
   int64_t positions = config.positions.size;
-  if (!fields.ropeTheta.empty()) {
-    int64_t rotated = config.latent ? config.latent->rotatedSize : config.headSize.size;
-    RotaryConfig rotary(reader, family, rotated, positions, options.seq);
-    Rotary full = rotary.full();
-    if (config.latent)
-      config.attentionScale *= rotary.scaleOfScores();
-    for (TransformerLayer &layer : config.layers)
-      layer.rotary = full;
-    if (!fields.localTheta.empty())
-      config.slidingRotary = rotary.sliding();
-    positions = rotary.reach();
-    rotary.listUnread();
-  }
+  const bool hasKinds = !fields.localTheta.empty();
+  if (!fields.ropeTheta.empty() && !hasKinds)
+    positions = readRotary(reader, family, options, config);
   checkCommonFields(reader, family);
   family.readMore(reader, options, config);
+  if (hasKinds) // of layers, which are known now
+    positions = readRotary(reader, family, options, config);
   if (family.input == InputKind::Images)
     setSequenceOfImages(reader, config, options);
   else
     checkSequence(reader, fields.positions, positions, config, options);
-  if (config.slidingRotary)
-    for (TransformerLayer &layer : config.layers)
-      if (layer.isSliding)
-        layer.rotary = config.slidingRotary;
   if (options.attention == AttentionKind::Decomposed)
     for (const TransformerLayer &layer : config.layers)
       if (layer.window) {

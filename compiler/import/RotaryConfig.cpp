@@ -22,6 +22,8 @@ using nlohmann::json;
 static constexpr llvm::StringLiteral kTypes[] = {"default", "linear", "dynamic",
                                                  "llama3",  "yarn",   "longrope"};
 
+static constexpr llvm::StringLiteral kPartialFactor = "partial_rotary_factor";
+
 //===----------------------------------------------------------------------===//
 // Reading
 //===----------------------------------------------------------------------===//
@@ -97,8 +99,9 @@ void RotaryConfig::readTheta(Entries &entries, llvm::StringRef field, double fal
     return;
   double inside = number(entries, "rope_theta", entries.theta);
   if (reader.has(field) && entries.theta != inside)
-    reader.error(reader.quote(field) + " is " + ConfigReader::show(entries.theta) + " but " +
-                 where(entries, "rope_theta") + " " + ConfigReader::show(*entry) + "; remove one");
+    reader.warning(reader.quote(field) + " is " + ConfigReader::show(entries.theta) + " but " +
+                   where(entries, "rope_theta") + " " + ConfigReader::show(*entry) +
+                   ", which transformers takes; remove one");
   entries.theta = inside;
 }
 
@@ -278,6 +281,11 @@ std::vector<double> RotaryConfig::factors(Entries &entries, llvm::StringRef key,
 /// Each frequency is divided by a factor of its own, which comes from one list for sequences within
 /// the original positions and from another for longer ones.
 void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
+  // transformers multiplies all factors by all frequencies, so that a single one serves them all.
+  if (const json *list = entries.find("short_factor"); list && list->is_array() && !list->empty() &&
+                                                       rotary.frequencies.size() == 1 &&
+                                                       2 * int64_t(list->size()) <= headSize)
+    rotary.frequencies.resize(list->size(), rotary.frequencies.front());
   size_t pairs = rotary.frequencies.size();
   std::vector<double> within = factors(entries, "short_factor", pairs);
   std::vector<double> beyond = factors(entries, "long_factor", pairs);
@@ -290,29 +298,33 @@ void RotaryConfig::scaleLong(Rotary &rotary, Entries &entries) {
   rotary.factor = number(entries, "attention_factor", inferred);
 }
 
-/// How many elements of each head are rotated.
-int64_t RotaryConfig::rotatedSize(Entries &entries, llvm::StringRef type) {
-  llvm::StringRef field = family.fields.rotaryPart, key = "partial_rotary_factor";
+/// The part of each head that is rotated.
+double RotaryConfig::rotatedPart(Entries &entries, llvm::StringRef type) {
+  llvm::StringRef field = family.fields.rotaryPart, key = kPartialFactor;
   if (field.empty() && (type == "default" || type == "dynamic"))
-    return headSize; // transformers reads neither the field nor the entry
+    return 1; // transformers reads neither the field nor the entry
   double part = reader.getPositive(field.empty() ? key : field, family.defaults.rotaryPart);
   part = number(entries, key, part);
   if (part > 1)
     reader.error("the part of a head that is rotated is " + ConfigReader::show(part) +
                  ", expected at most 1");
-  auto size = static_cast<int64_t>(double(headSize) * part);
-  if (field.empty() && size != headSize)
+  return part;
+}
+
+/// transformers rounds a part up to pairs, and models of most families then need all of the head.
+void RotaryConfig::checkRotated(const Rotary &rotary, llvm::StringRef type, double part) {
+  if (family.fields.rotaryPart.empty() && 2 * int64_t(rotary.frequencies.size()) != headSize)
     reader.error("the part of a head that is rotated is " + ConfigReader::show(part) + " ('" +
-                 key.str() + "'), and rotary positions of type \"" + type.str() +
+                 kPartialFactor.str() + "'), and rotary positions of type \"" + type.str() +
                  "\" rotate whole heads in models of this type; expected 1, or the field left out");
-  return size;
 }
 
 Rotary RotaryConfig::rotaryFor(Entries &entries) {
   double theta = entries.theta;
   Rotary rotary{theta, {}, 1};
   std::string type = typeOf(entries);
-  int64_t size = rotatedSize(entries, type);
+  double part = rotatedPart(entries, type);
+  auto size = static_cast<int64_t>(double(headSize) * part);
   if (size < 1 || (size % 2 != 0 && type == "yarn")) {
     reader.error(
         "the part of a head that is rotated has " + std::to_string(size) + " of its " +
@@ -347,5 +359,6 @@ Rotary RotaryConfig::rotaryFor(Entries &entries) {
   } else if (type == "longrope") {
     scaleLong(rotary, entries);
   }
+  checkRotated(rotary, type, part);
   return rotary;
 }

@@ -63,7 +63,8 @@ private:
   std::string typeNamed(const json &written) const;
   std::string typeOf(const Entries &entries) const;
   double originalOf(Entries &entries);
-  int64_t rotatedSize(Entries &entries, llvm::StringRef type);
+  double rotatedPart(Entries &entries, llvm::StringRef type);
+  void checkRotated(const Rotary &rotary, llvm::StringRef type, double part);
   Rotary rotaryFor(Entries &entries);
   void scaleYarn(Rotary &rotary, Entries &entries);
   void scaleLong(Rotary &rotary, Entries &entries);

@@ -101,7 +101,6 @@ struct TransformerConfig {
   bool tied = false;
   bool parallelResidual = false; ///< attention and MLP read the same, and both are added to it
   std::vector<TransformerLayer> layers;
-  std::optional<Rotary> slidingRotary; ///< of sliding layers, if it is another one
 };
 
 } // namespace dtc

@@ -154,7 +154,7 @@ MaybeError Session::openResources(const SessionOptions &options) {
 /// What the devices of this process need of a memory that they share.
 struct Session::MemoryUse {
   Device::FreeMemory free;
-  uint64_t needed = 0, traces = 0, devices = 0;
+  uint64_t needed = 0, traces = 0, communicators = 0, devices = 0;
 };
 
 /// How many processes have devices in a memory, by its owner, hosts aside. All processes have then
@@ -195,6 +195,7 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     // Programs of at most 2^46 bytes, and at most 2^16 devices of a process: no sum overflows.
     use.needed += prepared->arenaBytes(program) +
                   std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
+    use.communicators += memoryOfFabric(fabric().devices()[i]).bytes;
     if (options.traceSteps > 0 && device.isHostMemory())
       use.traces += std::min(
           DeviceTrace::bytesFor(prepared->programs[program], options.traceSteps, options.batches),
@@ -215,6 +216,15 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     if (use.free.reserved > 0)
       has += fmt::format(" beside {} for libraries, graphs and what else is in no plan",
                          formatBytes(use.free.reserved));
+    if (use.communicators > 0 && use.needed + use.communicators > available)
+      return Error{
+          fmt::format("the plan needs {} for {} devices ({} and {} of workspace each), and "
+                      "what connects them {} ({}), but {}; compile for more or smaller "
+                      "shards, or a smaller batch, or give communicators fewer channels "
+                      "(--nccl-channels)",
+                      formatBytes(use.needed), use.devices, formatBytes(peakBytes()),
+                      formatBytes(workspaceBytes()), formatBytes(use.communicators),
+                      describeFabricMemory(), has)};
     if (use.needed > available)
       return Error{fmt::format("the plan needs {} for {} devices ({}{} and {} of workspace each), "
                                "but {}; compile for more or smaller shards, or a smaller batch",

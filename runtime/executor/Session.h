@@ -231,6 +231,9 @@ public:
   /// The largest arena and the most workspace of any device, in bytes.
   uint64_t peakBytes() const;
   uint64_t workspaceBytes() const;
+  /// What the fabric takes of the memory of a device beside them, of that for which it is most;
+  /// empty: nothing.
+  std::string describeFabricMemory() const;
   /// What all devices sent since the session was created.
   CommunicatorBytes communicatorBytes() const;
   /// For people, of devices that have graphs: how much of a step they get as graphs.
@@ -263,6 +266,7 @@ private:
                                                    const SessionOptions &options);
   MaybeError openResources(const SessionOptions &options);
   MaybeError checkMemory(const SessionOptions &options) const;
+  Fabric::MemoryUse memoryOfFabric(int64_t device) const;
   Expected<std::map<std::string, uint64_t>>
   countSharers(const std::map<std::string, MemoryUse> &own) const;
   Expected<std::vector<std::vector<PreparedInjection>>>

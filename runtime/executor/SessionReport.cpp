@@ -6,6 +6,7 @@
 
 #include "runtime/executor/Session.h"
 
+#include "plan/CommunicatorUse.h"
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
@@ -35,6 +36,19 @@ double Session::waitedSeconds() const {
   for (const std::unique_ptr<DeviceExecutor> &device : devices)
     sum += device->waitedSeconds();
   return sum / static_cast<double>(devices.size());
+}
+
+Fabric::MemoryUse Session::memoryOfFabric(int64_t device) const {
+  auto program = static_cast<int>(prepared->mesh.programOf(device));
+  return fabric().memoryFor(communicatorNeeds(*prepared->plan, program));
+}
+
+std::string Session::describeFabricMemory() const {
+  Fabric::MemoryUse most;
+  for (int64_t device : fabric().devices())
+    if (Fabric::MemoryUse use = memoryOfFabric(device); use.bytes > most.bytes)
+      most = std::move(use);
+  return most.description;
 }
 
 uint64_t Session::peakBytes() const {

@@ -18,6 +18,7 @@
 #include "runtime/backends/Device.h"
 #include "runtime/fabrics/Communicator.h"
 #include "runtime/fabrics/Transfers.h"
+#include "support/GpuMemory.h"
 #include "support/Mesh.h"
 
 #include <cstdint>
@@ -52,6 +53,13 @@ public:
                                                                    Device &memory) = 0;
   /// The end of a device of this process for messages to and from single devices.
   virtual Expected<std::unique_ptr<Transfers>> openTransfers(int64_t device, Device &memory) = 0;
+
+  struct MemoryUse {
+    uint64_t bytes = 0;
+    std::string description; ///< "3 communicators of ... take about 588.0 MiB"
+  };
+  /// What it takes of the memory of a device with such needs, beside all plans: an estimate.
+  virtual MemoryUse memoryFor(const CommunicatorNeeds &needs) const { return {}; }
 
   /// Whether devices that wait for each other on the device share a GPU.
   virtual bool sharesGpus() const { return false; }

@@ -39,7 +39,7 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   sessionOptions.measureWaits = options.processes.areSeveral();
   sessionOptions.delays = options.delays;
   // A step of decoding takes little more than its collectives.
-  sessionOptions.marksCommunication = !generates(*plan);
+  sessionOptions.marksCommunication = options.marksCommunication && !generates(*plan);
   sessionOptions.graphs = options.graphs;
   sessionOptions.openFabric = options.openFabric;
   if (!options.openFabric)

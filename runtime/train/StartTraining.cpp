@@ -363,6 +363,8 @@ void TrainingRun::describe() const {
   if (const Device &device = session->heldDevices().front()->getResources().getDevice();
       !device.isHostMemory())
     printTo(out, "on {}, {}\n", printable(device.describe()), session->describeGraphs());
+  if (std::string memory = session->describeFabricMemory(); !memory.empty())
+    printTo(out, "beside that, {}\n", memory);
   if (data)
     printTo(out, "{}; {}\n", printable(data->describe()), describeEpochs());
   if (evaluation)

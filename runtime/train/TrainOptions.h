@@ -112,6 +112,7 @@ struct TrainOptions {
   size_t traceSteps = 3;
   /// See SessionOptions.
   double stallTimeout = 60;
+  bool marksCommunication = true;
   /// See SessionOptions.
   std::optional<bool> graphs = {};
   /// Those that run the plan together.

@@ -23,7 +23,9 @@ class Tools:
         command = [str(self.binaries / name), *map(str, arguments)]
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, timeout=300)
         if done.returncode != 0:
-            raise Failure(f"{name} exits with {done.returncode}: {done.stderr.strip()[:600]}")
+            lines = done.stderr.strip().splitlines()
+            said = "\n".join([line for line in lines if "error:" in line] or lines)
+            raise Failure(f"{name} exits with {done.returncode}: {said[:600]}")
         return done.stderr
 
     def first_step(self, batch, sequence, strategy):
@@ -53,12 +55,23 @@ def read_tensors(path):
     return result
 
 
+def shape_of(values):
+    return [len(values), *shape_of(values[0])] if isinstance(values, list) else []
+
+
+def flattened(values):
+    return [each for value in values for each in flattened(value)] if isinstance(values, list) else [values]
+
+
 def write_tensors(path, tensors):
-    """Tensors of i32 by name, each a list of rows."""
+    """Tensors by name, each nested lists of int (i32) or float (f64)."""
     header, data = {}, b""
-    for name, rows in tensors.items():
-        content = array.array("i", [value for row in rows for value in row]).tobytes()
-        header[name] = {"dtype": "I32", "shape": [len(rows), len(rows[0])], "data_offsets": [len(data), len(data) + len(content)]}
+    for name, values in tensors.items():
+        numbers = flattened(values)
+        floats = isinstance(numbers[0], float)
+        content = array.array("d" if floats else "i", numbers).tobytes()
+        header[name] = {"dtype": "F64" if floats else "I32", "shape": shape_of(values),
+                        "data_offsets": [len(data), len(data) + len(content)]}
         data += content
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data)

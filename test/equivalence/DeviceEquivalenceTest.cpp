@@ -645,25 +645,38 @@ TEST(DeviceFaults, TooLittleMemoryIsFoundBeforeAnyIsTaken) {
   standin::reset();
 }
 
-/// What communicators take is not known before they are made, which is before the first step.
+/// Opens a plan of four devices with so much memory, over a NCCL that would take `channels`
+/// channels. The error, or nothing.
+static std::string openOverNccl(const std::shared_ptr<plan::Plan> &plan, size_t mebibytes,
+                                int channels, runtime::NcclOptions options = {}) {
+  standin::Settings settings;
+  settings.devices = 4;
+  settings.memoryBytes = mebibytes << 20;
+  settings.ncclChannels = channels;
+  standin::reset(settings);
+  auto session = runtime::Session::create(
+      plan, runtime::createCudaBackend(),
+      {.openFabric = runtime::testing::ncclFabric(1, {}, options), .stallTimeout = 0});
+  return session ? "" : session.error().message;
+}
+
+/// What communicators take is estimated before anything is allocated. Where they take more, they
+/// are made before the first step.
 TEST(DeviceFaults, TooLittleMemoryForCommunicatorsIsFoundBeforeTheFirstStep) {
   auto plan = compile({"Gpt2", kGpt2, "dp=2,tp=2"});
   ASSERT_TRUE(plan);
-  for (int channels : {1, 64}) { // 64 channels take 590 MiB of each communicator
-    standin::Settings settings;
-    settings.devices = 4;
-    settings.memoryBytes = size_t(1) << 30;
-    settings.ncclChannels = channels;
-    standin::reset(settings);
-    auto session =
-        runtime::Session::create(plan, runtime::createCudaBackend(),
-                                 {.openFabric = runtime::testing::ncclFabric(), .stallTimeout = 0});
-    EXPECT_EQ(bool(session), channels == 1);
-    if (session)
-      continue;
-    for (const char *part : {"NCCL cannot all_reduce", "out of memory", "of which communicators"})
-      EXPECT_NE(session.error().message.find(part), std::string::npos) << session.error().message;
-  }
+  std::string error = openOverNccl(plan, 1024, /*channels=*/24);
+  for (const char *part :
+       {"and what connects them ", "communicators of NCCL with up to 24 channels", "but cuda ",
+        "fewer channels (--nccl-channels)"})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  EXPECT_EQ(standin::counts().allocations, 0u);
+  EXPECT_EQ(openOverNccl(plan, 1024, /*channels=*/24, {.mostChannels = 1}), "");
+  // A NCCL that takes more than the estimate: 1.1 GiB of each communicator.
+  EXPECT_EQ(openOverNccl(plan, 2560, /*channels=*/24), "");
+  error = openOverNccl(plan, 2560, /*channels=*/128);
+  for (const char *part : {"NCCL cannot all_reduce", "out of memory", "of which communicators"})
+    EXPECT_NE(error.find(part), std::string::npos) << error;
   standin::reset();
 }
 

@@ -89,6 +89,19 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
       ->capture_default_str()
       ->needs(schedule)
       ->excludes(showCommand->get_option("--json"));
+  CLI::Option *gpus =
+      showCommand
+          ->add_flag("--gpus", args.gpus,
+                     "Print what a run takes of a GPU instead: the plan, libraries, and what NCCL "
+                     "takes by an estimate, where each device has a GPU of one machine")
+          ->excludes(schedule)
+          ->excludes(showCommand->get_option("--json"));
+  showCommand
+      ->add_option("--nccl-channels", args.ncclChannels,
+                   "The most channels of each communicator, as dtc-run has it")
+      ->check(CLI::Range(int64_t{1}, NcclChannels::kMost))
+      ->capture_default_str()
+      ->needs(gpus);
   showCommand->add_option("--schedule-svg", args.scheduleSvg,
                           "Write the schedule as an SVG figure");
   addSubcommand("verify",

@@ -8,6 +8,7 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "report/GpuMemoryReport.h"
 #include "report/PlanReport.h"
 #include "report/SimulationReport.h"
 #include "report/SimulationTrace.h"
@@ -113,6 +114,8 @@ int dtc::showPlan(const PlanArguments &args) {
       return fail("--schedule-svg: " + error->message);
   if (args.schedule && !args.json)
     return print(formatTimeline(*timeline, args.width));
+  if (args.gpus)
+    return print(formatGpuMemory(**plan, {.most = args.ncclChannels}));
   PlanSummary summary = summarizePlan(**plan);
   const auto &programs = (*plan)->programs();
   PlanPeak peak =

@@ -9,6 +9,7 @@
 
 #include "report/ExplanationReport.h"
 #include "report/TimelineReport.h"
+#include "support/GpuMemory.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +28,8 @@ struct PlanArguments {
   std::vector<std::string> links;
   size_t top = kDefaultExplainedRows;
   std::string entry; // empty: the plan's own
+  bool gpus = false;
+  int64_t ncclChannels = NcclChannels::kCollectives;
   std::string cluster;
   int64_t devices = 0;
   double tokens = 0;

@@ -87,12 +87,14 @@ Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
 
 #ifdef DTC_HAS_NCCL
 /// NCCL where each device has a GPU of its own, else the memory of the hosts.
-static Expected<std::shared_ptr<Fabric>>
-openWhereGpusAreEnough(const Mesh &mesh, const Processes &processes, std::FILE *notes) {
+static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh,
+                                                                const Processes &processes,
+                                                                int channels, std::FILE *notes) {
   Expected<int> gpus = countGpus();
   if (mesh.numDevices() == 1 || (!processes.areSeveral() && (!gpus || mesh.numDevices() > *gpus)))
     return processes.openFabric(mesh);
-  Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(mesh, processes.network());
+  Expected<std::shared_ptr<Fabric>> opened =
+      openNcclFabric(mesh, processes.network(), {.mostChannels = channels});
   if (opened)
     return opened;
   if (processes.isFirst()) // all have the same error
@@ -125,25 +127,29 @@ static MaybeError checkSameDevices(const Backend &backend, const Processes &proc
                   *first, *others)};
 }
 
-Expected<OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, const Backend &backend,
-                                  const Processes &processes, std::FILE *notes) {
+Expected<OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, int channels,
+                                  const Backend &backend, const Processes &processes,
+                                  std::FILE *notes) {
   if (sharesGpu && fabric != "nccl")
     return Error{"--share-gpu is for --fabric nccl; add that, or leave it out: with --fabric local "
                  "devices share GPUs anyway"};
+  if (channels > 0 && (fabric == "local" || backend.name() != "cuda"))
+    return Error{"--nccl-channels is for GPUs that NCCL connects; leave it out, or give --device "
+                 "cuda and --fabric nccl or auto"};
   if (fabric == "nccl" && backend.name() != "cuda")
     return Error{"--fabric nccl is for GPUs; add --device cuda, or leave it out"};
   if (MaybeError error = checkSameDevices(backend, processes))
     return *error;
 #ifdef DTC_HAS_NCCL
   if (fabric == "nccl")
-    return OpenFabric([processes, sharesGpu](const Mesh &mesh) {
-      Expected<std::shared_ptr<Fabric>> opened =
-          openNcclFabric(mesh, processes.network(), {.sharesGpus = sharesGpu});
+    return OpenFabric([processes, sharesGpu, channels](const Mesh &mesh) {
+      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(
+          mesh, processes.network(), {.sharesGpus = sharesGpu, .mostChannels = channels});
       return opened ? opened : opened.error().inContext("--fabric nccl");
     });
   if (fabric == "auto" && backend.name() == "cuda")
-    return OpenFabric([processes, notes](const Mesh &mesh) {
-      return openWhereGpusAreEnough(mesh, processes, notes);
+    return OpenFabric([processes, channels, notes](const Mesh &mesh) {
+      return openWhereGpusAreEnough(mesh, processes, channels, notes);
     });
 #else
   if (fabric == "nccl")

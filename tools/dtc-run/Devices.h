@@ -40,9 +40,10 @@ Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string 
 
 /// The network of --fabric: "local", which is the memory of the hosts, "nccl", or "auto", which is
 /// NCCL where every device of the plan has a GPU of its own; `notes` is told where that cannot be.
-/// `sharesGpu`: with "nccl", devices may share a GPU. All processes call it. An error says why
+/// `sharesGpu`: with "nccl", devices may share a GPU. `channels`: the most of a communicator of
+/// NCCL; 0: as many as it chooses. All processes call it. An error says why
 /// there is no NCCL, or which of them have other devices.
-Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu,
+Expected<runtime::OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, int channels,
                                            const runtime::Backend &backend,
                                            const runtime::Processes &processes, std::FILE *notes);
 

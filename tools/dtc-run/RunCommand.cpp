@@ -95,6 +95,10 @@ void RunCommand::addExchangeFlags() {
   app.add_flag("--share-gpu", sharesGpu,
                "Let devices share a GPU with --fabric nccl too, which takes NCCL 2.30: to test a "
                "plan on fewer GPUs than it has devices; its times say nothing of as many GPUs");
+  app.add_option("--nccl-channels", ncclChannels,
+                 "The most channels of each communicator of NCCL, where each takes memory of the "
+                 "GPU and a multiprocessor (default: as many as NCCL chooses)")
+      ->check(CLI::Range(1, 64));
   app.add_option_function<std::string>(
          "--cuda-graphs",
          [this](const std::string &use) {
@@ -223,8 +227,8 @@ int RunCommand::calibrate() {
     calibration = gpuCalibrationOptions();
     calibration.devices = devices;
     if (devices > 1) {
-      Expected<OpenFabric> nccl =
-          chooseFabric("nccl", /*sharesGpu=*/false, **backend, train.processes, stderr);
+      Expected<OpenFabric> nccl = chooseFabric("nccl", /*sharesGpu=*/false, /*channels=*/0,
+                                               **backend, train.processes, stderr);
       if (!nccl)
         return fail(nccl.error().message);
       calibration.openFabric = std::move(*nccl);
@@ -251,7 +255,8 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
   if (!backend)
     return backend.error();
-  Expected<OpenFabric> network = chooseFabric(fabric, sharesGpu, **backend, train.processes, notes);
+  Expected<OpenFabric> network =
+      chooseFabric(fabric, sharesGpu, ncclChannels, **backend, train.processes, notes);
   if (!network)
     return network.error();
   train.openFabric = std::move(*network);

@@ -82,6 +82,7 @@ private:
   std::string device = "cpu";
   std::string fabric = "auto";
   bool sharesGpu = false;
+  int ncclChannels = 0; // as many as NCCL chooses
   GpuOptions gpus;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are

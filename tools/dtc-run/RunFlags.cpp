@@ -58,6 +58,14 @@ static void addPlanFlags(CLI::App &app, TrainOptions &options) {
                  "Seconds without progress of any device after which the run is aborted; 0: never")
       ->check(nonNegativeNumber())
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--stall-marks",
+         [&options](const std::string &use) { options.marksCommunication = use == "on"; },
+         "Whether GPUs mark to which collective and message they have come (on), so that the error "
+         "of a stall names the device that others wait for, at four bytes copied to the host for "
+         "each (off: it says only which task each device is at)")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->default_str("on");
 }
 
 void dtc::addThreadFlag(CLI::App &app, TrainOptions &options) {

@@ -11,6 +11,7 @@
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/shared/QueueFailure.h"
+#include "support/GpuMemory.h"
 
 #include <fmt/format.h>
 #include <utility>
@@ -18,11 +19,6 @@
 namespace dtc::runtime::cuda {
 
 namespace {
-
-/// Each process takes it of a GPU beside the arenas and workspaces of plans: for the buffers of
-/// NCCL's channels, the code of cuBLASLt, cuDNN and kernels, which CUDA loads when it is used
-/// first, and graphs, whose launches for many tensors have up to 19 KiB of arguments each.
-constexpr uint64_t kReservedBytes = uint64_t{768} << 20;
 
 class GpuMemory final : public DeviceMemory {
 public:
@@ -410,7 +406,7 @@ Expected<Device::FreeMemory> CudaDevice::freeMemory() const {
   Expected<std::string> identity = identityOfGpu(number);
   if (!identity)
     return identity.error();
-  return FreeMemory{free, place(), std::move(*identity), kReservedBytes, total};
+  return FreeMemory{free, place(), std::move(*identity), kGpuLibraryBytes, total};
 }
 
 Expected<std::unique_ptr<DeviceMemory>> CudaDevice::allocate(size_t bytes) {

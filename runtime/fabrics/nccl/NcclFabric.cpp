@@ -33,7 +33,8 @@ public:
   NcclFabric(const Nccl &api, const Mesh &mesh, int gpus, const std::shared_ptr<Messages> &messages,
              const NcclOptions &options)
       : FabricOfProcesses(mesh, messages),
-        world(std::make_shared<NcclWorld>(api, mesh, gpus, messages)), options(options) {}
+        world(std::make_shared<NcclWorld>(api, mesh, gpus, messages, options.mostChannels)),
+        options(options) {}
 
   Expected<std::unique_ptr<Communicator>> openCommunicator(int64_t device, int64_t lane,
                                                            Device &memory) override {
@@ -53,6 +54,7 @@ public:
     return world->connectPairs();
   }
   bool sharesGpus() const override { return options.sharesGpus; }
+  MemoryUse memoryFor(const CommunicatorNeeds &needs) const override;
 
   void abort(const Error &reason) override { world->abort(reason); }
 
@@ -64,6 +66,27 @@ private:
   const NcclOptions options;
   std::shared_ptr<NcclMessages> sizes = std::make_shared<NcclMessages>();
 };
+
+/// The least of what the option and the environment, which NCCL prefers to it, allow.
+NcclChannels channelsOf(const NcclOptions &options) {
+  NcclChannels channels;
+  if (options.mostChannels > 0)
+    channels.most = options.mostChannels;
+  for (const char *name : {"NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS"})
+    if (const char *text = std::getenv(name); text && std::atoi(text) > 0)
+      channels.most = std::min<int64_t>(channels.most, std::atoi(text));
+  const char *multicasts = std::getenv("NCCL_NVLS_ENABLE");
+  channels.multicasts = !multicasts || std::string_view(multicasts) != "0";
+  return channels;
+}
+
+Fabric::MemoryUse NcclFabric::memoryFor(const CommunicatorNeeds &needs) const {
+  NcclChannels channels = channelsOf(options);
+  NcclMemory memory = estimateNcclMemory(needs, channels);
+  if (memory.communicators == 0)
+    return {};
+  return {memory.total(), memory.describe(channels)};
+}
 
 /// What a process has, in words that the others read.
 struct Equipment {
@@ -91,6 +114,9 @@ struct Equipment {
     return {lines[0], lines[1], lines[2], {lines.begin() + 3, lines.end()}};
   }
 };
+
+/// Where the memory of a GPU is for many ranks, and time says nothing.
+constexpr int kChannelsOnSharedGpus = 2;
 
 /// The first version that connects several ranks on one GPU; those before refuse ("Duplicate GPU
 /// detected").
@@ -167,7 +193,10 @@ MaybeError checkEquipment(const std::vector<Equipment> &all, const NcclOptions &
 
 Expected<std::shared_ptr<Fabric>> openNcclFabric(const Mesh &mesh,
                                                  const std::shared_ptr<Messages> &messages,
-                                                 const NcclOptions &options) {
+                                                 const NcclOptions &asked) {
+  NcclOptions options = asked;
+  if (options.sharesGpus && options.mostChannels == 0)
+    options.mostChannels = nccl::kChannelsOnSharedGpus;
   Processes processes = messages ? Processes(messages) : Processes();
   if (MaybeError error = checkProcesses(mesh, processes.count()))
     return *error;

@@ -18,6 +18,9 @@ struct NcclOptions {
   /// Devices may share a GPU, where NCCL is 2.30 or newer: for tests of plans on few GPUs. They
   /// take turns, and what they exchange stays on the GPU, so times say nothing.
   bool sharesGpus = false;
+  /// The most channels of a communicator, 1 to 64; each takes memory of the GPU and a
+  /// multiprocessor. 0: as many as NCCL chooses, and few where devices share a GPU.
+  int mostChannels = 0;
 };
 
 /// A fabric whose devices each have a GPU of its own and exchange tensors from the memory of one

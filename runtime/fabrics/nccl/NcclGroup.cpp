@@ -60,7 +60,7 @@ static std::string describeMemory(ncclResult_t result, int gpu) {
     return "";
   return fmt::format("; cuda {} has {} free, of which communicators take what they need beside the "
                      "plan's memory: if that is little, compile for more or smaller shards, or "
-                     "limit their channels (NCCL_MAX_CTAS)",
+                     "limit their channels (--nccl-channels)",
                      gpu, formatBytes(free));
 }
 
@@ -100,6 +100,8 @@ MaybeError NcclGroup::initialize(const ncclUniqueId &id) {
     return error;
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+  if (world.getMostChannels() > 0)
+    config.maxCTAs = world.getMostChannels();
 #if NCCL_VERSION_CODE >= 22900
   config.graphUsageMode = use == Use::InGraphs ? 1 : 0;
 #endif

@@ -24,8 +24,9 @@ namespace dtc::runtime::nccl {
 static constexpr int64_t kIdTag = kAgreementTags;
 
 NcclWorld::NcclWorld(const Nccl &nccl, Mesh theMesh, int gpus,
-                     std::shared_ptr<Messages> theMessages)
-    : nccl(nccl), mesh(std::move(theMesh)), gpus(gpus), messages(std::move(theMessages)),
+                     std::shared_ptr<Messages> theMessages, int mostChannels)
+    : nccl(nccl), mesh(std::move(theMesh)), gpus(gpus), mostChannels(mostChannels),
+      messages(std::move(theMessages)),
       processOfDevice(placeDevices(mesh.numDevices(), messages ? messages->numProcesses() : 1)) {
   thread = startThread("the errors of NCCL", [this] { lookForErrors(); });
   if (messages)

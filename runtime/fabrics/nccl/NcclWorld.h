@@ -39,13 +39,16 @@ public:
 /// to outlive the graphs.
 class NcclWorld {
 public:
-  /// This process sees `gpus` GPUs; `messages` connect the processes, null: there is one. Throws
+  /// This process sees `gpus` GPUs; `messages` connect the processes, null: there is one.
+  /// Communicators have `mostChannels` channels at most, 0: as many as NCCL chooses. Throws
   /// ThreadStartError.
-  NcclWorld(const Nccl &nccl, Mesh mesh, int gpus, std::shared_ptr<Messages> messages);
+  NcclWorld(const Nccl &nccl, Mesh mesh, int gpus, std::shared_ptr<Messages> messages,
+            int mostChannels = 0);
   ~NcclWorld();
 
   const Nccl &api() const { return nccl; }
   const Mesh &getMesh() const { return mesh; }
+  int getMostChannels() const { return mostChannels; }
 
   /// Whether a device of the mesh lives in this process.
   bool isHere(int64_t device) const;
@@ -94,6 +97,7 @@ private:
   const Nccl &nccl;
   const Mesh mesh;
   const int gpus;
+  const int mostChannels;
   const std::shared_ptr<Messages> messages;
   const std::vector<int64_t> processOfDevice;
   std::mutex connecting;                            // one group after the other

@@ -217,6 +217,9 @@ public:
   }
 
   bool sharesGpus() const override { return fabrics.front()->sharesGpus(); }
+  MemoryUse memoryFor(const CommunicatorNeeds &needs) const override {
+    return fabrics.front()->memoryFor(needs);
+  }
   MaybeError connect() override {
     Expected<int64_t> done = together<int64_t>([&](size_t process) -> Expected<int64_t> {
       MaybeError error = fabrics[process]->connect();

@@ -70,9 +70,9 @@ private:
 /// broadcast is given.
 class FirstProcess final : public Fabric {
 public:
-  FirstProcess(std::shared_ptr<Fabric> local, std::vector<std::string> others)
+  FirstProcess(std::shared_ptr<Fabric> local, std::vector<std::string> others, uint64_t takes)
       : Fabric(local->mesh(), {local->devices().begin(), local->devices().end()}),
-        local(std::move(local)), others(std::move(others)) {}
+        local(std::move(local)), others(std::move(others)), takes(takes) {}
 
   int64_t numProcesses() const override { return 1 + std::ssize(others); }
   int64_t processesOnHost() const override { return numProcesses(); }
@@ -87,18 +87,24 @@ public:
   Expected<std::string> broadcast(int64_t from, std::string bytes) override {
     return from == 0 ? bytes : others[static_cast<size_t>(from - 1)];
   }
+  MemoryUse memoryFor(const CommunicatorNeeds &) const override {
+    return {takes, takes ? "2 wires of copper" : ""};
+  }
   void abort(const Error &reason) override { local->abort(reason); }
 
 private:
   std::shared_ptr<Fabric> local;
   std::vector<std::string> others;
+  uint64_t takes;
 };
 
 class MemoryCheck : public ::testing::Test {
 protected:
   /// Why a session cannot have the plan, which needs 1 MiB and some workspace, in memory that is
-  /// `free`, beside processes whose devices are in the memory of such owners.
-  std::string refusal(Device::FreeMemory free, std::vector<std::string> others = {}) {
+  /// `free`, beside processes whose devices are in the memory of such owners. The fabric takes
+  /// `fabricTakes` bytes of it.
+  std::string refusal(Device::FreeMemory free, std::vector<std::string> others = {},
+                      uint64_t fabricTakes = 0) {
     auto plan = forwardPlan();
     plan->mutable_programs(0)->set_arena_bytes(kMiB);
     SessionOptions options;
@@ -106,7 +112,7 @@ protected:
       Expected<std::shared_ptr<Fabric>> local = openLocalFabric(mesh);
       if (!local)
         return local.error();
-      return std::shared_ptr<Fabric>(std::make_shared<FirstProcess>(*local, others));
+      return std::shared_ptr<Fabric>(std::make_shared<FirstProcess>(*local, others, fabricTakes));
     };
     auto session =
         Session::create(plan, std::make_shared<LimitedBackend>(std::move(free)), options);
@@ -138,6 +144,17 @@ TEST_F(MemoryCheck, WhatIsInNoPlanIsLeftForIt) {
                        "is in no plan; compile for"));
   EXPECT_TRUE(contains(refusal({6 * kMiB, "cuda 0", "GPU-a", 4 * kMiB}, {"GPU-a\n"}),
                        "but cuda 0 has 0 B for each of 2 processes beside 4.0 MiB for"));
+}
+
+TEST_F(MemoryCheck, WhatConnectsDevicesIsCounted) {
+  EXPECT_EQ(refusal({6 * kMiB, "cuda 0", "GPU-a"}, {}, 3 * kMiB), "");
+  std::string error = refusal({6 * kMiB, "cuda 0", "GPU-a"}, {}, 5 * kMiB);
+  EXPECT_TRUE(contains(error, "and what connects them 5.0 MiB (2 wires of copper), but cuda 0 has "
+                              "6.0 MiB; compile for"));
+  EXPECT_TRUE(contains(error, "fewer channels (--nccl-channels)"));
+  // Each process has its own.
+  EXPECT_TRUE(contains(refusal({6 * kMiB, "cuda 0", "GPU-a"}, {"GPU-a\n"}, 3 * kMiB),
+                       "but cuda 0 has 3.0 MiB for each of 2 processes"));
 }
 
 } // namespace

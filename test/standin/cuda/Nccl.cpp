@@ -207,6 +207,15 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   return ncclSuccess;
 }
 
+/// NCCL refuses less than 1 and a minimum above the maximum, and takes 64 for more
+/// (envConfigOverride and parseCommConfig in src/init.cc of 2.30); who asks for more is mistaken.
+static bool hasValidChannels(const ncclConfig_t &config) {
+  auto isUnset = [](int count) { return count == NCCL_CONFIG_UNDEF_INT; };
+  auto isValid = [&](int count) { return isUnset(count) || (count >= 1 && count <= 64); };
+  return isValid(config.minCTAs) && isValid(config.maxCTAs) &&
+         (isUnset(config.minCTAs) || isUnset(config.maxCTAs) || config.minCTAs <= config.maxCTAs);
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config) {
   uint64_t number = 0;
@@ -219,6 +228,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks, ncclUni
     }
     if (clique->ranks != ranks || rank < 0 || rank >= ranks)
       return violation(engine, "ncclCommInitRankConfig with ranks that do not fit");
+    if (config && !hasValidChannels(*config))
+      return violation(engine, "ncclCommInitRankConfig with minCTAs or maxCTAs out of range");
     if (config && config->blocking && group.depth == 0 && ranks > 1)
       return violation(engine, "ncclCommInitRankConfig would wait for the other ranks");
     if (cudaError_t failed = mayWaitForDevice(engine, "ncclCommInitRankConfig", currentDevice()))
@@ -227,6 +238,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *communicator, int ranks, ncclUni
     member->device = currentDevice();
     member->rank = rank;
     member->blocks = !config || config->blocking;
+    if (config && config->maxCTAs != NCCL_CONFIG_UNDEF_INT)
+      member->mostChannels = config->maxCTAs;
     member->clique = clique;
     member->polls = member->blocks ? 0 : engine.draw() % 3;
     *communicator = new ncclComm{member};

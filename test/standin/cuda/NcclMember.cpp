@@ -294,7 +294,8 @@ static bool connectAtFirstUse(Engine &engine, Member &member, const NcclCall &ca
     return true;
   (void)mayWaitForDevice(engine, "the first " + call.describe() + " of a communicator",
                          member.device, member.clique.get());
-  const size_t bytes = size_t(engine.settings.ncclChannels) * kNcclConnectionBytes;
+  const int channels = std::min(engine.settings.ncclChannels, member.mostChannels);
+  const size_t bytes = size_t(channels) * kNcclConnectionBytes;
   if (call.kind == NcclCall::Send || member.clique->ranks == 1)
     return true; // the receiver has the buffers
   const size_t used = engine.memory.bytesOf(member.device);

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <fmt/format.h>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -103,7 +104,8 @@ struct Member {
   /// Whether collectives have connected it, and which peers messages have.
   bool isConnected = false;
   std::set<int> connectedPeers;
-  size_t bytes = 0; // of the device, for its connections
+  size_t bytes = 0;                                   // of the device, for its connections
+  int mostChannels = std::numeric_limits<int>::max(); // by its config
 
   bool isReady() const { return polls == 0 && clique->joined == clique->ranks; }
 };

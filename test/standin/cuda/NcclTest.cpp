@@ -154,6 +154,32 @@ TEST_F(NcclTest, PartsAreAddedRoundTheRing) {
   }
 }
 
+// As NCCL does: none, fewer at most than at least, and what it would silently make 64.
+TEST_F(NcclTest, ChannelsAreInRange) {
+  connect(1);
+  auto refuses = [](int least, int most) {
+    ncclUniqueId id;
+    EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    config.minCTAs = least;
+    config.maxCTAs = most;
+    ncclComm_t communicator = nullptr;
+    ncclResult_t result = ncclCommInitRankConfig(&communicator, 1, id, 0, &config);
+    if (result == ncclSuccess)
+      EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+    return result != ncclSuccess;
+  };
+  constexpr int unset = NCCL_CONFIG_UNDEF_INT;
+  EXPECT_FALSE(refuses(unset, unset));
+  EXPECT_FALSE(refuses(unset, 1));
+  EXPECT_FALSE(refuses(2, 64));
+  for (auto [least, most] : {std::pair(unset, 0), {unset, 65}, {0, unset}, {3, 2}}) {
+    EXPECT_TRUE(refuses(least, most)) << least << ", " << most;
+    expectViolation("minCTAs or maxCTAs out of range");
+  }
+}
+
 TEST_F(NcclTest, ConnectionsTakeMemory) {
   connect(2);
   auto freeBytes = [](int device) {

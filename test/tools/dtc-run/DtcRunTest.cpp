@@ -88,6 +88,7 @@ TEST_F(DtcRun, UsageErrors) {
                                                     {plan, "--loss-scale-growth-interval", "-1"},
                                                     {plan, "--stall-timeout", "-1"},
                                                     {plan, "--stall-timeout", "nan"},
+                                                    {plan, "--stall-marks", "maybe"},
                                                     {plan, "--heartbeat-timeout", "nan"},
                                                     {plan, "--start-timeout", "nan"},
                                                     {plan, "--data", ""},

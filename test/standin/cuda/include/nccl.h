@@ -47,11 +47,12 @@ using ncclComm_t = ncclComm *;
 struct ncclUniqueId {
   char internal[128];
 };
+#define NCCL_CONFIG_UNDEF_INT (-2147483647 - 1)
 struct ncclConfig_t {
-  int blocking;
+  int blocking, minCTAs, maxCTAs;
 };
 #define NCCL_CONFIG_INITIALIZER                                                                    \
-  { 1 }
+  { 1, NCCL_CONFIG_UNDEF_INT, NCCL_CONFIG_UNDEF_INT }
 
 extern "C" {
 
