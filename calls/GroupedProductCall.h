@@ -34,9 +34,10 @@ struct GroupedProductCall {
 Expected<GroupedProductCall> checkGroupedProduct(const KernelSignature &signature);
 
 /// The number of rows of a group that have an index: those before the first negative one of `rows`
-/// indices.
+/// indices, after which all are negative.
 inline int64_t usedRows(const int32_t *indices, int64_t rows) {
-  return std::find_if(indices, indices + rows, [](int32_t index) { return index < 0; }) - indices;
+  auto isUsed = [](int32_t index) { return index >= 0; };
+  return std::partition_point(indices, indices + rows, isUsed) - indices;
 }
 
 } // namespace dtc

@@ -16,6 +16,7 @@
 #include "runtime/calibrate/KernelRun.h"
 
 #include <benchmark/benchmark.h>
+#include <string_view>
 
 using namespace dtc;
 using namespace dtc::runtime;
@@ -51,6 +52,24 @@ void product(benchmark::State &state, const char *equation) {
           {{"equation", std::string(equation)}},
           {}},
          2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+}
+
+/// range: groups of a matrix, rows of a group, the element type. 8 matrices of 512 x 1024; all rows
+/// have an index.
+void groupedProduct(benchmark::State &state, const char *equation) {
+  int64_t matrices = 8, groups = state.range(0), rows = state.range(1), k = 512, n = 1024;
+  auto type = static_cast<DType>(state.range(2));
+  TensorType matrix{type, {matrices, k, n}}, result{type, {matrices, groups, rows, n}};
+  bool keepsRows = std::string_view(equation).ends_with("bcn");
+  runFor(state,
+         {"grouped_product",
+          {{type, {matrices, groups, rows, k}},
+           keepsRows ? matrix : result,
+           {DType::I32, {matrices, groups, rows}}},
+          {keepsRows ? result : matrix},
+          {{"equation", std::string(equation)}},
+          {}},
+         2.0 * static_cast<double>(matrices * groups * rows * k * n));
 }
 
 /// range: positions, the element type. 4 sequences of 12 heads of 64.
@@ -119,6 +138,13 @@ void productSizes(benchmark::internal::Benchmark *b) {
   b->ArgNames({"m", "n", "k", "type"})->Unit(benchmark::kMicrosecond);
 }
 
+void groupSizes(benchmark::internal::Benchmark *b) {
+  for (DType type : kTypes)
+    for (int64_t groups : {1, 4, 16})
+      b->Args({groups, 512 / groups, static_cast<int64_t>(type)});
+  b->ArgNames({"groups", "rows", "type"})->Unit(benchmark::kMillisecond);
+}
+
 void attentionSizes(benchmark::internal::Benchmark *b) {
   for (DType type : kTypes)
     for (int64_t positions : {512, 2048})
@@ -131,6 +157,8 @@ void attentionSizes(benchmark::internal::Benchmark *b) {
 BENCHMARK_CAPTURE(product, plain, "mk,kn->mn")->Apply(productSizes);
 BENCHMARK_CAPTURE(product, rhsTransposed, "mk,nk->mn")->Apply(productSizes);
 BENCHMARK_CAPTURE(product, lhsTransposed, "km,kn->mn")->Apply(productSizes);
+BENCHMARK_CAPTURE(groupedProduct, rows, "xbck,xkn->xbcn")->Apply(groupSizes);
+BENCHMARK_CAPTURE(groupedProduct, sums, "xbck,xbcn->xkn")->Apply(groupSizes);
 BENCHMARK_CAPTURE(attention, forward, false, 0.0)->Apply(attentionSizes);
 BENCHMARK_CAPTURE(attention, forwardDropout, false, 0.1)->Apply(attentionSizes);
 BENCHMARK_CAPTURE(attention, backward, true, 0.0)->Apply(attentionSizes);

@@ -15,8 +15,8 @@ namespace {
 struct Sizes {
   int64_t x, b, c, k, n;
 };
-const Sizes kSizes[] = {
-    {1, 1, 1, 1, 1}, {2, 3, 5, 4, 7}, {3, 2, 130, 33, 9}, {4, 1, 64, 16, 40}, {2, 2, 200, 3, 64}};
+const Sizes kSizes[] = {{1, 1, 1, 1, 1},    {2, 3, 5, 4, 7},    {3, 2, 130, 33, 9},
+                        {4, 1, 64, 16, 40}, {2, 2, 200, 3, 64}, {2, 3, 400, 6, 5}};
 
 /// A random number of rows of each group has an index; none and all of them occur too.
 HostTensor someRows(Random &random, const Sizes &s) {
