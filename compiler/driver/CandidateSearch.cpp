@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/SavedBytesSearch.h"
+#include "compiler/driver/KnownTrials.h"
 #include "compiler/driver/ModelFingerprint.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
@@ -151,19 +152,26 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
   return partitionedModel.module.get();
 }
 
+/// Recomputes what is not kept, and notes what is in `keeps`.
+static LogicalResult recompute(ModuleOp module, ResolvedOptions &options,
+                               ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps,
+                               KnownRecomputeChoices *known = nullptr) {
+  auto kept = recomputeActivations(module, recomputeOptions(options, keepBytes), known);
+  if (failed(kept))
+    return mlir::failure();
+  llvm::append_range(keeps, *kept);
+  options.recompute = Recompute::None; // it is done
+  return success();
+}
+
 OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
                                            bool plansMemory, ArrayRef<int64_t> keepBytes,
                                            std::vector<DeviceSavedBytes> &keeps) {
   ResolvedOptions rest = entry.options;
   if (entry.isEvaluation || rest.isOuterStep || rest.isOuterBegin)
     rest.recompute = Recompute::None; // nothing is kept
-  if (rest.recompute != Recompute::None) {
-    auto kept = recomputeActivations(*module, recomputeOptions(rest, keepBytes));
-    if (failed(kept))
-      return nullptr;
-    llvm::append_range(keeps, *kept);
-    rest.recompute = Recompute::None; // it is done
-  }
+  if (rest.recompute != Recompute::None && failed(recompute(*module, rest, keepBytes, keeps)))
+    return nullptr;
   auto addPasses = [&](OpPassManager &manager) {
     if (entry.isEvaluation)
       manager.addPass(createBuildEvaluationPass());
@@ -180,6 +188,7 @@ std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
                                                 ArrayRef<int64_t> keepBytes) {
   Candidate candidate;
   candidate.options = options;
+  candidate.keepBytes = keepBytes.vec();
   auto fail = [&]() -> std::optional<Candidate> {
     recordFailure(candidate);
     return std::nullopt;
@@ -208,6 +217,41 @@ std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
   if (entries.size() > 1 && failed(planMemory(*candidate.module)))
     return fail();
   candidate.arenas = arenasOf(*candidate.module);
+  return candidate;
+}
+
+std::optional<Candidate> CandidateSearch::tryKeeping(const ResolvedOptions &options,
+                                                     ArrayRef<int64_t> keepBytes,
+                                                     KnownTrials &knownTrials) {
+  // States that several entry points share decide about the arenas of all of them.
+  if (llvm::count_if(entryPointsOf(options),
+                     [](const EntryPoint &entry) { return !entry.isOptional; }) > 1)
+    return lower(options, keepBytes);
+  Candidate candidate;
+  candidate.options = options;
+  candidate.keepBytes = keepBytes.vec();
+  Collector collector(model.getContext(), candidate.diagnostics);
+  OwningOpRef<ModuleOp> module = partitioned(options).clone();
+  ResolvedOptions rest = options;
+  auto run = [&](llvm::function_ref<void(OpPassManager &)> addPasses) {
+    if (succeeded(runPasses(*module, addPasses)))
+      return true;
+    recordFailure(candidate);
+    return false;
+  };
+  if (failed(recompute(*module, rest, keepBytes, candidate.keeps, &knownTrials.choices))) {
+    recordFailure(candidate);
+    return std::nullopt;
+  }
+  if (!run([&](OpPassManager &manager) { buildDeviceFunctions(manager, rest); }))
+    return std::nullopt;
+  std::vector<std::optional<int64_t>> known = knownTrials.eraseKnown(*module);
+  if (!run([&](OpPassManager &manager) {
+        buildPrograms(manager, rest);
+        manager.addPass(createPlanMemoryPass());
+      }))
+    return std::nullopt;
+  candidate.arenas = knownTrials.complete(known, arenasOf(*module));
   return candidate;
 }
 
@@ -344,6 +388,19 @@ static int mostPlans(ModuleOp module) {
   return int(std::clamp<int64_t>(80'000 / std::max<int64_t>(ops, 1), 16, 64));
 }
 
+static double recomputeSeconds(const Candidate &candidate) {
+  double sum = 0;
+  for (const DeviceSavedBytes &device : candidate.keeps)
+    sum += device.seconds;
+  return sum;
+}
+
+std::optional<Candidate> CandidateSearch::withModule(Candidate candidate) {
+  if (candidate.module)
+    return candidate;
+  return lower(candidate.options, candidate.keepBytes);
+}
+
 /// For each device the bound on what it keeps for the backward pass with which it fits and computes
 /// least again. Devices are searched side by side: each plan has a bound for all of them.
 std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &options) {
@@ -353,12 +410,6 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
     return best;
   if (isTooSlow(*best))
     return std::nullopt;
-  auto secondsOf = [](const Candidate &candidate) {
-    double sum = 0;
-    for (const DeviceSavedBytes &device : candidate.keeps)
-      sum += device.seconds;
-    return sum;
-  };
   std::vector<SavedBytesSearch> searches;
   for (const DeviceSavedBytes &device : best->keeps)
     searches.emplace_back(options.memoryLimit, kWorthwhile * device.forwardSeconds);
@@ -370,6 +421,7 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
   std::vector<int64_t> bounds(searches.size(), std::numeric_limits<int64_t>::max());
   note(*best, bounds);
   best = keepIfFits(std::move(best));
+  KnownTrials knownTrials;
   int plans = mostPlans(partitioned(options));
   for (int plan = 0; plan < plans; ++plan) {
     bool isDone = true;
@@ -389,15 +441,15 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
           return std::get<1>(pair).seconds <= std::get<0>(pair).best()->seconds;
         }))
       break;
-    std::optional<Candidate> candidate = lower(options, bounds);
+    std::optional<Candidate> candidate = tryKeeping(options, bounds, knownTrials);
     if (!candidate)
       return std::nullopt;
     note(*candidate, bounds);
     candidate = keepIfFits(std::move(candidate));
-    if (candidate && (!best || secondsOf(*candidate) < secondsOf(*best)))
+    if (candidate && (!best || recomputeSeconds(*candidate) < recomputeSeconds(*best)))
       best = std::move(candidate);
   }
-  return best;
+  return best ? withModule(std::move(*best)) : std::nullopt;
 }
 
 std::optional<Candidate> CandidateSearch::choose(const ResolvedOptions &options) {

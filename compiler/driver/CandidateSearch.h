@@ -26,6 +26,8 @@
 
 namespace dtc {
 
+class KnownTrials;
+
 /// Runs passes over a module and verifies what comes out.
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
@@ -50,6 +52,8 @@ void describeModel(mlir::ModuleOp model, const CompileOptions &options, plan::Pl
 /// mode cannot do without, their memory planned together.
 struct Candidate {
   ResolvedOptions options;
+  std::vector<int64_t> keepBytes; ///< see dtc-recompute-activations
+  /// Null while it is only a trial: see CandidateSearch::withModule().
   mlir::OwningOpRef<mlir::ModuleOp> module;
   std::vector<int64_t> arenas; ///< of each program, bytes
   std::vector<DeviceSavedBytes>
@@ -80,6 +84,9 @@ public:
   /// The same, measured.
   std::optional<Candidate> run(const ResolvedOptions &options);
 
+  /// The candidate with its module; nullopt after an error.
+  std::optional<Candidate> withModule(Candidate candidate);
+
   /// Emits the diagnostics of the candidate, and adds the entry points that a plan can do without.
   /// A warning says why one is left out that does not compile or does not fit. The search makes no
   /// more candidates.
@@ -93,7 +100,8 @@ public:
   double slowest = std::numeric_limits<double>::infinity();
   std::optional<double> leastSeconds;
 
-  std::optional<Candidate> closest;      ///< of those that do not fit, the one that needs least
+  /// Of those that do not fit, the one that needs least. It may be without a module.
+  std::optional<Candidate> closest;
   std::vector<mlir::Diagnostic> failure; ///< of the first that did not compile
 
 private:
@@ -112,6 +120,10 @@ private:
   mlir::ModuleOp partitioned(const ResolvedOptions &options);
   std::optional<Candidate> lower(const ResolvedOptions &options,
                                  llvm::ArrayRef<int64_t> keepBytes = {});
+  /// A trial: what lower() makes, but the module. Lowers only the devices whose functions are not
+  /// known.
+  std::optional<Candidate> tryKeeping(const ResolvedOptions &options,
+                                      llvm::ArrayRef<int64_t> keepBytes, KnownTrials &knownTrials);
   /// Adds an entry point that the plan can do without, unless it returns why not.
   mlir::FailureOr<MaybeError> addOptional(Candidate &candidate, const EntryPoint &entry);
   /// Adds the plan; false, with `failure` set, where there is none.

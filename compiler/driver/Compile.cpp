@@ -62,16 +62,20 @@ static std::optional<Candidate> chooseCandidate(ModuleOp model, CandidateSearch 
                                                 const ResolvedOptions &options, StringRef name,
                                                 bool hasCluster) {
   std::optional<Candidate> best = search.choose(options);
-  if (!best && search.closest)
-    explainMemory(model, name, options, *search.closest);
-  else if (!best)
+  if (!best && search.closest) {
+    if (std::optional<Candidate> closest = search.withModule(std::move(*search.closest)))
+      explainMemory(model, name, options, *closest);
+    else
+      search.emitFailure();
+  } else if (!best) {
     search.emitFailure();
-  else if (options.schedule == kAutoSchedule)
+  } else if (options.schedule == kAutoSchedule) {
     emitRemark(model.getLoc()) << "the schedule is " << best->options.schedule << ": "
                                << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
                                << " us a step "
                                << (hasCluster ? "on the cluster, " : "by estimate, ")
                                << formatBytes(best->peak());
+  }
   return best;
 }
 

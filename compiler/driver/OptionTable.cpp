@@ -96,7 +96,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "all-gather, then goes on between the groups",
                      .range = range(1, int64_t(1) << 20),
                      .isStrategy = true,
-                     .needsMesh = true});
+                     .isSearched = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
                      .help = "The largest size of a bucket of collectives; 0: no buckets",
@@ -333,9 +333,11 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                              kContextAxis)};
   if (options.contextHeads > 1 && source == MeshSource::Model)
     return Error{
-        fmt::format("{} is {}, but the model declares a mesh of its own, whose axis \"{}\" "
-                    "is not divided; leave it out, or give the mesh by {}",
-                    given("context_heads"), options.contextHeads, kContextAxis, given("mesh"))};
+        fmt::format("{} is {}, but the model declares a mesh of its own, and sequences are split "
+                    "only over a mesh of the command line; leave it out, or take dist.mesh and the "
+                    "shardings that name its axes out of the model and give the mesh as {} {}={}",
+                    given("context_heads"), options.contextHeads, given("mesh"), kContextAxis,
+                    2 * options.contextHeads)};
   if (options.contextHeads > 1) {
     auto context =
         llvm::find_if(options.mesh, [](const auto &axis) { return axis.first == kContextAxis; });

@@ -295,8 +295,8 @@ RecomputeActivationsPassOptions dtc::recomputeOptions(const ResolvedOptions &opt
   return recompute;
 }
 
-void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
-                        ArrayRef<int64_t> keepBytes) {
+void dtc::buildDeviceFunctions(OpPassManager &manager, const ResolvedOptions &options,
+                               ArrayRef<int64_t> keepBytes) {
   if (options.recompute != Recompute::None)
     manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
   std::vector<std::string> zero = zeroAxesOf(options);
@@ -313,6 +313,9 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
     schedule.chunks = chunksOf(options);
     manager.addPass(createSchedulePipelinePass(schedule));
   }
+}
+
+void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) {
   if (options.isOuterStep || options.isOuterBegin)
     manager.addPass(
         createBuildOuterStepPass({options.outer, options.outerStep, options.outerLearningRate,
@@ -327,4 +330,10 @@ void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
   manager.addPass(createLowerToExecPass(lower));
   if (!options.noOverlap)
     manager.addPass(createOverlapCollectivesPass());
+}
+
+void dtc::buildLowering(OpPassManager &manager, const ResolvedOptions &options,
+                        ArrayRef<int64_t> keepBytes) {
+  buildDeviceFunctions(manager, options, keepBytes);
+  buildPrograms(manager, options);
 }

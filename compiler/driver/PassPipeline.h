@@ -48,9 +48,16 @@ void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &opti
 RecomputeActivationsPassOptions recomputeOptions(const ResolvedOptions &options,
                                                  llvm::ArrayRef<int64_t> keepBytes);
 
-/// Adds the passes from there to exec IR. dtc-plan-memory is not among them: it plans the memory of
-/// all entry points together. The schedule is not "auto". `keepBytes`: see
-/// dtc-recompute-activations.
+/// Adds the passes from there to a function for each coordinate of a pipeline. The schedule is not
+/// "auto". `keepBytes`: see dtc-recompute-activations.
+void buildDeviceFunctions(mlir::OpPassManager &manager, const ResolvedOptions &options,
+                          llvm::ArrayRef<int64_t> keepBytes = {});
+
+/// Adds the passes from there to exec IR, which see one function at a time. dtc-plan-memory is not
+/// among them: it plans the memory of all entry points together.
+void buildPrograms(mlir::OpPassManager &manager, const ResolvedOptions &options);
+
+/// Adds the passes of both.
 void buildLowering(mlir::OpPassManager &manager, const ResolvedOptions &options,
                    llvm::ArrayRef<int64_t> keepBytes = {});
 

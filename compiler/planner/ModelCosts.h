@@ -84,6 +84,7 @@ struct CostKey {
   bool sequenceParallel = false;
   Recompute recompute = Recompute::None;
   std::vector<std::string> shard; ///< entries of the axis map beside those of the options
+  int64_t contextHeads = 1;       ///< neighbours along cp that split heads
 
   auto operator<=>(const CostKey &) const = default;
 };

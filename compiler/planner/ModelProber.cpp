@@ -193,7 +193,7 @@ static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalRe
 }
 
 ModelProber::PartitionKey ModelProber::partitionKeyOf(const CostKey &key) {
-  return {key.tp, key.ep, key.cp, key.samples, key.sequenceParallel, key.shard};
+  return {key.tp, key.ep, key.cp, key.contextHeads, key.samples, key.sequenceParallel, key.shard};
 }
 
 /// The partitioned model of a key. Its programs with different recomputation share it, as
@@ -225,6 +225,7 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
     probed.mesh.emplace_back(kContextAxis, key.cp);
   if (key.tp > 1)
     probed.mesh.emplace_back(kTensorAxis, key.tp);
+  probed.contextHeads = key.contextHeads;
   probed.sequenceParallel = key.sequenceParallel;
   llvm::append_range(probed.shard, key.shard);
   llvm::append_range(probed.shard, batchEntries(setting.batchDims, probed.mesh));

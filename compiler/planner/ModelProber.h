@@ -46,7 +46,7 @@ public:
   /// All of CostKey but what is recomputed: what decides how the program is split over devices,
   /// which is done once.
   using PartitionKey =
-      std::tuple<int64_t, int64_t, int64_t, int64_t, bool, std::vector<std::string>>;
+      std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, bool, std::vector<std::string>>;
   static PartitionKey partitionKeyOf(const CostKey &key);
 
   /// Both outlive the prober.

@@ -205,7 +205,9 @@ SimulationPageOptions dtc::pageOptions(const PlannerResult &choice, const Planne
                              options.axes.contains(name) ? "fixed by the user" : "searched"});
   for (const Option &option : getOptions()) {
     bool isOfPipeline = option.name == "schedule" || option.name == "chunks";
-    if (option.isSearched && (best.strategy.pp > 1 || !isOfPipeline))
+    bool isOfContext = option.name == "context_heads";
+    if (option.isSearched && (best.strategy.pp > 1 || !isOfPipeline) &&
+        (best.strategy.cp > 1 || !isOfContext))
       page.strategy.push_back(
           {option.name.str(), formatOption(option, compiled),
            options.fixed.contains(option.name.str()) ? "fixed by the user" : "searched"});

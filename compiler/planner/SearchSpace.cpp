@@ -9,6 +9,7 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/passes/sharding/LogicalAxes.h"
 #include "compiler/planner/AxisMaps.h"
+#include "dialects/dtc/DtcOps.h"
 #include "simulator/cluster/Topology.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,6 +17,7 @@
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 using namespace mlir;
@@ -39,10 +41,9 @@ CompileOptions ParallelStrategy::toOptions(const CompileOptions &base) const {
   add(kTensorAxis, tp);
   options.microbatches = microbatches;
   options.sequenceParallel = sequenceParallel;
-  if (cp == 1) {
+  if (cp == 1)
     options.contextExchange = ContextExchange::Auto;
-    options.contextHeads = 1;
-  }
+  options.contextHeads = contextHeads;
   options.zero = zero;
   options.zeroAxes.clear();
   if (zero > 0)
@@ -68,6 +69,11 @@ ModelProperties dtc::findProperties(ModuleOp model, int64_t layers) {
   ModelProperties traits;
   traits.layers = layers;
   auto function = *model.getOps<func::FuncOp>().begin();
+  function.walk([&](AttentionOp op) {
+    for (Value operand : {op.getQ(), op.getK()})
+      traits.heads =
+          std::gcd(traits.heads, cast<RankedTensorType>(operand.getType()).getDimSize(2));
+  });
   function.walk([&](Operation *op) {
     auto names = op->getAttrOfType<ArrayAttr>("dtc.axes");
     if (!names || op->getNumResults() != 1)
@@ -198,6 +204,26 @@ private:
     return sizes;
   }
 
+  /// How many neighbours along `cp` split heads, as one (none) and as many of a node as may, but
+  /// not all of `cp`, which the form of the exchange says.
+  std::vector<int64_t> headGroups(int64_t tp, int64_t cp) const {
+    auto mayBe = [&](int64_t size) {
+      return size == 1 ||
+             (cp % size == 0 && size < cp && traits.heads > 0 && traits.heads % (size * tp) == 0);
+    };
+    std::vector<int64_t> sizes = {1};
+    if (isFixed("context_heads"))
+      sizes = {options.base.contextHeads};
+    else if (options.base.contextExchange != ContextExchange::AllToAll)
+      for (int64_t size : divisorsOf(cp))
+        if (inNode % (size * tp) == 0 && mayBe(size))
+          sizes = {1, size}; // the largest comes last
+    if (sizes.back() == 1)
+      return {1};
+    llvm::erase_if(sizes, [&](int64_t size) { return !mayBe(size); });
+    return sizes;
+  }
+
   void addMeshes(int64_t tp, int64_t pp, int64_t data) {
     for (int64_t cp : choose(kContextAxis, contextSizes(tp, data)))
       if (data % cp == 0)
@@ -229,7 +255,10 @@ private:
         strategy.pipelineInside = inside;
         if (inside && (pp == 1 || strategy.dp == 1))
           continue;
-        addOptions(strategy);
+        for (int64_t heads : headGroups(tp, cp)) {
+          strategy.contextHeads = heads;
+          addOptions(strategy);
+        }
       }
     }
   }

@@ -24,7 +24,7 @@ struct PlannerOptions {
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
   CompileOptions base; ///< what is not searched, and the values of options that are fixed
   /// Options that keep their values: "microbatches", "zero", "sequence_parallel", "schedule",
-  /// "chunks", "recompute", "bucket_bytes", "zero_axes".
+  /// "chunks", "recompute", "bucket_bytes", "context_heads", "zero_axes".
   std::set<std::string> fixed;
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, cp, tp, pp
 };
@@ -34,6 +34,7 @@ struct PlannerOptions {
 struct ParallelStrategy {
   int64_t dp = 1, fsdp = 1, ep = 1, cp = 1, tp = 1, pp = 1;
   bool pipelineInside = false; ///< the pipeline is inside of dp
+  int64_t contextHeads = 1; ///< neighbours along cp that split heads: CompileOptions::contextHeads
   bool sequenceParallel = false;
   int64_t zero = 0;
   int64_t microbatches = 1;
@@ -58,7 +59,8 @@ struct ParallelStrategy {
   /// Over how many devices ZeRO splits the states of experts; those of all else over ep as well.
   int64_t zeroDevices() const { return zero == 0 ? 1 : fsdp > 1 ? fsdp : dp * cp; }
   CostKey key(int64_t batch) const {
-    return {tp, ep, cp, batch / (data() * microbatches), sequenceParallel, recompute, shard};
+    return {tp,        ep,    cp,          batch / (data() * microbatches), sequenceParallel,
+            recompute, shard, contextHeads};
   }
   /// The options that compile it; `base` says the rest.
   CompileOptions toOptions(const CompileOptions &base) const;
@@ -79,6 +81,8 @@ struct ModelProperties {
   /// The size of the dimension of inputs that context parallelism splits, by the logical axis
   /// "seq"; 1: no input has it.
   int64_t positions = 1;
+  /// What divides the heads and the key-value heads of all attention; 0: there is none.
+  int64_t heads = 0;
   int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name
 };

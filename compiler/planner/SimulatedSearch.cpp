@@ -61,9 +61,9 @@ static int64_t workOf(const ParallelStrategy &strategy) {
 
 /// The kind of a strategy. Estimates of strategies of one kind err in the same way.
 static std::string kindOf(const ParallelStrategy &strategy) {
-  return fmt::format("{} {} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "", strategy.zero,
-                     wordOf(strategy.recompute), strategy.sequenceParallel,
-                     strategy.microbatches > 1, strategy.cp > 1);
+  return fmt::format("{} {} {} {} {} {} {}", strategy.pp > 1 ? strategy.schedule : "",
+                     strategy.zero, wordOf(strategy.recompute), strategy.sequenceParallel,
+                     strategy.microbatches > 1, strategy.cp > 1, strategy.contextHeads > 1);
 }
 
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,

@@ -36,7 +36,8 @@ static void inlineLoop(dist::MicrobatchLoopOp loop) {
 
 static FailureOr<std::vector<DeviceSavedBytes>>
 recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
-          const ScheduleRule &rule, const RecomputeActivationsPassOptions &options) {
+          const ScheduleRule &rule, const RecomputeActivationsPassOptions &options,
+          KnownRecomputeChoices &known) {
   FailureOr<dist::MicrobatchLoopOp> found =
       findMicrobatchLoop(function, mesh, "dtc-partition-stages and dtc-spmd-partition");
   if (failed(found))
@@ -70,7 +71,10 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
     const auto &bounds = options.keepBytes;
     int64_t limit = bounds.empty() ? std::numeric_limits<int64_t>::max()
                                    : bounds[std::min<size_t>(device, bounds.size() - 1)];
-    RecomputeChoice choice = work.choose(mode, limit);
+    auto [entry, isNew] = known.try_emplace({device, limit});
+    if (isNew)
+      entry->second = work.choose(mode, limit);
+    const RecomputeChoice &choice = entry->second;
     RecomputeChoice none = work.choose(RecomputeMode::None, 0);
     emitRemark(function.getLoc())
         << (axis ? "device " + std::to_string(device) + " of the pipeline keeps "
@@ -88,7 +92,8 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
 }
 
 FailureOr<std::vector<DeviceSavedBytes>>
-dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions &options) {
+dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions &options,
+                          KnownRecomputeChoices *known) {
   auto mode = llvm::StringSwitch<std::optional<RecomputeMode>>(options.mode)
                   .Case("none", RecomputeMode::None)
                   .Case("gathers", RecomputeMode::Gathers)
@@ -115,7 +120,8 @@ dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions
       return failure();
   std::vector<DeviceSavedBytes> all;
   auto work = [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
-    auto keeps = recompute(function, mesh, *mode, *rule, options);
+    KnownRecomputeChoices ofFunction;
+    auto keeps = recompute(function, mesh, *mode, *rule, options, known ? *known : ofFunction);
     if (succeeded(keeps))
       llvm::append_range(all, *keeps);
     return keeps;

@@ -7,8 +7,12 @@
 #ifndef DTC_COMPILER_PASSES_RECOMPUTE_RECOMPUTEACTIVATIONS_H
 #define DTC_COMPILER_PASSES_RECOMPUTE_RECOMPUTEACTIVATIONS_H
 
+#include "compiler/analysis/Recompute.h"
 #include "compiler/passes/Passes.h"
 
+#include <cstdint>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace dtc {
@@ -20,10 +24,16 @@ struct DeviceSavedBytes {
   double forwardSeconds = 0; ///< of the forward pass, for a microbatch
 };
 
+/// What was chosen for one module, by the device and the bound on what it keeps: bytes.
+using KnownRecomputeChoices = std::map<std::pair<int, int64_t>, RecomputeChoice>;
+
 /// dtc-recompute-activations as a function, for those who want to know what it chose: the devices
-/// of a pipeline by coordinate, or one for all. Fails with a diagnostic.
+/// of a pipeline by coordinate, or one for all. Fails with a diagnostic. `known`: choices of
+/// earlier calls with copies of the same module, which has one function, and options that differ in
+/// `keepBytes` alone; these are not searched again.
 mlir::FailureOr<std::vector<DeviceSavedBytes>>
-recomputeActivations(mlir::ModuleOp module, const RecomputeActivationsPassOptions &options);
+recomputeActivations(mlir::ModuleOp module, const RecomputeActivationsPassOptions &options,
+                     KnownRecomputeChoices *known = nullptr);
 
 } // namespace dtc
 

@@ -7,6 +7,7 @@
 #include "test/compiler/driver/SearchedPlans.h"
 
 #include "compiler/driver/CandidateSearch.h"
+#include "compiler/driver/KnownTrials.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "plan/PlanReader.h"
@@ -18,7 +19,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
 #include <limits>
+#include <memory>
 #include <set>
 
 using namespace dtc;
@@ -293,6 +296,43 @@ TEST(CandidateSearch, HasTheSameBytesTwice) {
     auto second = compileModel(kDeepLlama, searchedStrategy(strategy));
     ASSERT_TRUE(first && second);
     EXPECT_EQ(serializePlan(*first), serializePlan(*second));
+  }
+}
+
+// A trial lowers the functions that no trial before it had.
+TEST(KnownTrials, LeaveFunctionsThatAreNew) {
+  auto parse = [compiler = std::make_shared<Compiler>()](const char *first, const char *second,
+                                                         const char *sum) {
+    auto module = compiler->parse(fmt::format(
+        R"(func.func @a(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {{
+    %s = dtc.sub {}, {} : tensor<4xf32>
+    return %s : tensor<4xf32>
+  }}
+  func.func @b(%x: tensor<4xf32>) -> tensor<f32> {{
+    %s = dtc.reduce {} %x dims [0] : (tensor<4xf32>) -> tensor<f32>
+    return %s : tensor<f32>
+  }})",
+        first, second, sum));
+    EXPECT_TRUE(module) << compiler->diagnostics();
+    return module;
+  };
+  struct Trial {
+    const char *first, *second, *sum;
+    std::vector<int64_t> lowered, arenas;
+  };
+  const Trial trials[] = {{"%x", "%y", "sum", {10, 20}, {10, 20}},
+                          {"%x", "%y", "max", {21}, {10, 21}},
+                          {"%y", "%x", "sum", {11}, {11, 20}}, // the same ops of other values
+                          {"%y", "%x", "max", {}, {11, 21}}};
+  KnownTrials known;
+  for (const Trial &trial : trials) {
+    auto module = parse(trial.first, trial.second, trial.sum);
+    ASSERT_TRUE(module);
+    std::vector<std::optional<int64_t>> found = known.eraseKnown(*module);
+    ASSERT_EQ(found.size(), 2u);
+    auto left = module->getOps<mlir::func::FuncOp>();
+    EXPECT_EQ(size_t(std::distance(left.begin(), left.end())), trial.lowered.size());
+    EXPECT_EQ(known.complete(found, trial.lowered), trial.arenas);
   }
 }
 

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 using namespace dtc;
 using namespace dtc::test;
@@ -182,6 +183,41 @@ TEST_F(SearchSpace, FixedAxesHold) {
   EXPECT_TRUE(strategies().empty()) << "12 devices";
 }
 
+TEST_F(SearchSpace, NeighboursOfANodeSplitHeads) {
+  cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/4);
+  traits = {.batch = 1, .hasTensorAxes = true, .positions = 32768, .heads = 4};
+  std::set<std::tuple<int64_t, int64_t, int64_t>> found; // tp, cp and heads
+  for (const ParallelStrategy &strategy : strategies())
+    if (strategy.cp > 1)
+      found.insert({strategy.tp, strategy.cp, strategy.contextHeads});
+  using Sizes = std::set<std::tuple<int64_t, int64_t, int64_t>>;
+  EXPECT_EQ(found, (Sizes{{1, 2, 1},
+                          {1, 4, 1},
+                          {1, 4, 2},
+                          {1, 8, 1},
+                          {1, 8, 4},
+                          {2, 2, 1},
+                          {2, 4, 1},
+                          {2, 4, 2},
+                          {4, 2, 1}}));
+  // Of two heads, one device along tp has one alone.
+  traits.heads = 2;
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_TRUE(strategy.contextHeads == 1 || strategy.tp * strategy.contextHeads == 2)
+        << textOf(strategy);
+  fix("context_heads");
+  options.base.contextHeads = 2;
+  ASSERT_FALSE(strategies().empty());
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_TRUE(strategy.contextHeads == 2 && strategy.cp >= 4 && strategy.tp == 1)
+        << textOf(strategy);
+  options.base.contextHeads = 3;
+  EXPECT_TRUE(strategies().empty());
+  options.base.contextHeads = 1;
+  for (const ParallelStrategy &strategy : strategies())
+    EXPECT_EQ(strategy.contextHeads, 1);
+}
+
 TEST_F(SearchSpace, WhatTheModelDoesNotAllowIsNotThere) {
   traits.hasTensorAxes = false;
   traits.hasSequenceAxis = false;
@@ -201,6 +237,7 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   EXPECT_EQ(found.layers, 2);
   EXPECT_TRUE(found.hasTensorAxes);
   EXPECT_TRUE(found.hasSequenceAxis);
+  EXPECT_EQ(found.heads, 4);
   auto plain =
       compiler.parse(R"(func.func @loss(%x: tensor<4xf32> {dtc.input = "x"}) -> tensor<f32> {
     %s = dtc.reduce sum %x dims [0] : (tensor<4xf32>) -> tensor<f32>
@@ -212,6 +249,7 @@ TEST_F(SearchSpace, ReadsWhatAModelAllows) {
   EXPECT_EQ(found.batchDims, std::vector<std::string>{"x#0"});
   EXPECT_FALSE(found.hasTensorAxes);
   EXPECT_FALSE(found.hasSequenceAxis);
+  EXPECT_EQ(found.heads, 0);
 }
 
 /// The largest input of a model of images is its pixels, and a position has many of them.
