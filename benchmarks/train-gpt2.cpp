@@ -8,12 +8,14 @@
 // oneDNN's own sgemm reaches in the same process, before and after. Counted are the operations of
 // the plan's contractions: einsum, attention and attention_grad, a multiplication and an addition
 // each. Everything else (norms, activations, the loss, the optimizer) takes time and counts for
-// nothing.
+// nothing. A table has each kernel's time beside that which its bytes, at the rate of a copy, or
+// its operations, at the rate of the products, would take.
 //
 //===----------------------------------------------------------------------===//
 
 #include "benchmarks/GemmRate.h"
 #include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/KernelLimits.h"
 #include "benchmarks/Median.h"
 #include "benchmarks/RandomTokens.h"
 #include "benchmarks/TrainingArguments.h"
@@ -28,6 +30,7 @@
 #include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
+#include <map>
 #include <random>
 
 using namespace dtc;
@@ -36,13 +39,13 @@ using namespace dtc::runtime;
 static constexpr int64_t kGemmSize = 2048;
 static constexpr int kGemmSamples = 7; // before the training, and again after it
 
-/// The kernels whose operations count.
-static double contractionFlops(const PlanSummary &summary) {
-  double flops = 0;
+/// The operations of the kernels that count, by kernel.
+static std::map<std::string, double> contractionFlops(const PlanSummary &summary) {
+  std::map<std::string, double> flops;
   for (const KernelSummary &kernel : summary.kernels)
     if (kernel.kernel == "einsum" || kernel.kernel == "attention" ||
         kernel.kernel == "attention_grad")
-      flops += kernel.flops;
+      flops[kernel.kernel] += kernel.flops;
   return flops;
 }
 
@@ -65,12 +68,14 @@ namespace {
 struct Training {
   std::vector<double> seconds;               // of each step
   std::vector<benchmarks::GemmRates> around; // before each step, and after the last
+  std::vector<double> copies;                // the rate of copies, as often
   std::vector<ProfileEntry> profile;
 };
 } // namespace
 
 /// Runs the steps, after one that does not count: it is the first to touch the memory.
-static Expected<Training> trainSteps(Session &session, int steps, benchmarks::GemmRate &gemm) {
+static Expected<Training> trainSteps(Session &session, int steps, benchmarks::GemmRate &gemm,
+                                     benchmarks::CopyRate &copy) {
   std::mt19937_64 random(1);
   Training result;
   std::vector<ProfileEntry> firstStep;
@@ -95,6 +100,7 @@ static Expected<Training> trainSteps(Session &session, int steps, benchmarks::Ge
     else
       firstStep = session.profile();
     result.around.push_back(gemm.measure(1));
+    result.copies.push_back(copy.measure(1));
   }
   result.profile = difference(session.profile(), firstStep);
   return result;
@@ -115,20 +121,34 @@ static void printGemm(const char *name, double before, double after, double rati
              name, kGemmSize, before * 1e-9, after * 1e-9, 100 * ratio);
 }
 
-static MaybeError run(const benchmarks::TrainingArguments &args) {
+/// The rates beside which the steps ran: those of the faster of both kinds of products.
+static benchmarks::MachineRates ratesOf(const Training &training) {
+  std::vector<double> products;
+  for (const benchmarks::GemmRates &rates : training.around)
+    products.push_back(std::max(rates.sgemm, rates.matmul));
+  return {benchmarks::median(std::move(products)), benchmarks::median(training.copies)};
+}
+
+static MaybeError run(const benchmarks::TrainingArguments &args, const std::string &dtype) {
   ImportOptions importOptions;
   importOptions.batch = args.batch;
   importOptions.seq = args.seq;
-  auto model = benchmarks::importAndCompile(args.config, importOptions, CompileOptions());
+  CompileOptions compileOptions;
+  compileOptions.dtype = *valueOf<ComputeType>(dtype);
+  auto model = benchmarks::importAndCompile(args.config, importOptions, compileOptions);
   if (!model)
     return model.error();
   PlanSummary summary = summarizePlan(*model->plan);
-  double flops = contractionFlops(summary);
-  fmt::print("{}: {:.1f} million parameters, batch {}, sequence {}, f32, {} threads, arena {}\n",
+  std::map<std::string, double> contractions = contractionFlops(summary);
+  double flops = 0;
+  for (const auto &[kernel, operations] : contractions)
+    flops += operations;
+  fmt::print("{}: {:.1f} million parameters, batch {}, sequence {}, {}, {} threads, arena {}\n",
              summary.model, static_cast<double>(summary.parameterElements) * 1e-6, args.batch,
-             args.seq, args.threads, formatBytes(summary.arenaBytes));
+             args.seq, dtype, args.threads, formatBytes(summary.arenaBytes));
 
   benchmarks::GemmRate gemm(kGemmSize, args.threads);
+  benchmarks::CopyRate copy(args.threads);
   benchmarks::GemmRates before = gemm.measure(kGemmSamples);
   SessionOptions sessionOptions;
   sessionOptions.threadsPerDevice = args.threads;
@@ -138,13 +158,19 @@ static MaybeError run(const benchmarks::TrainingArguments &args) {
     return session.error();
   if (MaybeError error = (*session)->initializeStates(1))
     return error;
-  Expected<Training> training = trainSteps(**session, args.steps, gemm);
+  Expected<Training> training = trainSteps(**session, args.steps, gemm, copy);
   if (!training)
     return training.error();
   benchmarks::GemmRates after = gemm.measure(kGemmSamples);
 
   double step = benchmarks::median(training->seconds), rate = flops / step;
+  benchmarks::MachineRates rates = ratesOf(*training);
   fmt::print("\n{}\n", formatProfile(training->profile));
+  fmt::print("limits: products {:.1f} GFLOP/s in f32, copies {:.2f} GB/s read and written\n{}\n",
+             rates.flops * 1e-9, rates.bytes * 1e-9,
+             benchmarks::formatLimits(training->profile, args.steps,
+                                      benchmarks::bytesByKernel(*model->plan), contractions,
+                                      rates));
   fmt::print("model operations of a step  {:9.1f} GFLOP (einsum and attention of the plan)\n",
              flops * 1e-9);
   fmt::print("median step                 {:9.1f} ms, {:.0f} tokens/s\n", step * 1e3,
@@ -162,10 +188,14 @@ static int runMain(int argc, char **argv) {
                "dtc-benchmark-train-gpt2");
   benchmarks::TrainingArguments args{dtc::test::sourcePath("examples/gpt2-124m/config.json"), 4,
                                      64};
-  args.addTo(app, "Threads of the device and of sgemm");
+  args.addTo(app, "Threads of the device, of sgemm and of copies");
+  std::string dtype = "f32";
+  app.add_option("--dtype", dtype, "The element type of the model's computations")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str();
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;
-  if (MaybeError error = run(args))
+  if (MaybeError error = run(args, dtype))
     return fail(error->message);
   return 0;
 }

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime::cpu {
 
-/// Keeps the library from starting threads of its own.
+/// Keeps the library from starting OpenMP's threads.
 class SingleThreadedLibrary {
 public:
   SingleThreadedLibrary() : before(omp_get_max_threads()) { omp_set_num_threads(1); }

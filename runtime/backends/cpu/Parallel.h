@@ -5,17 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // Work is cut into at most as many parts as there are threads, by sizes alone: which part an
-// element belongs to does not depend on timing or on how many threads OpenMP really gives. A kernel
-// that keeps one partial result a part is therefore bitwise repeatable.
+// element belongs to does not depend on timing or on which thread of the team takes the part. A
+// kernel that keeps one partial result a part is therefore bitwise repeatable.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DTC_RUNTIME_BACKENDS_CPU_PARALLEL_H
 #define DTC_RUNTIME_BACKENDS_CPU_PARALLEL_H
 
+#include "runtime/backends/cpu/ThreadTeam.h"
+
 #include <algorithm>
 #include <cstdint>
-#include <omp.h>
 
 namespace dtc::runtime::cpu {
 
@@ -44,9 +45,9 @@ template <typename Body> void forParts(int parts, const Body &body) {
     body(0);
     return;
   }
-#pragma omp parallel num_threads(parts)
-  for (int part = omp_get_thread_num(); part < parts; part += omp_get_num_threads())
-    body(part);
+  ThreadTeam::ofThisThread().run(
+      parts, [](const void *context, int part) { (*static_cast<const Body *>(context))(part); },
+      &body);
 }
 
 /// Runs body(begin, end, part) on consecutive ranges that cover [0, count). A range has at least
