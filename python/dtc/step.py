@@ -69,7 +69,10 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
                     "\"train\"")
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
-    plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
+    try:
+        plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
+    except Error as error:  # the compiler's name of an option that is an argument here by another one
+        raise Error(str(error).replace("memory_limit", "memory")) from None
     for note in [*source.warnings, *notes]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
     return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, remarks=remarks)

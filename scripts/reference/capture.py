@@ -29,7 +29,7 @@ from families import everything_in_f64  # noqa: E402
 
 # Models that take a maximum over the samples of a batch, which microbatches do not see.
 WHOLE_BATCH = ("operators",)
-CLASSES = {"mlp": 5, "operators": 6}
+CLASSES = {"mlp": 5, "operators": 6, "vit": 5}
 
 
 def capture_in(name, dtype, initial=None):

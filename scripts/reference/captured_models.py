@@ -155,25 +155,59 @@ def operators():
     return Operators(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
 
 
-def of_transformers(name, **settings):
+def of_transformers(name, kind="CausalLM", attention="sdpa", pad=None, **settings):
     """A model of transformers with its own loss, which shifts the labels of decoders by one."""
     import transformers
 
     def make():
         config = getattr(transformers, name + "Config")(
-            **settings, attn_implementation="sdpa", bos_token_id=0, eos_token_id=0, pad_token_id=None)
-        kind = transformers.AutoModelForMaskedLM if name == "Bert" else transformers.AutoModelForCausalLM
+            **settings, bos_token_id=0, eos_token_id=0, pad_token_id=pad)
+        config._attn_implementation = attention
         shape = BATCH, SEQ
 
         def loss(model, batch):
             return model(input_ids=batch["tokens"], labels=batch["labels"]).loss
-        return kind.from_config(config), loss, {
+        return getattr(transformers, f"AutoModelFor{kind}").from_config(config), loss, {
             "tokens": torch.zeros(shape, dtype=torch.long), "labels": torch.zeros(shape, dtype=torch.long)}
     return make
 
 
+def vit():
+    """Images of 3 x 9 x 15 in patches of 3 x 3, and a class for each."""
+    import transformers
+
+    config = transformers.ViTConfig(
+        hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4, image_size=(9, 15), patch_size=3,
+        num_labels=5, qkv_bias=False, **NO_DROPOUT)
+
+    def loss(model, batch):
+        return F.cross_entropy(model(pixel_values=batch["pixels"]).logits, batch["labels"])
+    return transformers.ViTForImageClassification(config), loss, {
+        "pixels": torch.zeros(BATCH, 3, 9, 15), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
+def t5():
+    """An encoder of 8 tokens and a decoder of 6."""
+    import transformers
+
+    config = transformers.T5Config(
+        vocab_size=29, d_model=16, d_kv=5, d_ff=20, num_layers=2, num_decoder_layers=2, num_heads=4, dropout_rate=0.0,
+        relative_attention_num_buckets=6, relative_attention_max_distance=7, feed_forward_proj="gated-gelu",
+        decoder_start_token_id=0, pad_token_id=0, eos_token_id=1, tie_word_embeddings=False)
+
+    def loss(model, batch):
+        logits = model(input_ids=batch["tokens"], decoder_input_ids=batch["decoder_tokens"], use_cache=False).logits
+        return F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten())
+    return transformers.T5ForConditionalGeneration(config), loss, {
+        "tokens": torch.zeros(BATCH, SEQ, dtype=torch.long), "decoder_tokens": torch.zeros(BATCH, SEQ - 2, dtype=torch.long),
+        "labels": torch.zeros(BATCH, SEQ - 2, dtype=torch.long)}
+
+
 SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=32)
+GEMMA = dict(SIZES, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=6, sliding_window=5,
+             layer_types=["sliding_attention", "full_attention"])
+NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 MODELS = {
     "mlp": mlp,
     "decoder": decoder,
@@ -183,7 +217,14 @@ MODELS = {
     "llama": of_transformers("Llama", **SIZES, num_key_value_heads=2),
     "qwen3": of_transformers("Qwen3", **SIZES, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
     "mistral": of_transformers("Mistral", **SIZES, num_key_value_heads=2, sliding_window=5),
-    "bert": of_transformers("Bert", **SIZES, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+    "phi3": of_transformers("Phi3", **SIZES, num_key_value_heads=2, partial_rotary_factor=0.5, tie_word_embeddings=False),
+    # Soft caps of scores and logits, in attention by its parts.
+    "gemma2": of_transformers("Gemma2", attention="eager", **GEMMA, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),
+    "gemma3": of_transformers("Gemma3Text", **GEMMA),
+    "bert": of_transformers("Bert", kind="MaskedLM", **SIZES, **NO_DROPOUT),
+    "roberta": of_transformers("Roberta", kind="MaskedLM", attention="eager", pad=0, **SIZES, **NO_DROPOUT),
+    "vit": vit,
+    "t5": t5,
 }
 
 

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 3
-LAYOUTS = ["", "--mesh dp=2", "--mesh dp=2 --zero 3", "--mesh pp=2 --microbatches 2", "--mesh tp=2"]
+LAYOUTS = ["", "--mesh dp=2", "--mesh dp=2 --zero 3", "--mesh pp=2 --microbatches 2", "--mesh tp=2", "--mesh dp=2,tp=2 --zero 1"]
 SGD = ["--optimizer", "sgd", "--momentum", "0", "--weight-decay", "0", "--clip", "0"]
 CONSTANT = ["--lr-schedule", "constant", "--warmup", "0", "--sampling", "epochs", "--threads", "1"]
 TYPES = {"f64": numpy.float64, "f32": numpy.float32}

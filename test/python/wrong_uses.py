@@ -46,7 +46,7 @@ USES = (
     (lambda: compiled(mesh="dp=2,dp=2"), 'two axes named "dp"'),
     (lambda: compiled(mesh=4), 'mesh is "4", expected axis=size'),
     (lambda: compiled(mesh=["dp=2", "tp=x"]), 'mesh is "tp=x", expected axis=size'),
-    (lambda: compiled(memory="lots"), '"lots" is no number of bytes; expected'),
+    (lambda: compiled(memory="lots"), 'memory: "lots" is no number of bytes; expected'),
     (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
     (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),
     (lambda: compiled(accumulate=True), "accumulate is True, expected a whole number"),

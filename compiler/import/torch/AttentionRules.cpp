@@ -28,6 +28,7 @@ struct Attention {
   double scale = 1, dropout = 0;
   bool causal = false;
   std::optional<int64_t> window;
+  std::optional<double> softcap;
 };
 } // namespace
 
@@ -74,16 +75,17 @@ static Value attend(AtenOp &op, const Attention &attention) {
   bool drops = attention.dropout != 0;
   IntegerAttr window =
       attention.window ? op.rewriter.getI64IntegerAttr(*attention.window) : IntegerAttr();
+  FloatAttr softcap =
+      attention.softcap ? op.rewriter.getF64FloatAttr(*attention.softcap) : FloatAttr();
   Value q = prepare(attention.q), k = prepare(attention.k), v = prepare(attention.v);
-  Value out =
-      AttentionOp::create(op.rewriter, op.loc, q, k, v, /*segments=*/Value(),
-                          drops ? op.conversion.randomKey : Value(), /*sinks=*/Value(),
-                          attention.causal, attention.scale, window, /*softcap=*/FloatAttr(),
-                          /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
-                          /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(),
-                          attention.dropout, drops ? op.conversion.numRandomOps++ : 0,
-                          /*shape=*/DenseI64ArrayAttr(), /*sharding=*/ArrayAttr())
-          .getOut();
+  Value out = AttentionOp::create(op.rewriter, op.loc, q, k, v, /*segments=*/Value(),
+                                  drops ? op.conversion.randomKey : Value(), /*sinks=*/Value(),
+                                  attention.causal, attention.scale, window, softcap,
+                                  /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
+                                  /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(),
+                                  attention.dropout, drops ? op.conversion.numRandomOps++ : 0,
+                                  /*shape=*/DenseI64ArrayAttr(), /*sharding=*/ArrayAttr())
+                  .getOut();
   return op.swapDims(op.slice(out, 3, 0, valueSize), 1, 2);
 }
 
@@ -123,8 +125,9 @@ static Results convertAttention(AtenOp &op) {
     return {op.fail("has queries, keys and values whose shapes or types do not fit")};
   attention.scale = op.number("scale").value_or(1 / std::sqrt(double(q[3])));
   attention.dropout = op.number("dropout_p").value_or(0);
-  // Set where a mask was recognized (FoldConstants.cpp).
+  // Set where a mask or parts were recognized (FoldConstants.cpp).
   attention.window = op.integer("window");
+  attention.softcap = op.number("softcap");
   attention.causal = op.flag("is_causal");
   if (isCausalWithoutMask(op) && !op.flag("recognized") && q[2] != k[2])
     return {op.fail("is causal with another number of keys than of queries, for which there is no "
@@ -136,6 +139,9 @@ static Results convertAttention(AtenOp &op) {
   if (!std::isfinite(attention.scale) || !(attention.dropout >= 0 && attention.dropout < 1) ||
       (attention.window && (*attention.window < 1 || !attention.causal)))
     return {op.fail("has a scale, dropout or window out of range")};
+  if (attention.softcap &&
+      (attention.mask || !(*attention.softcap > 0) || !std::isfinite(*attention.softcap)))
+    return {op.fail("has a soft cap out of range, or beside a mask")};
   Value out = attention.mask ? attendByParts(op, attention) : attend(op, attention);
   return {op.reshape(out, op.resultType().getShape())};
 }

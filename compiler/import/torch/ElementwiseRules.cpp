@@ -153,6 +153,11 @@ static Results convertGelu(AtenOp &op) {
   return {GeluOp::create(op.rewriter, op.loc, x, kind)};
 }
 
+/// Those of GELU were recognized (RecognizeActivations.cpp).
+static Results convertErf(AtenOp &op) {
+  return {op.fail("has a rule only in GELU, 0.5 x (1 + erf(x / sqrt(2)))")};
+}
+
 /// A mask of where x is more than zero; at zero PyTorch takes the derivative from below.
 static Value isAbove(AtenOp &op, Value x) {
   return CompareOp::create(op.rewriter, op.loc, x, op.constant(shapeOf(x), op.resultElement(), 0),
@@ -215,6 +220,7 @@ ArrayRef<Rule> dtc::torch::elementwiseRules() {
       {"aten.div", convertDiv},
       {"aten.dropout", convertDropout},
       {"aten.elu", convertElu},
+      {"aten.erf", convertErf},
       {"aten.exp", convertUnary<ExpOp>},
       {"aten.gelu", convertGelu},
       {"aten.leaky_relu", convertLeakyRelu},

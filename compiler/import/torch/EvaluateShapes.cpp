@@ -117,6 +117,10 @@ static MaybeConstant evaluateIndex(const KnownOp &op) {
 
 static MaybeConstant evaluateGather(const KnownOp &op) {
   MaybeConstant x = op.known("self"), index = op.known("index");
+  // Where all elements are one, the indices do not matter.
+  if (x && x->distinct() == 1 && op.operand("index"))
+    return ConstantTensor::splat(op.element(), op.shape(),
+                                 x->at(SmallVector<int64_t>(x->shape.size(), 0)));
   if (!x || !index || x->shape.size() != index->shape.size() ||
       op.type.getNumElements() > kMaxConstantElements || ArrayRef(index->shape) != op.shape())
     return std::nullopt;

@@ -86,6 +86,12 @@ void dtc::torch::foldConstants(func::FuncOp function, Conversion &conversion) {
   for (Operation &op : block.without_terminator())
     if (std::optional<ConstantTensor> value = evaluate(&op, constants))
       constants.try_emplace(op.getResult(0), std::move(*value));
+  // Only what follows sets these; a captured file may have them.
+  for (Operation &op : block.without_terminator())
+    for (StringRef name : {"recognized", "window", "softcap"})
+      op.removeAttr(name);
+  recognizeActivations(block, constants, conversion);
+  recognizeAttention(block, constants, conversion);
   recognizeMasks(block, constants, conversion);
   recognizeRotary(block, constants, conversion);
   eraseUnused(block);

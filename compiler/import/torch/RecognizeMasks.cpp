@@ -13,24 +13,9 @@
 
 #include <fmt/format.h>
 
-#include <tuple>
-
 using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
-
-/// The largest number that hides a score to which it is added: in any type, the score is 0 after a
-/// softmax.
-static constexpr double kHiddenAtMost = -1e9;
-
-namespace {
-/// The keys that queries see, where these are all keys, those of a causal mask, or those of a
-/// window.
-struct MaskForm {
-  bool causal = false;
-  std::optional<int64_t> window;
-};
-} // namespace
 
 /// The one matrix [S, T] of a mask that all samples and heads have.
 static std::optional<ConstantTensor> matrixOf(const ConstantTensor &mask, int64_t queries,
@@ -47,14 +32,14 @@ static std::optional<ConstantTensor> matrixOf(const ConstantTensor &mask, int64_
   return matrix.reshaped(ArrayRef(matrix.shape).take_back(2)).broadcast({queries, keys});
 }
 
-static std::optional<MaskForm> formOf(const ConstantTensor &mask) {
+static std::optional<MaskForm> maskFormOf(const ConstantTensor &mask, bool hides) {
   int64_t queries = mask.shape[0], keys = mask.shape[1], shift = keys - queries;
   bool isTruth = mask.element.isInteger(1);
   // Sees, does not see, or neither of both: a bias.
   auto sees = [&](int64_t query, int64_t key) -> std::optional<bool> {
     double value = mask.at({query, key});
     if (isTruth || value == 0 || value <= kHiddenAtMost)
-      return isTruth ? value != 0 : value == 0;
+      return isTruth ? (value != 0) != hides : value == 0;
     return std::nullopt;
   };
   int64_t ofLast = 0;
@@ -73,10 +58,21 @@ static std::optional<MaskForm> formOf(const ConstantTensor &mask) {
       causal &= *seen == (key <= last && key > last - ofLast);
     }
   if (all)
-    return MaskForm();
+    return MaskForm{false, std::nullopt};
   if (!causal)
     return std::nullopt;
   return MaskForm{true, ofLast < keys ? std::optional(ofLast) : std::nullopt};
+}
+
+std::optional<MaskForm> MaskForms::find(Value mask, int64_t queries, int64_t keys, bool hides) {
+  auto found = constants.find(mask);
+  if (found == constants.end())
+    return std::nullopt;
+  auto [form, isNew] = forms[hides].try_emplace(std::tuple(mask, queries, keys));
+  if (isNew)
+    if (std::optional<ConstantTensor> matrix = matrixOf(found->second, queries, keys))
+      form->second = maskFormOf(*matrix, hides);
+  return form->second;
 }
 
 static void setForm(Operation *op, const MaskForm &form) {
@@ -111,15 +107,11 @@ static void warnOfLargeMask(Operation &op, Value query, int64_t queries, int64_t
 
 void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
                                 Conversion &conversion) {
-  // Layers share masks.
-  llvm::DenseMap<std::tuple<Value, int64_t, int64_t>, std::optional<MaskForm>> forms;
+  MaskForms forms(constants);
   llvm::DenseSet<Value> unknown; // depend on no argument, but are too large to be computed
   llvm::DenseSet<Value> warned;
   for (Operation &op : block.without_terminator()) {
     AtenArguments arguments(&op);
-    // Only this function sets these; a captured file may have them.
-    op.removeAttr("recognized");
-    op.removeAttr("window");
     Value query = arguments.operand("query"), key = arguments.operand("key");
     Value mask = arguments.operand("attn_mask");
     auto found = mask ? constants.find(mask) : constants.end();
@@ -138,16 +130,13 @@ void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
         warnOfLargeMask(op, query, queries, keys, conversion);
       continue;
     }
-    auto [form, isNew] = forms.try_emplace(std::tuple(mask, queries, keys));
-    if (isNew)
-      if (std::optional<ConstantTensor> matrix = matrixOf(found->second, queries, keys))
-        form->second = formOf(*matrix);
-    if (!form->second)
+    std::optional<MaskForm> form = forms.find(mask, queries, keys);
+    if (!form)
       continue;
-    setForm(&op, *form->second);
-    conversion.raised(form->second->window   ? "masks of a sliding window, now of dtc.attention"
-                      : form->second->causal ? "causal masks, now of dtc.attention"
-                                             : "masks that hide nothing, left out",
+    setForm(&op, *form);
+    conversion.raised(form->window   ? "masks of a sliding window, now of dtc.attention"
+                      : form->causal ? "causal masks, now of dtc.attention"
+                                     : "masks that hide nothing, left out",
                       op.getLoc());
   }
 }

@@ -26,11 +26,6 @@ struct RotaryForm {
 };
 } // namespace
 
-static AtenArguments producerOf(Value value, StringRef name) {
-  Operation *op = value ? value.getDefiningOp() : nullptr;
-  return AtenArguments(op && op->getName().getStringRef() == name ? op : nullptr);
-}
-
 /// Whether the value is the slice [begin, end) of x's last dimension.
 static bool isPartOf(Value value, Value x, int64_t begin, int64_t end) {
   AtenArguments slice = producerOf(value, "aten.slice");

@@ -65,6 +65,26 @@ static Results convertVar(AtenOp &op) {
   return {op.scale(squares, 1 / divisor)};
 }
 
+/// Sums of the elements up to each: those of 1, 2, 4... elements in turn.
+static Results convertCumsum(AtenOp &op) {
+  Value x = op.convert(op.required("self"), op.resultElement());
+  if (!x)
+    return {};
+  int64_t rank = shapeOf(x).size();
+  std::optional<int64_t> dim = op.dim("dim", rank);
+  if (!dim || !isNumericTensor(x.getType()))
+    return {op.fail("names a dimension that does not exist, or has truth values")};
+  int64_t size = shapeOf(x)[*dim];
+  for (int64_t shift = 1; shift < size; shift *= 2) {
+    SmallVector<int64_t> low(size_t(rank), 0), high(size_t(rank), 0);
+    low[*dim] = shift;
+    Value before = op.slice(x, *dim, 0, size - shift);
+    before = PadOp::create(op.rewriter, op.loc, x.getType(), before, low, high, 0.0);
+    x = op.elementwise<AddOp>({x, before});
+  }
+  return {x};
+}
+
 /// Applies a function of the last dimension to the dimension "dim".
 static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
   Value x = op.convert(op.required("self"), op.resultElement());
@@ -100,6 +120,7 @@ ArrayRef<Rule> dtc::torch::reductionRules() {
   static const Rule rules[] = {
       {"aten.amax", convertReduction<ReductionKind::Max>},
       {"aten.amin", convertReduction<ReductionKind::Min>},
+      {"aten.cumsum", convertCumsum},
       {"aten.log_softmax", convertLogSoftmax},
       {"aten.mean", convertMean},
       {"aten.softmax", convertSoftmax},

@@ -2,7 +2,7 @@
 
 CONVERTED = frozenset("""
     abs add addmm alias amax amin arange baddbmm bitwise_and bitwise_not bitwise_or bmm broadcast_to cat chunk clamp
-    clamp_max clamp_min clone contiguous cos cross_entropy_loss cumsum detach diff div dropout elu embedding eq exp expand
+    clamp_max clamp_min clone contiguous convolution cos cross_entropy_loss cumsum detach diff div dropout elu embedding eq erf exp expand
     flatten full full_like gather ge gelu gt index layer_norm le leaky_relu lift_fresh_copy linear log log_softmax logical_and
     logical_not logical_or lt masked_fill matmul maximum mean minimum mm mul ne neg new_ones new_zeros ones ones_like pad
     permute pow reciprocal relu reshape rms_norm rsqrt rsub scalar_tensor scaled_dot_product_attention select sigmoid silu
