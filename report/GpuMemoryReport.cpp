@@ -29,7 +29,7 @@ std::string formatGpuMemory(const plan::Plan &plan, const NcclChannels &channels
                         remark.empty() ? "" : "  " + remark);
   };
   row("arena of the plan", arena);
-  row("libraries, kernels, graphs", kGpuLibraryBytes, "measured on an H100, rounded up");
+  row("libraries, kernels, graphs", kGpuLibraryBytes, "measured on an H100, with a margin");
   if (nccl.communicators > 0) {
     row("communicators of NCCL", nccl.structures, fmt::format("{}", nccl.communicators));
     auto each = [](int64_t count) {
