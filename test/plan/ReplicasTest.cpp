@@ -117,7 +117,7 @@ TEST(Replicas, AreAlikeAfterTheOuterStep) {
 
 TEST(Replicas, BeginAlike) {
   EXPECT_ERROR(verifyPlan(planWith(Mistake::BeginningDiffers)),
-               "entry point \"outer\": state \"o\" differs between the replicas along \"dp\" "
+               "entry point \"outer\": state \"w\" differs between the replicas along \"dp\" "
                "after the outer step");
 }
 

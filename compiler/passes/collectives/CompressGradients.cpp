@@ -262,7 +262,7 @@ Value GradientCompressor::completeAddend(const Sum &sum, Value addend) {
   addend = sumOver(sum, addend, others);
   for (Operation *op : chainFrom(sum.op)) {
     auto later = dyn_cast<dist::AllReduceOp>(op);
-    if (!later || later.getReduction() != ReductionKind::Sum ||
+    if (!later || later.getReduction().getValue() != ReductionKind::Sum ||
         llvm::is_contained(axesOf(op), options.axis))
       continue;
     addend = sumOver(sum, addend, llvm::to_vector(axesOf(op)));
