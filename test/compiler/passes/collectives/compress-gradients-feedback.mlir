@@ -63,11 +63,11 @@ func.func @partial(%p: tensor<4x3xf32> {dtc.param = "p", dtc.global_shape = arra
 
 // A gradient of which each device along tp has a part, until these are gathered, has a residual for each of them.
 // CHECK-LABEL: func.func @gathered(
-// CHECK-SAME: tensor<1x2x5xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}, {}]>, dtc.global_shape = array<i64: 4, 2, 5>, dtc.state = "residual", dtc.state_of = "p"}
+// CHECK-SAME: tensor<1x2x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}, {}]>, dtc.global_shape = array<i64: 4, 2, 8>, dtc.state = "residual", dtc.state_of = "p"}
 dist.mesh @mesh <"dp"=2, "tp"=2>
-func.func @gathered(%p: tensor<4x5xf32> {dtc.param = "p"}, %m: tensor<4x5xf32> {dtc.state = "momentum", dtc.state_of = "p", dist.sharding = #dist.sharding<@mesh, [{}, {}]>}, %g: tensor<2x5xf32>, %l: tensor<f32>, %apply: tensor<i1>) -> (tensor<4x5xf32> {dtc.updates = 0}, tensor<4x5xf32> {dtc.updates = 1}) {
-  %part = dist.all_reduce sum %g over @mesh ["dp"] : tensor<2x5xf32>
-  %sum = dist.all_gather %part dim 0 over @mesh ["tp"] : (tensor<2x5xf32>) -> tensor<4x5xf32>
-  %new, %newm = dtc.sgd %p, %sum, %m, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<4x5xf32>, tensor<4x5xf32>, tensor<4x5xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x5xf32>, tensor<4x5xf32>)
-  return %new, %newm : tensor<4x5xf32>, tensor<4x5xf32>
+func.func @gathered(%p: tensor<4x8xf32> {dtc.param = "p"}, %m: tensor<4x8xf32> {dtc.state = "momentum", dtc.state_of = "p", dist.sharding = #dist.sharding<@mesh, [{}, {}]>}, %g: tensor<2x8xf32>, %l: tensor<f32>, %apply: tensor<i1>) -> (tensor<4x8xf32> {dtc.updates = 0}, tensor<4x8xf32> {dtc.updates = 1}) {
+  %part = dist.all_reduce sum %g over @mesh ["dp"] : tensor<2x8xf32>
+  %sum = dist.all_gather %part dim 0 over @mesh ["tp"] : (tensor<2x8xf32>) -> tensor<4x8xf32>
+  %new, %newm = dtc.sgd %p, %sum, %m, %l, %l, %apply {momentum = 0.9, weight_decay = 0.0} : (tensor<4x8xf32>, tensor<4x8xf32>, tensor<4x8xf32>, tensor<f32>, tensor<f32>, tensor<i1>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  return %new, %newm : tensor<4x8xf32>, tensor<4x8xf32>
 }
