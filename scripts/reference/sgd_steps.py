@@ -21,11 +21,14 @@ LEARNING_RATE = 0.1
 
 
 def distance(wanted, found):
-    """The largest of the differences, each relative to the tensor's largest element."""
+    """The largest of the differences, each relative to the tensor's largest element. A tensor of zeros but for rounding, as the
+    gradient of the bias of keys is, with which a softmax does not change, is compared with the largest element of all."""
     assert wanted.keys() <= found.keys(), wanted.keys() - found.keys()
-    # A softmax does not change with the bias of keys: all of its gradient is rounding.
-    return max(float(numpy.abs(found[name].astype(numpy.float64) - each).max() / max(float(numpy.abs(each).max()), 1e-4))
-               for name, each in wanted.items())
+    largest = {name: float(numpy.abs(each).max()) for name, each in wanted.items()}
+
+    def scale(name):
+        return max(largest[name] if largest[name] > 1e-12 else max(largest.values()), 1e-4)
+    return max(float(numpy.abs(found[name].astype(numpy.float64) - each).max()) / scale(name) for name, each in wanted.items())
 
 
 class SgdSteps:
