@@ -146,6 +146,8 @@ def operators():
         y += [x * jax.nn.logsumexp(x, axis=1, keepdims=True), x / jnp.sqrt(x.var(axis=1, keepdims=True) + 0.1)]
         y += [x - x.max(axis=1, keepdims=True), x.min(axis=1)[:, None] * x, x.reshape(-1, 2, 4).swapaxes(1, 2).reshape(-1, 8)]
         y += [jnp.concatenate(jnp.unstack(jnp.tile(x.reshape(-1, 2, 4), (1, 1, 2)), axis=1)[:1], axis=1), jnp.exp2(0.3 * x)]
+        # An index of -1 that is computed counts from the end.
+        y += [jnp.abs(x) * params["w"][batch["labels"] - 1], 100 * jnp.log1p(1e-6 * x), 100 * jnp.expm1(1e-6 * x)]
         y += [jax.lax.dynamic_slice_in_dim(jnp.concatenate([x, x], axis=1), 3, 8, axis=1)]
         scores = jnp.stack([each.sum(axis=1) for each in y], axis=1)
         weights = jax.nn.softmax(jnp.arange(scores.shape[1], dtype=x.dtype) / 5)
@@ -187,6 +189,12 @@ REFUSED = {
     "jvp": (lambda w, x: straight_through(x @ w).sum(), "has a derivative of its own"),
     "sign": (lambda w, x: (jnp.sign(x) * (x @ w)).sum(), "the primitive 'sign' has no rule"),
     "exponent": (lambda w, x: (x ** w[0]).sum(), "the exponent is no number"),
+    "integers": (lambda w, x: w[0, jnp.uint8(x[:, 0] > 0) - jnp.uint8(1)].sum(), "'sub' gives uint8, which may wrap around"),
+    "rounded": (lambda w, x: (w - jax.lax.stop_gradient(w.max())).astype(int).astype(w.dtype).sum() + w.sum(),
+                "the value depends on what stop_gradient() was given"),
+    "loss": (lambda w, x: jnp.sign((x @ w).sum()), "the loss is a result of 'sign', which has no rule"),
+    "place": (lambda w, x: jax.lax.gather(w, jnp.int32(x[:, :2]), jax.lax.GatherDimensionNumbers((0, 1), (), (0, 1)), (1, 3)).sum(),
+              "elements are looked up in a way that has no rule"),
     "lookup": (lambda w, x: w[jnp.int32(x[0]), jnp.int32(x[1])].sum(), "elements are looked up in a way that has no rule"),
     "slice": (lambda w, x: jax.lax.dynamic_slice_in_dim(x @ w, jnp.int32(x[0, 0]), 2).sum(), "begins at an index that depends on data"),
     "value": (lambda w, x: (x @ w).sum() if x[0, 0] > 0 else w.sum(), "JAX cannot trace the loss: TracerBoolConversionError"),

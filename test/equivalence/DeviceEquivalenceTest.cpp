@@ -647,7 +647,7 @@ TEST(DeviceFaults, TooLittleMemoryIsFoundBeforeAnyIsTaken) {
 
 /// Opens a plan of four devices with so much memory, over a NCCL that would take `channels`
 /// channels. The error, or nothing.
-static std::string openOverNccl(const std::shared_ptr<plan::Plan> &plan, size_t mebibytes,
+static std::string openOverNccl(const std::shared_ptr<const plan::Plan> &plan, size_t mebibytes,
                                 int channels, runtime::NcclOptions options = {}) {
   standin::Settings settings;
   settings.devices = 4;
