@@ -151,7 +151,7 @@ class Training(unittest.TestCase):
             ({"mesh": "tp=0"}, 'mesh is "tp=0", expected axis=size'),
             ({"memory": "1KiB"}, "(?s)captured_models.py:26:0: error: the plan needs .*, more than the limit of 1.0 KiB; .*"
                                  "\nnote: 576 B of that: parameter .*cannot compile .*mlp.mlir"),
-            ({"recompute": "auto"}, 'recompute is "auto", which needs a memory_limit'),
+            ({"recompute": "auto"}, 'recompute is "auto", which needs a memory'),
             ({"sequence_parallel": True}, "no axis \"tp\""),
             ({"zero": object()}, "zero is a object, expected"),
             ({"clip": 1}, "clip is not an option of dtc.compile"),
