@@ -255,12 +255,6 @@ def _leave() -> None:
         sys.stdout.flush()
         sys.stderr.flush()
         _native.leave_processes("".join(traceback.format_exception_only(error)).strip())
-    several = next((step for step in _opened if step.processes > 1), None)
-    if several is not None:
-        try:
-            several._opened.meet("the end of the program", "")
-        except Error as problem:  # another process goes on, as after sys.exit() in this one
-            _native.leave_processes(str(problem))
     for step in _opened:
         step._opened.close()
     _native.leave_processes("")

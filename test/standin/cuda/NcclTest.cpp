@@ -157,6 +157,7 @@ TEST_F(NcclTest, PartsAreAddedRoundTheRing) {
 // As NCCL does: none, fewer at most than at least, and what it would silently make 64.
 TEST_F(NcclTest, ChannelsAreInRange) {
   connect(1);
+  collect();
   auto refuses = [](int least, int most) {
     ncclUniqueId id;
     EXPECT_EQ(ncclGetUniqueId(&id), ncclSuccess);
