@@ -134,8 +134,8 @@ static Results convertConvolution(AtenOp &op) {
   return {y};
 }
 
-/// An einsum of two tensors in which no letter is twice in a term, and each is in two terms or
-/// more, of which the result is one.
+/// Converts an einsum of two tensors. No term has a letter twice, and each letter is in at least
+/// two of the three terms (the two operands and the result).
 static Results convertEinsum(AtenOp &op) {
   SmallVector<Value> tensors = op.list("tensors");
   StringRef equation = op.string("equation");

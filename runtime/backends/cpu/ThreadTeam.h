@@ -34,7 +34,7 @@ public:
   /// The team of the calling thread, at first without workers. It ends with the thread.
   static ThreadTeam &ofThisThread();
 
-  /// A team of at most so many workers.
+  /// Makes a team without workers, which grows to at most `mostWorkers`.
   explicit ThreadTeam(int mostWorkers = 1023) : numSlots(mostWorkers + 1) {}
   ThreadTeam(const ThreadTeam &) = delete;
   ThreadTeam &operator=(const ThreadTeam &) = delete;
@@ -44,9 +44,9 @@ public:
   /// the process may not have that many threads; the workers that did start stay.
   MaybeError grow(int count);
 
-  /// Runs body(context, part) for each part below `parts` once, on the caller and on workers,
-  /// of which up to parts - 1 are started where they are missing and can be. Within a part, and so
-  /// on a worker, the parts run one after the other. An exception in a part ends the process.
+  /// Runs body(context, part) for each part below `parts` once, on the caller and on workers.
+  /// Starts up to parts - 1 workers if the team has fewer and the process may start them. A call
+  /// within a part runs its parts one after the other. An exception in a part ends the process.
   void run(int parts, Body body, const void *context);
 
 private:
