@@ -1,4 +1,4 @@
-//===- CommunicatorUse.cpp - Whom the devices of a plan exchange with -----===//
+//===- CommunicatorUse.cpp - Communicators that a plan needs --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

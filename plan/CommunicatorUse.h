@@ -1,4 +1,4 @@
-//===- CommunicatorUse.h - Whom the devices of a plan exchange with -------===//
+//===- CommunicatorUse.h - Communicators that a plan needs ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

@@ -29,10 +29,11 @@
 
 namespace dtc {
 
-/// Each process takes it of a GPU: for the code of cuBLASLt, cuDNN and kernels, which CUDA loads
-/// when it is used first, and graphs, whose launches for many tensors have up to 19 KiB of
-/// arguments each. On an H100, 590 MiB were measured for a plan of one device, and 1.4 GiB, with
-/// communicators, for two processes with one each; the rest is a margin.
+/// Bytes of a GPU that each process takes beside plans and communicators: for the code of cuBLASLt,
+/// cuDNN and kernels, which CUDA loads when it is used first, and for graphs, whose launches for
+/// many tensors have up to 19 KiB of arguments each. On an H100, 590 MiB were measured for a plan
+/// of one device, and 1.4 GiB, with communicators, for two processes with one each; the rest is a
+/// margin.
 inline constexpr uint64_t kGpuLibraryBytes = uint64_t{768} << 20;
 
 /// What a device does with the members of its groups and with single devices.

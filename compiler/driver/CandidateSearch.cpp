@@ -152,7 +152,7 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
   return partitionedModel.module.get();
 }
 
-/// Recomputes what is not kept, and notes what is in `keeps`.
+/// Recomputes what is not kept, and appends to `keeps` what each device keeps.
 static LogicalResult recompute(ModuleOp module, ResolvedOptions &options,
                                ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps,
                                KnownRecomputeChoices *known = nullptr) {

@@ -1,4 +1,4 @@
-//===- KnownTrials.cpp - What trials of one search have in common ---------===//
+//===- KnownTrials.cpp - Results that the trials of a search share --------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -9,8 +9,6 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/xxhash.h"
-
-#include <cassert>
 
 using namespace mlir;
 using namespace dtc;

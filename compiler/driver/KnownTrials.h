@@ -1,4 +1,4 @@
-//===- KnownTrials.h - What trials of one search have in common -----------===//
+//===- KnownTrials.h - Results that the trials of a search share ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -20,9 +20,9 @@
 
 namespace dtc {
 
-/// What the trials of one search for what is kept have found. A trial changes a few coordinates of
-/// the pipeline: the others have the same functions as before, and need not be lowered again. All
-/// functions are lowered with the same options.
+/// Keeps the arenas and the choices that earlier trials of a search have found. A trial changes a
+/// few coordinates of the pipeline; the others have the same functions as before, and are not
+/// lowered again. All functions are lowered with the same options.
 class KnownTrials {
 public:
   /// Erases the functions whose arenas are known, and returns these in the order of all functions:
