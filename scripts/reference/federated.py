@@ -336,9 +336,9 @@ def check_network(rounds):
         shutil.copy(__file__, folder / "app" / "federated.py")
         (folder / "app" / "pyproject.toml").write_text(APP.format(rounds=rounds, folder=folder))
         (folder / "log").touch()
-        fleet, control, runtime, *clients = free_ports(3 + CLIENTS)
+        port, *clients = free_ports(1 + CLIENTS)
         (folder / "config.toml").write_text(f'[superlink]\ndefault = "here"\n[superlink.here]\n'
-                                            f'address = "127.0.0.1:{control}"\ninsecure = true\n')
+                                            f'address = "127.0.0.1:{port}"\ninsecure = true\n')
         environment = os.environ | {"FLWR_HOME": str(folder), "FLWR_TELEMETRY_ENABLED": "0", "PATH":
                                     f"{tools}:{os.environ['PATH']}"}
         processes = []
@@ -349,11 +349,10 @@ def check_network(rounds):
                                                   stdout=log, stderr=subprocess.STDOUT))
 
         try:
-            start("flower-superlink", "--insecure", "--fleet-api-address", f"127.0.0.1:{fleet}", "--control-api-address",
-                  f"127.0.0.1:{control}", "--port", runtime)
-            wait_for(control)
-            for number, port in enumerate(clients):
-                start("flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{fleet}", "--port", port, "--node-config",
+            start("flower-superlink", "--insecure", "--port", port)
+            wait_for(port)
+            for number, own in enumerate(clients):
+                start("flower-supernode", "--insecure", "--superlink", f"127.0.0.1:{port}", "--port", own, "--node-config",
                       f"partition-id={number}")
             subprocess.run([str(tools / "flwr"), "run", "app", "here"], env=environment, cwd=folder, check=True)
             begin = time.time()
