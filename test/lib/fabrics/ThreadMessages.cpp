@@ -88,6 +88,7 @@ struct Hub {
   std::mt19937_64 random;
   std::map<std::tuple<int64_t, int64_t, int64_t>, ChannelState> channels; // from, to, tag
   MaybeError aborted;
+  std::mutex listening;                                            // while listeners run or change
   std::map<int64_t, std::function<void(const Error &)>> listeners; // by process
 };
 
@@ -160,16 +161,14 @@ public:
   }
 
   void abort(const Error &reason) override {
-    std::vector<std::function<void(const Error &)>> heard;
     {
       std::lock_guard lock(hub->mutex);
       if (hub->aborted)
         return;
       hub->aborted = reason;
-      for (auto &[process, listener] : hub->listeners)
-        heard.push_back(listener);
     }
-    for (auto &listener : heard)
+    std::lock_guard lock(hub->listening);
+    for (auto &[process, listener] : hub->listeners)
       if (listener)
         listener(reason);
   }
@@ -180,13 +179,11 @@ public:
     return hub->aborted;
   }
   void onAbort(std::function<void(const Error &)> heard) override {
-    MaybeError reason;
     {
-      std::lock_guard lock(hub->mutex);
+      std::lock_guard lock(hub->listening);
       hub->listeners[own] = heard;
-      reason = hub->aborted;
     }
-    if (reason && heard)
+    if (MaybeError reason = failure(); reason && heard)
       heard(*reason);
   }
 
