@@ -28,10 +28,9 @@ using namespace dtc;
 static constexpr double kEstimateError = 0.1;
 /// The strategies that are simulated beyond what the model allows as long as none fits.
 static constexpr int64_t kMoreSimulations = 6;
-/// How many more are simulated so that what is listed beside the choice is known, in a thorough
-/// search and in others, and how much slower than the choice an estimate must be to be listed as it
-/// is.
-static constexpr int64_t kListedSimulations = 10, kFewListedSimulations = 3;
+/// How many more are simulated so that what is listed beside the choice is known, and how much
+/// slower than the choice an estimate must be to be listed as it is.
+static constexpr int64_t kListedSimulations = 10;
 static constexpr double kListedMargin = 1.1;
 /// By how much estimates differ of strategies that are nearly the same, such as those with another
 /// order of two axes or another size of buckets. One simulation tells most about all of them.
@@ -72,8 +71,7 @@ SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOp
                                  PlannerResult &choice,
                                  llvm::function_ref<void(const PlannerProgress &)> report)
     : options(options), choice(choice), report(report), most(mostSimulations(model)),
-      isThorough(most >= kManySimulations), work{most, isThorough ? kListedSimulations
-                                                                  : kFewListedSimulations},
+      isThorough(most >= kManySimulations), work{most, kListedSimulations},
       isDone(choice.best.size(), false), trials(model, name, options) {
   std::map<ParallelStrategy, size_t> numbers;
   for (const EstimatedStrategy &entry : choice.best) {
@@ -270,8 +268,7 @@ std::optional<size_t> SimulatedSearch::findNear() const {
   };
   std::optional<size_t> fastest;
   for (size_t index = 0; index < choice.best.size(); ++index)
-    if (isNear(index) && (!fastest || secondsOf(index) < secondsOf(*fastest)) &&
-        (isThorough || !isLikeSimulated(index)))
+    if (isNear(index) && (!fastest || secondsOf(index) < secondsOf(*fastest)))
       fastest = index;
   return fastest;
 }

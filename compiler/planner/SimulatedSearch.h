@@ -78,8 +78,7 @@ private:
   std::optional<size_t> findNext();
   /// Whether a strategy was not simulated and by its estimate is about as fast as the chosen one.
   bool isNear(size_t index) const;
-  /// The fastest by its estimate among those near the chosen one: where the search is not thorough,
-  /// with another estimate than those that were simulated.
+  /// The fastest by its estimate among those near the chosen one.
   std::optional<size_t> findNear() const;
   /// Sorts `choice.best` by times, simulated ones first, and removes what does not fit.
   void sortResults();
