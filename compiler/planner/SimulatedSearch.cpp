@@ -334,19 +334,7 @@ std::optional<size_t> SimulatedSearch::findNext() {
 }
 
 TrialRequest SimulatedSearch::requestOf(size_t index) const {
-  TrialRequest request{choice.best[index].strategy, [](int64_t) { return 1; }};
-  // A thorough search finds out.
-  if (isThorough || request.strategy.recompute != Recompute::Auto)
-    return request;
-  std::vector<EstimatedStrategy> alike;
-  for (auto [other, candidate] : llvm::enumerate(choice.best))
-    if (groups[other] == groups[index])
-      alike.push_back({.strategy = candidate.strategy, .estimate = candidate.estimate});
-  request.slowdown = [alike = std::move(alike),
-                      limit = request.strategy.memoryLimit](int64_t bytes) {
-    return leastRecomputeSlowdown(alike, double(bytes), limit);
-  };
-  return request;
+  return {choice.best[index].strategy, [](int64_t) { return 1; }};
 }
 
 std::vector<TrialRequest> SimulatedSearch::findUpcoming(size_t index) {
