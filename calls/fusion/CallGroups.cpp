@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <unordered_map>
 
 namespace dtc {
 
@@ -50,11 +52,23 @@ public:
 private:
   const plan::KernelCall &kernel(int call) const { return task.instructions(call).kernel(); }
 
-  ByteRange rangeOf(uint32_t index) const {
-    const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
-    uint64_t bytes =
-        (typeOf(buffer).numBytes() + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
-    return {buffer.offset(), buffer.offset() + bytes * std::max<uint64_t>(buffer.slots(), 1)};
+  const ByteRange &rangeOf(uint32_t index) const {
+    auto [known, isNew] = ranges.try_emplace(index);
+    if (isNew) {
+      const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
+      uint64_t bytes =
+          (typeOf(buffer).numBytes() + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+      known->second = {buffer.offset(),
+                       buffer.offset() + bytes * std::max<uint64_t>(buffer.slots(), 1)};
+    }
+    return known->second;
+  }
+
+  const KernelSignature &signature(int call) const {
+    auto known = signatures.find(call);
+    if (known == signatures.end())
+      known = signatures.emplace(call, signatureOf(program, kernel(call), axes)).first;
+    return known->second;
   }
 
   bool anyOverlap(const google::protobuf::RepeatedField<uint32_t> &a,
@@ -214,7 +228,7 @@ private:
     };
     for (size_t i = 0; i < calls.size(); ++i) {
       FusedCalls::Call &call = fused.calls.emplace_back();
-      call.signature = signatureOf(program, kernel(calls[i]), axes);
+      call.signature = signature(calls[i]);
       for (uint32_t input : kernel(calls[i]).inputs()) {
         call.inputs.push_back(add(input));
         ++reads[readers.valueOf(input)];
@@ -278,6 +292,9 @@ private:
   std::vector<int> places;        // by instruction: where it is computed
   std::map<uint32_t, int> makers; // by value: the call of this run that makes it
   int runBegin = 0;
+  // Found when they are first asked for: calls are tried with many others.
+  mutable std::unordered_map<uint32_t, ByteRange> ranges;      // by buffer
+  mutable std::unordered_map<int, KernelSignature> signatures; // by call
 };
 
 } // namespace

@@ -32,6 +32,17 @@ const SavedBytesTrial *SavedBytesSearch::best() const {
   return best;
 }
 
+bool SavedBytesSearch::isHopeless() const {
+  constexpr double kHopeless = 1.1;
+  if (plans.empty() || best())
+    return false;
+  const SavedBytesTrial &least = plans.front();
+  const bool keepsLeast = least.bound < least.kept || least.bound == 0;
+  return keepsLeast && std::all_of(plans.begin(), plans.end(), [&](const SavedBytesTrial &plan) {
+           return double(plan.arena) > kHopeless * double(limit);
+         });
+}
+
 std::optional<int64_t> SavedBytesSearch::next() const {
   constexpr int64_t kGrain = 64; // buffers are so aligned
   constexpr double kSteepest = 1;

@@ -51,6 +51,10 @@ public:
   /// The trial that fits and recomputes least; null if none fits.
   const SavedBytesTrial *best() const;
 
+  /// Whether nothing fits by far: even the trial that keeps least needs a tenth more than the
+  /// limit. An arena that keeps more is seldom smaller than that one, and never was by as much.
+  bool isHopeless() const;
+
 private:
   bool fits(const SavedBytesTrial &plan) const { return plan.arena <= limit; }
 

@@ -345,9 +345,10 @@ bool CandidateSearch::isTooSlow(Candidate &candidate) {
   if (!addPlan(candidate))
     return false;
   addSeconds(candidate);
-  if (candidate.seconds < slowest)
+  boundSeconds = candidate.seconds * slowdown(candidate.peak());
+  if (*boundSeconds < slowest)
     return false;
-  leastSeconds = candidate.seconds;
+  leastSeconds = boundSeconds;
   return true;
 }
 
@@ -357,7 +358,7 @@ bool CandidateSearch::measure(Candidate &candidate) {
     return false;
   describeModel(model, candidate.options, candidate.plan);
   // No schedule is chosen that no runtime would take.
-  if (auto problem = findPlanError(candidate.plan)) {
+  if (auto problem = provesPlan ? findPlanError(candidate.plan) : std::nullopt) {
     emitError(model.getLoc()) << "the plan cannot be run: " << problem->message;
     recordFailure(candidate);
     return false;
@@ -382,10 +383,11 @@ std::optional<Candidate> CandidateSearch::fit(const ResolvedOptions &options) {
 
 /// The number of plans that a search may compile. A model of few ops has few choices, each choice
 /// makes a difference, and a plan takes little time.
+static constexpr int kFewestPlans = 16, kMostPlans = 64;
 static int mostPlans(ModuleOp module) {
   int64_t ops = 0;
   module.walk([&](Operation *) { ++ops; });
-  return int(std::clamp<int64_t>(80'000 / std::max<int64_t>(ops, 1), 16, 64));
+  return int(std::clamp<int64_t>(80'000 / std::max<int64_t>(ops, 1), kFewestPlans, kMostPlans));
 }
 
 static double recomputeSeconds(const Candidate &candidate) {
@@ -424,6 +426,8 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
   KnownTrials knownTrials;
   int plans = mostPlans(partitioned(options));
   for (int plan = 0; plan < plans; ++plan) {
+    if (isEnding && *isEnding)
+      return std::nullopt;
     bool isDone = true;
     for (auto [search, bound] : llvm::zip_equal(searches, bounds)) {
       const SavedBytesTrial *found = search.best();
@@ -446,6 +450,10 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
       return std::nullopt;
     note(*candidate, bounds);
     candidate = keepIfFits(std::move(candidate));
+    // Plans of large models take too long to try them where nothing is likely to fit.
+    if (plans == kFewestPlans &&
+        llvm::any_of(searches, [](const SavedBytesSearch &search) { return search.isHopeless(); }))
+      return std::nullopt;
     if (candidate && (!best || recomputeSeconds(*candidate) < recomputeSeconds(*best)))
       best = std::move(candidate);
   }

@@ -29,6 +29,8 @@ static constexpr double kLeastShare = 0.001;
 static constexpr double kMostPadding = 1.1;
 /// A change that gains less than this is noise of estimates.
 static constexpr double kLeastGain = 0.001;
+/// How many changes are announced ahead, as if none helped.
+static constexpr size_t kMapsAhead = 2;
 /// The share of a step that an axis map must gain over the default one, and that it may lose where
 /// it saves memory that is needed.
 static constexpr double kWorthIt = 0.01;
@@ -338,8 +340,9 @@ std::vector<std::string> dtc::batchEntries(ArrayRef<std::string> batchDims,
 namespace {
 class AxisMapSearch {
 public:
-  AxisMapSearch(ArrayRef<AxisDecision> decisions, int64_t tp, int64_t mostCosts, AxisMapCosts costs)
-      : decisions(decisions), tp(tp), left(mostCosts), costs(costs) {}
+  AxisMapSearch(ArrayRef<AxisDecision> decisions, int64_t tp, int64_t mostCosts, AxisMapCosts costs,
+                AxisMapsAhead ahead)
+      : decisions(decisions), tp(tp), left(mostCosts), costs(costs), ahead(ahead) {}
 
   std::vector<std::string> run() {
     State start;
@@ -415,18 +418,38 @@ private:
     return false;
   }
 
+  static State change(size_t i, State state) {
+    state[i] = !state[i];
+    return state;
+  }
+
+  bool mayChange(size_t i, const State &state) const {
+    State next = change(i, state);
+    // Without any, devices would all do the same.
+    if (llvm::none_of(next, [](bool isSplit) { return isSplit; }))
+      return false;
+    return !next[i] || (isPossible(i) && !excludes(i, state));
+  }
+
+  /// Tells which costs are asked for if no change from the one of decision `i` on helps.
+  void announce(size_t i, const State &state) {
+    std::vector<std::vector<std::string>> maps;
+    for (; i < decisions.size() && maps.size() < std::min(kMapsAhead, size_t(left)); ++i)
+      if (mayChange(i, state) && !known.contains(change(i, state)))
+        maps.push_back(entriesOf(change(i, state)));
+    ahead(maps);
+  }
+
   void descend(State &state) {
     std::optional<AxisMapCost> cost = costOf(state);
     for (bool changes = true; changes;) {
       changes = false;
       for (size_t i = 0; i < decisions.size(); ++i) {
-        State next = state;
-        next[i] = !state[i];
-        // Without any, devices would all do the same.
-        if (llvm::none_of(next, [](bool isSplit) { return isSplit; }))
+        if (!mayChange(i, state))
           continue;
-        if (next[i] && (!isPossible(i) || excludes(i, state)))
-          continue;
+        State next = change(i, state);
+        if (!known.contains(next))
+          announce(i, state);
         std::optional<AxisMapCost> other = costOf(next);
         if (!improves(other, cost))
           continue;
@@ -440,11 +463,13 @@ private:
   ArrayRef<AxisDecision> decisions;
   int64_t tp, left;
   AxisMapCosts costs;
+  AxisMapsAhead ahead;
   std::map<State, std::optional<AxisMapCost>> known;
 };
 } // namespace
 
 std::vector<std::string> dtc::chooseAxisMap(ArrayRef<AxisDecision> decisions, int64_t tp,
-                                            int64_t mostCosts, AxisMapCosts costs) {
-  return AxisMapSearch(decisions, tp, mostCosts, costs).run();
+                                            int64_t mostCosts, AxisMapCosts costs,
+                                            AxisMapsAhead ahead) {
+  return AxisMapSearch(decisions, tp, mostCosts, costs, ahead).run();
 }

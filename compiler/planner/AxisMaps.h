@@ -72,14 +72,18 @@ struct AxisMapCost {
 using AxisMapCosts =
     llvm::function_ref<std::optional<AxisMapCost>(llvm::ArrayRef<std::string> entries)>;
 
+/// Told of the maps that are likely to be asked for next, so that their costs can be found at once.
+using AxisMapsAhead = llvm::function_ref<void(llvm::ArrayRef<std::vector<std::string>> maps)>;
+
 /// Coordinate descent over the decisions, for an axis tp of `tp` devices: from the default axis
 /// map, and where that splits nothing from each decision by itself, one decision after the other is
 /// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. What
 /// gains less than a hundredth over the default axis map is not worth it. Two decisions that would
 /// split two dimensions of an argument are not tried together, and no step goes to nothing that is
 /// split. Returns the entries of the best axis map.
-std::vector<std::string> chooseAxisMap(llvm::ArrayRef<AxisDecision> decisions, int64_t tp,
-                                       int64_t mostCosts, AxisMapCosts costs);
+std::vector<std::string> chooseAxisMap(
+    llvm::ArrayRef<AxisDecision> decisions, int64_t tp, int64_t mostCosts, AxisMapCosts costs,
+    AxisMapsAhead ahead = [](auto) {});
 
 } // namespace dtc
 

@@ -100,6 +100,19 @@ const SectionCost::Collectives &SectionCost::collectivesOf(int64_t bucketBytes) 
   return it->second;
 }
 
+ModelCosts dtc::boundFewerSamples(ModelCosts costs, double share) {
+  constexpr double kSampleError = 0.05;
+  for (SectionCost *part : {&costs.before, &costs.layer, &costs.after, &costs.tied}) {
+    part->forward *= share * (1 - kSampleError);
+    part->backward *= share * (1 - kSampleError);
+    for (double SectionCost::*bytes :
+         {&SectionCost::keptBytes, &SectionCost::inputBytes, &SectionCost::transientBytes})
+      part->*bytes *= share;
+  }
+  costs.boundaryBytes *= share;
+  return costs;
+}
+
 double SectionCost::largestParameterBytes(int64_t count) const {
   std::vector<double> bytes;
   for (const auto &[kind, number] : parameters)

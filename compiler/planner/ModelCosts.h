@@ -77,6 +77,11 @@ struct ModelCosts {
   double boundaryBytes = 0; ///< of the activations of a microbatch between two layers
 };
 
+/// What a microbatch with a share of the samples costs at least: the share of the time, less a
+/// twentieth. Smaller microbatches use devices worse, but for sizes that happen to fill their units
+/// better. Bytes are the share.
+ModelCosts boundFewerSamples(ModelCosts costs, double share);
+
 /// The choices that decide the cost of a microbatch.
 struct CostKey {
   int64_t tp = 1, ep = 1, cp = 1;

@@ -18,6 +18,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <iterator>
 #include <limits>
 #include <set>
 #include <tuple>
@@ -31,10 +32,6 @@ using namespace dtc;
 static constexpr double kMargin = 4, kCostlyMargin = 1.2;
 /// The sizes of tp for which other axis maps of a large model are looked at.
 static constexpr int64_t kCostlyMaps = 2;
-/// How many probes are made without a word of it to the user, and how many at a time where the
-/// result of one may make the others needless. Not as many as there are threads, on which no result
-/// depends.
-static constexpr size_t kProbesBetweenReports = 16, kProbesAhead = 4;
 /// How many units of schedules are looked at one by one, in all strategies together.
 static constexpr int64_t kMostUnits = 1'000'000;
 
@@ -84,6 +81,7 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
                                 options.base.shard, names.prefix, names.keptLayers, names.layers);
   splitsByDefault = traits.hasTensorAxes || llvm::any_of(options.base.shard, splitsOverTensorAxis);
   traits.hasTensorAxes = splitsByDefault || !decisions.empty();
+  isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
 }
 
 static std::vector<UsedNodes> usedNodes(const PlannerOptions &options) {
@@ -118,156 +116,116 @@ static int64_t mostMaps(ModuleOp probed) {
   return std::clamp<int64_t>(10'000 / std::max<int64_t>(ops, 1), 8, 60);
 }
 
-CostKey Planner::lowerKeyOf(const ParallelStrategy &strategy) const {
-  CostKey key = strategy.key(traits.batch);
-  key.recompute = Recompute::None;
-  key.sequenceParallel = strategy.tp > 1 && traits.hasSequenceAxis;
-  // Devices that split nothing do what one does.
-  if (!splitsByDefault && strategy.shard.empty()) {
-    key.tp = 1;
-    key.sequenceParallel = false;
-  }
-  return key;
+std::vector<std::string> Planner::axisMapFor(LowerEstimates &lower,
+                                             const ParallelStrategy &example) {
+  return chooseAxisMap(
+      decisions, example.tp, mostMaps(*probe.shortModel().module),
+      [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
+        ParallelStrategy strategy = example;
+        strategy.shard = entries;
+        std::optional<LowerEstimate> lowerEstimate = lower.find(strategy);
+        if (!lowerEstimate)
+          return std::nullopt;
+        return AxisMapCost{lowerEstimate->seconds, lowerEstimate->excessBytes};
+      },
+      [&](ArrayRef<std::vector<std::string>> maps) {
+        std::vector<CostKey> keys;
+        for (const std::vector<std::string> &entries : maps) {
+          ParallelStrategy strategy = example;
+          strategy.shard = entries;
+          keys.push_back(lower.keyOf(strategy));
+        }
+        probe.findAll(keys);
+      });
 }
 
-std::optional<Planner::LowerEstimate> Planner::lowerEstimateOf(const ParallelStrategy &strategy,
-                                                               size_t number) {
-  CostKey key = lowerKeyOf(strategy);
-  ArrayRef<ModelCosts> costs = probe.find(key);
-  if (costs.empty()) {
-    recordFailure(strategy, probe.problemOf(key));
-    return std::nullopt;
-  }
-  ParallelStrategy balanced = strategy;
-  estimator.balance(balanced, costs);
-  StepEstimate estimate = estimator.estimate(balanced, costs);
-  return LowerEstimate{estimate.seconds(), std::max(0.0, estimate.bytes - estimate.memoryBytes),
-                       number};
-}
-
-void Planner::probeLower(ArrayRef<ParallelStrategy> strategies, PlannerResult &choice,
-                         llvm::function_ref<void(const PlannerProgress &)> report) {
-  std::vector<CostKey> keys;
-  std::set<CostKey> isListed;
-  for (const ParallelStrategy &strategy : strategies)
-    if (CostKey key = lowerKeyOf(strategy); isListed.insert(key).second)
-      keys.push_back(std::move(key));
-  for (ArrayRef<CostKey> left = keys; !left.empty();) {
-    size_t count = std::min(left.size(), kProbesBetweenReports);
-    probe.findAll(left.take_front(count));
-    left = left.drop_front(count);
-    choice.progress.probes = probe.numProbes();
-    report(choice.progress);
-  }
-}
-
-std::vector<std::string> Planner::axisMapFor(const ParallelStrategy &example) {
-  return chooseAxisMap(decisions, example.tp, mostMaps(*probe.shortModel().module),
-                       [&](ArrayRef<std::string> entries) -> std::optional<AxisMapCost> {
-                         ParallelStrategy strategy = example;
-                         strategy.shard = entries;
-                         std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(strategy, 0);
-                         if (!lowerEstimate)
-                           return std::nullopt;
-                         return AxisMapCost{lowerEstimate->seconds, lowerEstimate->excessBytes};
-                       });
-}
-
-std::vector<Planner::LowerEstimate>
-Planner::chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
-                        llvm::function_ref<void(const PlannerProgress &)> report) {
-  std::vector<LowerEstimate> lowerEstimates;
-  auto add = [&](size_t number) {
-    std::optional<LowerEstimate> lowerEstimate = lowerEstimateOf(strategies[number], number);
-    choice.progress.probes = probe.numProbes();
-    report(choice.progress);
-    if (lowerEstimate)
-      lowerEstimates.push_back(*lowerEstimate);
-  };
-  auto sort = [&] {
-    llvm::stable_sort(lowerEstimates, [](const LowerEstimate &a, const LowerEstimate &b) {
-      return std::tie(a.seconds, a.strategy) < std::tie(b.seconds, b.strategy);
-    });
-  };
-  probeLower(strategies, choice, report);
-  for (size_t number = 0; number < strategies.size(); ++number)
-    add(number);
-  sort();
-  // An axis map of a large model takes long. Where names say what to split, a strategy that is far
-  // from the best with all of it split will not come near the best with less.
-  bool isCostly = splitsByDefault && mostSimulations(model) < kManySimulations;
+std::vector<int64_t> Planner::findMappedSizes(LowerEstimates &lower) const {
   std::vector<int64_t> sizes;
-  for (const LowerEstimate &lowerEstimate : lowerEstimates) {
-    if (isCostly && (lowerEstimate.seconds > kCostlyMargin * lowerEstimates.front().seconds ||
+  for (size_t index = 0; index < lower.list().size();) {
+    const LowerEstimate &lowerEstimate = lower.list()[index];
+    // An axis map of a large model takes long. Where names say what to split, a strategy that is
+    // far from the best with all of it split will not come near the best with less.
+    if (isCostly && (lowerEstimate.seconds > kCostlyMargin * lower.list().front().seconds ||
                      int64_t(sizes.size()) == kCostlyMaps))
       break;
-    int64_t tp = strategies[lowerEstimate.strategy].tp;
+    if (lowerEstimate.isBound) {
+      lower.resolve(index);
+      sizes.clear();
+      index = 0;
+      continue;
+    }
+    int64_t tp = lower.strategies()[lowerEstimate.strategy].tp;
     if (tp > 1 && !llvm::is_contained(sizes, tp))
       sizes.push_back(tp);
+    ++index;
   }
-  for (int64_t tp : sizes) {
+  return sizes;
+}
+
+std::optional<size_t> Planner::findExample(LowerEstimates &lower, int64_t tp) {
+  while (true) {
     // The best that fits stands for all of that size, and where none does, the best.
-    const LowerEstimate *example = nullptr;
-    for (const LowerEstimate &lowerEstimate : lowerEstimates)
-      if (strategies[lowerEstimate.strategy].tp == tp &&
-          (!example || lowerEstimate.excessBytes == 0)) {
-        example = &lowerEstimate;
-        if (lowerEstimate.excessBytes == 0)
+    std::optional<size_t> example;
+    for (auto [index, each] : llvm::enumerate(lower.list()))
+      if (lower.strategies()[each.strategy].tp == tp && (!example || each.excessBytes == 0)) {
+        example = index;
+        if (each.excessBytes == 0)
           break;
       }
-    std::vector<std::string> axisMap = axisMapFor(strategies[example->strategy]);
+    if (!example || !lower.list()[*example].isBound)
+      return example;
+    lower.resolve(*example);
+  }
+}
+
+void Planner::chooseAxisMaps(LowerEstimates &lower) {
+  for (int64_t tp : findMappedSizes(lower)) {
+    std::optional<size_t> example = findExample(lower, tp);
+    if (!example)
+      continue;
+    std::vector<std::string> axisMap =
+        axisMapFor(lower, lower.strategies()[lower.list()[*example].strategy]);
     if (axisMap.empty() && splitsByDefault)
       continue;
     // Devices that would all do the same are no strategy; what the default axis map splits remains
     // one, for what is chosen for the example need not be best for all.
     if (!splitsByDefault)
-      llvm::erase_if(lowerEstimates, [&](const LowerEstimate &lowerEstimate) {
-        return strategies[lowerEstimate.strategy].tp == tp;
-      });
-    const size_t count = strategies.size();
-    for (size_t number = 0; number < count && !axisMap.empty(); ++number)
-      if (strategies[number].tp == tp) {
-        ParallelStrategy mapped = strategies[number];
-        mapped.shard = axisMap;
-        strategies.push_back(std::move(mapped));
+      lower.drop([&](const ParallelStrategy &strategy) { return strategy.tp == tp; });
+    std::vector<ParallelStrategy> mapped;
+    for (const ParallelStrategy &strategy : lower.strategies())
+      if (strategy.tp == tp && !axisMap.empty()) {
+        mapped.push_back(strategy);
+        mapped.back().shard = axisMap;
       }
-    probeLower(ArrayRef(strategies).drop_front(count), choice, report);
-    for (size_t number = count; number < strategies.size(); ++number)
-      add(number);
+    lower.add(mapped);
   }
-  sort();
-  return lowerEstimates;
 }
 
 void Planner::estimateAll(PlannerResult &choice,
                           llvm::function_ref<void(const PlannerProgress &)> report) {
   std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
   choice.progress.strategies = int64_t(strategies.size());
+  LowerEstimates lower(
+      probe, estimator, traits,
+      {.boundsSamples = isCostly,
+       .splitsByDefault = splitsByDefault,
+       .noteFailure = [&](const ParallelStrategy &strategy,
+                          const std::string &reason) { recordFailure(strategy, reason); },
+       .notePartOfProbes =
+           [&] {
+             choice.progress.probes = probe.numProbes();
+             report(choice.progress);
+           }});
   // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
-  std::vector<LowerEstimate> lowerEstimates = chooseAxisMaps(strategies, choice, report);
-  choice.progress.strategies = int64_t(strategies.size()); // with those of other axis maps
+  lower.add(strategies);
+  chooseAxisMaps(lower);
+  choice.progress.strategies = int64_t(lower.strategies().size()); // with those of other axis maps
   double best = std::numeric_limits<double>::infinity();
   double margin = mostSimulations(model) < kManySimulations ? kCostlyMargin : kMargin;
-  // The next few keys are probed together, also where the first of them makes others needless.
-  auto probeNext = [&](ArrayRef<LowerEstimate> left) {
-    std::vector<CostKey> keys;
-    for (const LowerEstimate &lowerEstimate : left) {
-      CostKey key = strategies[lowerEstimate.strategy].key(traits.batch);
-      if (keys.size() == kProbesAhead || lowerEstimate.seconds > margin * best)
-        break;
-      if (!probe.isKnown(key) && !llvm::is_contained(keys, key))
-        keys.push_back(std::move(key));
-    }
-    probe.findAll(keys);
-  };
-  for (auto [index, lowerEstimate] : llvm::enumerate(lowerEstimates)) {
-    if (lowerEstimate.seconds > margin * best)
-      break;
+  while (std::optional<size_t> number = lower.takeNext(margin * best)) {
     EstimatedStrategy entry;
-    entry.strategy = strategies[lowerEstimate.strategy];
-    if (!probe.isKnown(entry.strategy.key(traits.batch)))
-      probeNext(ArrayRef(lowerEstimates).drop_front(index));
+    entry.strategy = lower.strategies()[*number];
     llvm::ArrayRef<ModelCosts> costs = probe.find(entry.strategy.key(traits.batch));
     choice.progress.probes = probe.numProbes();
     if (costs.empty()) {

@@ -10,6 +10,7 @@
 #include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/CostProbe.h"
+#include "compiler/planner/LowerEstimates.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
 #include "plan/plan.pb.h"
@@ -104,31 +105,20 @@ public:
                                   [](const PlannerProgress &) {});
 
 private:
-  /// A strategy without what takes long to find out: without recomputation, and with the residual
-  /// stream split along the sequence where that can be.
-  struct LowerEstimate {
-    double seconds = 0;
-    double excessBytes = 0; ///< that a device needs beyond those that it has
-    size_t strategy = 0;    ///< its number
-  };
-  CostKey lowerKeyOf(const ParallelStrategy &strategy) const;
-  std::optional<LowerEstimate> lowerEstimateOf(const ParallelStrategy &strategy, size_t number);
   /// Keeps the first strategy that failed.
   void recordFailure(const ParallelStrategy &strategy, std::string reason) {
     if (!failedFirst)
       failedFirst = FailedStrategy{strategy, std::move(reason)};
   }
-  /// The lower estimates of all strategies, the best first, for which the axis map of each size of
-  /// tp is chosen.
-  std::vector<LowerEstimate>
-  chooseAxisMaps(std::vector<ParallelStrategy> &strategies, PlannerResult &choice,
-                 llvm::function_ref<void(const PlannerProgress &)> report);
-  /// Probes what the lower estimates of strategies need, all of it together.
-  void probeLower(llvm::ArrayRef<ParallelStrategy> strategies, PlannerResult &choice,
-                  llvm::function_ref<void(const PlannerProgress &)> report);
+  /// Adds the strategies with the axis maps that are chosen for sizes of tp.
+  void chooseAxisMaps(LowerEstimates &lower);
+  /// The sizes of tp for which an axis map is chosen.
+  std::vector<int64_t> findMappedSizes(LowerEstimates &lower) const;
+  /// The entry of the list that stands for all strategies of a size of tp; nullopt without any.
+  static std::optional<size_t> findExample(LowerEstimates &lower, int64_t tp);
   /// The entries of the axis map for strategies of one size of tp, as far as `example` stands for
   /// them.
-  std::vector<std::string> axisMapFor(const ParallelStrategy &example);
+  std::vector<std::string> axisMapFor(LowerEstimates &lower, const ParallelStrategy &example);
   void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
 
   mlir::ModuleOp model;
@@ -140,6 +130,7 @@ private:
   std::vector<AxisDecision> decisions;
   std::optional<FailedStrategy> failedFirst; ///< of those that were probed
   bool splitsByDefault = false;              ///< tp splits something without any of these
+  bool isCostly = false;                     ///< probes take long, and names say what to split
 };
 
 } // namespace dtc

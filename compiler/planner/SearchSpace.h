@@ -27,6 +27,8 @@ struct PlannerOptions {
   /// "chunks", "recompute", "bucket_bytes", "context_heads", "zero_axes".
   std::set<std::string> fixed;
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, cp, tp, pp
+  /// The threads that compile; 0: as many as the machine runs. The result does not depend on it.
+  size_t threads = 0;
 };
 
 /// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, cp, tp from the outermost axis

@@ -7,12 +7,11 @@
 #include "compiler/planner/SimulatedSearch.h"
 
 #include "compiler/analysis/PipelineSchedule.h"
-#include "compiler/driver/CandidateSearch.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PartialRecompute.h"
 #include "compiler/planner/PlannerReport.h"
+#include "plan/PlanVerifier.h"
 
-#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -36,6 +35,8 @@ static constexpr double kListedMargin = 1.1;
 /// By how much estimates differ of strategies that are nearly the same, such as those with another
 /// order of two axes or another size of buckets. One simulation tells most about all of them.
 static constexpr double kSameEstimate = 1e-3;
+/// How many strategies are compiled ahead at most.
+static constexpr size_t kUpcoming = 8;
 /// By how much more times and memory (see kMemoryError) may be off as long as nothing of the work
 /// that may be done is.
 static constexpr double kSpareTimeError = 0.4, kSpareMemoryError = 0.2;
@@ -69,11 +70,15 @@ static std::string kindOf(const ParallelStrategy &strategy) {
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
                                  PlannerResult &choice,
                                  llvm::function_ref<void(const PlannerProgress &)> report)
-    : model(model), name(name), options(options), choice(choice), report(report),
-      most(mostSimulations(model)), isThorough(most >= kManySimulations), left(most),
-      isDone(choice.best.size(), false) {
-  for (const EstimatedStrategy &entry : choice.best)
+    : options(options), choice(choice), report(report), most(mostSimulations(model)),
+      isThorough(most >= kManySimulations), work{most, kListedSimulations},
+      isDone(choice.best.size(), false), trials(model, name, options) {
+  std::map<ParallelStrategy, size_t> numbers;
+  for (const EstimatedStrategy &entry : choice.best) {
     kinds.push_back(kindOf(entry.strategy));
+    groups.push_back(
+        numbers.try_emplace(withoutRecompute(entry.strategy), numbers.size()).first->second);
+  }
 }
 
 void SimulatedSearch::recordFailure(const ParallelStrategy &strategy, std::string reason) {
@@ -81,42 +86,29 @@ void SimulatedSearch::recordFailure(const ParallelStrategy &strategy, std::strin
     choice.failed = FailedStrategy{strategy, std::move(reason)};
 }
 
-bool SimulatedSearch::simulate(EstimatedStrategy &entry, Compiled &compiled) {
-  CompileOptions asked = optionsOf(entry.strategy, options);
-  // What is wrong with a strategy takes it out of the search.
-  ScopedDiagnosticHandler quiet(model.getContext(), [](Diagnostic &) { return success(); });
-  auto search = std::make_unique<CandidateSearch>(model, name, options.cluster);
-  search->slowest = best;
-  std::optional<Candidate> candidate = search->run(asked);
-  if (!candidate) {
-    if (search->leastSeconds)
-      entry.leastSeconds = *search->leastSeconds;
-    else if (!search->failure.empty())
-      recordFailure(entry.strategy, firstErrorOf(search->failure));
-    else if (search->closest) { // it only does not fit, though it recomputes as much as it can
-      entry.arenaBytes = search->closest->peak();
-      entry.memoryBytes = choice.memoryBytes;
-      entry.fits = false;
-    }
+bool SimulatedSearch::take(EstimatedStrategy &entry, const StrategyTrial &trial) {
+  if (trial.boundSeconds && *trial.boundSeconds >= best) {
+    entry.leastSeconds = *trial.boundSeconds;
     return false;
   }
-  std::optional<Simulation> simulation = std::exchange(candidate->simulation, {});
-  if (!simulation) {
-    auto failed = simulateOnCluster(candidate->plan, *options.cluster);
-    recordFailure(entry.strategy, failed.error().message);
-    return false;
+  if (!trial.failure.empty())
+    recordFailure(entry.strategy, trial.failure);
+  if (trial.closestBytes) { // it only does not fit, though it recomputes as much as it can
+    entry.arenaBytes = *trial.closestBytes;
+    entry.memoryBytes = choice.memoryBytes;
+    entry.fits = false;
   }
+  if (!trial.simulation)
+    return false;
   double share = 0; // of its device's memory
-  for (const StageSimulation &stage : simulation->stages)
+  for (const StageSimulation &stage : trial.simulation->stages)
     if (double(stage.arenaBytes) > share * stage.memoryBytes) {
       share = double(stage.arenaBytes) / stage.memoryBytes;
       entry.arenaBytes = int64_t(stage.arenaBytes);
       entry.memoryBytes = stage.memoryBytes;
     }
   entry.fits = share <= 1;
-  simulation->step = {}; // tables need no timeline
-  entry.simulation = std::move(*simulation);
-  compiled = {std::move(search), std::move(candidate)};
+  entry.simulation = trial.simulation;
   return true;
 }
 
@@ -132,19 +124,19 @@ void SimulatedSearch::noteSlower(size_t index) {
   simulatedEstimates.push_back(entry.estimate.seconds());
   noteTime(index, entry.leastSeconds);
   // What recomputes more is slower as well, and what recomputes nothing does not fit.
-  for (auto [other, candidate] : llvm::enumerate(choice.best))
-    if (areAlikeButForRecompute(candidate.strategy, entry.strategy))
+  for (size_t other = 0; other < groups.size(); ++other)
+    if (groups[other] == groups[index])
       isDone[other] = true;
   report(choice.progress);
 }
 
 void SimulatedSearch::simulateOne(size_t index) {
-  isDone[index] = true;
   EstimatedStrategy &entry = choice.best[index];
-  Compiled compiled;
-  // As long as nothing fits, everything that may be tried is tried.
-  left -= std::isinf(best) ? 1 : workOf(entry.strategy);
-  bool isSimulated = simulate(entry, compiled);
+  const std::vector<TrialRequest> upcoming = findUpcoming(index);
+  isDone[index] = true;
+  countWork(index);
+  StrategyTrial trial = trials.take(requestOf(index), upcoming, best);
+  bool isSimulated = take(entry, trial);
   if (entry.leastSeconds > 0)
     return noteSlower(index);
   if (!isSimulated && entry.arenaBytes == 0)
@@ -158,15 +150,21 @@ void SimulatedSearch::simulateOne(size_t index) {
   }
   if (!isSimulated)
     return;
+  const bool isBest = entry.fits && entry.simulation->stepSeconds < best;
+  // No strategy is chosen that no runtime would take.
+  if (auto problem = isBest ? findPlanError(trial.candidate->plan) : std::nullopt) {
+    recordFailure(entry.strategy, "the plan cannot be run: " + problem->message);
+    entry.simulation.reset();
+    return;
+  }
   noteTime(index, entry.simulation->stepSeconds);
-  if (entry.fits && entry.simulation->stepSeconds < best) {
+  if (isBest) {
     best = entry.simulation->stepSeconds;
     chosen = index;
     choice.progress.bestSeconds = best;
-    choice.plan = std::move(compiled.candidate->plan);
     choice.options = optionsOf(entry.strategy, options);
-    choice.search = std::move(compiled.search);
-    choice.compiled = std::move(compiled.candidate);
+    choice.plan = trial.candidate->plan;
+    chosenTrial = std::move(trial);
   }
   report(choice.progress);
   settleAlike(index);
@@ -193,7 +191,7 @@ void SimulatedSearch::settleAlike(size_t index) {
   const EstimatedStrategy &entry = choice.best[index];
   llvm::SmallVector<const EstimatedStrategy *, 4> alike;
   for (auto [other, candidate] : llvm::enumerate(choice.best)) {
-    if (!areAlikeButForRecompute(candidate.strategy, entry.strategy))
+    if (groups[other] != groups[index])
       continue;
     alike.push_back(&candidate);
     if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
@@ -208,6 +206,7 @@ void SimulatedSearch::settleAlike(size_t index) {
   if (!partly)
     return;
   kinds.push_back(kindOf(partly->strategy));
+  groups.push_back(groups[index]);
   isDone.push_back(false);
   choice.best.push_back(std::move(*partly));
 }
@@ -217,10 +216,17 @@ double SimulatedSearch::correctionOf(size_t index) const {
   return error == errors.end() ? priorError(choice.best[index].strategy) : error->second;
 }
 
+bool SimulatedSearch::isLikeSimulated(size_t index) const {
+  const double seconds = choice.best[index].estimate.seconds();
+  return llvm::any_of(simulatedEstimates, [&](double known) {
+    return std::abs(seconds - known) < kSameEstimate * known;
+  });
+}
+
 std::optional<size_t> SimulatedSearch::findFastest() const {
   // While much of the work is left, estimates are taken to be worse than they should be. If little
   // can be tried, strategies that may not fit are left out.
-  double spare = isThorough ? std::max(0.0, double(left) / double(most)) : 0;
+  double spare = isThorough ? std::max(0.0, double(work.left) / double(most)) : 0;
   double doubt = kEstimateError + kSpareTimeError * spare;
   double limit = isThorough ? 1 + kMemoryError + kSpareMemoryError * spare : 1 - kMemoryError;
   std::optional<size_t> fastest, fastestKnown;
@@ -232,13 +238,10 @@ std::optional<size_t> SimulatedSearch::findFastest() const {
     if (times > 1) // known from few of its kind
       times = std::pow(times, 1 - spare / 2);
     double seconds = entry.estimate.seconds() * times * (1 - doubt);
-    bool isKnown = llvm::any_of(simulatedEstimates, [&](double known) {
-      return std::abs(entry.estimate.seconds() - known) < kSameEstimate * known;
-    });
-    double &lower = isKnown ? lowerKnown : lowerEstimate;
+    double &lower = isLikeSimulated(index) ? lowerKnown : lowerEstimate;
     if (seconds < lower) {
+      (&lower == &lowerKnown ? fastestKnown : fastest) = index;
       lower = seconds;
-      (isKnown ? fastestKnown : fastest) = index;
     }
   }
   return fastest ? fastest : fastestKnown;
@@ -299,28 +302,75 @@ void SimulatedSearch::sortResults() {
     }
   }
   // Without a plan there is no best strategy: what should fit by its estimate did not.
-  if (choice.plan.programs_size() == 0)
+  if (!chosen)
     choice.best.clear();
 }
 
-void SimulatedSearch::run() {
+bool SimulatedSearch::mayGoOn() const {
   // Without any that fits, a few more are worth their time.
-  while (left > 0 || (std::isinf(best) && left > -kMoreSimulations)) {
+  return work.left > 0 || (std::isinf(best) && work.left > -kMoreSimulations);
+}
+
+void SimulatedSearch::countWork(size_t index) {
+  int64_t simulations = workOf(choice.best[index].strategy);
+  if (work.isListing)
+    work.leftToList -= simulations;
+  else // as long as nothing fits, everything that may be tried is tried
+    work.left -= std::isinf(best) ? 1 : simulations;
+}
+
+std::optional<size_t> SimulatedSearch::findNext() {
+  if (!work.isListing && mayGoOn()) {
     std::optional<size_t> next = findFastest();
     if (!next && std::isinf(best))
       next = findSmallest();
-    if (!next)
-      break;
-    simulateOne(*next);
+    if (next)
+      return next;
   }
   // A strategy that is as good as the choice by its estimate is listed beside it only if it is as
   // good: many such estimates are too low, for strategies that do not fit or are slower.
-  for (int64_t more = kListedSimulations; more > 0;) {
-    std::optional<size_t> next = findNear();
-    if (!next)
+  work.isListing = true;
+  return work.leftToList > 0 ? findNear() : std::nullopt;
+}
+
+TrialRequest SimulatedSearch::requestOf(size_t index) const {
+  return {choice.best[index].strategy, [](int64_t) { return 1; }};
+}
+
+std::vector<TrialRequest> SimulatedSearch::findUpcoming(size_t index) {
+  const Work workBefore = work;
+  const std::vector<bool> doneBefore = isDone;
+  const size_t simulatedBefore = simulatedEstimates.size();
+  std::vector<TrialRequest> upcoming;
+  for (std::optional<size_t> next = index; next; next = findNext()) {
+    if (*next != index)
+      upcoming.push_back(requestOf(*next));
+    if (upcoming.size() == kUpcoming)
       break;
-    more -= workOf(choice.best[*next].strategy);
-    simulateOne(*next);
+    // What a trial says is most often about all that differ in recomputation alone.
+    for (size_t other = 0; other < groups.size(); ++other)
+      if (groups[other] == groups[*next])
+        isDone[other] = true;
+    simulatedEstimates.push_back(choice.best[*next].estimate.seconds());
+    countWork(*next);
   }
+  work = workBefore;
+  isDone = doneBefore;
+  simulatedEstimates.resize(simulatedBefore);
+  return upcoming;
+}
+
+void SimulatedSearch::run() {
+  while (std::optional<size_t> next = findNext())
+    simulateOne(*next);
   sortResults();
+  if (!chosen)
+    return;
+  if (!trials.complete(chosenTrial)) {
+    recordFailure(choice.best.front().strategy, "it does not compile a second time");
+    choice.best.clear();
+    return;
+  }
+  choice.search = std::move(chosenTrial.search);
+  choice.compiled = std::move(chosenTrial.candidate);
 }

@@ -8,13 +8,13 @@
 #define DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
 
 #include "compiler/planner/Planner.h"
+#include "compiler/planner/StrategyTrials.h"
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,14 +41,10 @@ public:
   void run();
 
 private:
-  /// The input of finishCompile() for a strategy.
-  struct Compiled {
-    std::unique_ptr<CandidateSearch> search;
-    std::optional<Candidate> candidate;
-  };
   /// Keeps the first strategy that failed.
   void recordFailure(const ParallelStrategy &strategy, std::string reason);
-  bool simulate(EstimatedStrategy &entry, Compiled &compiled);
+  /// Notes in `entry` what its trial said. Whether it was compiled and simulated.
+  bool take(EstimatedStrategy &entry, const StrategyTrial &trial);
   /// Notes by how much the estimate of a strategy errs that takes `seconds`, or more.
   void noteTime(size_t index, double seconds);
   /// Ends the search among strategies like one that is slower than the best without recomputation.
@@ -64,11 +60,22 @@ private:
   void settleAlike(size_t index);
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;
+  /// The strategies that run() would simulate next if the trial of one were to say nothing new.
+  std::vector<TrialRequest> findUpcoming(size_t index);
+  TrialRequest requestOf(size_t index) const;
+  /// Whether the estimate of a strategy is nearly that of one that was simulated.
+  bool isLikeSimulated(size_t index) const;
   /// The strategy with the least lower estimate, if that is less than the best: one with another
   /// estimate than those that were simulated, where there is one.
   std::optional<size_t> findFastest() const;
   /// The strategy that needs the least memory among those that have not been simulated.
   std::optional<size_t> findSmallest() const;
+  /// Whether simulations are left that are not for the list.
+  bool mayGoOn() const;
+  /// Takes a simulation of a strategy from those that are left.
+  void countWork(size_t index);
+  /// The strategy to simulate next; nullopt where the search is at its end.
+  std::optional<size_t> findNext();
   /// Whether a strategy was not simulated and by its estimate is about as fast as the chosen one.
   bool isNear(size_t index) const;
   /// The fastest by its estimate among those near the chosen one.
@@ -76,17 +83,22 @@ private:
   /// Sorts `choice.best` by times, simulated ones first, and removes what does not fit.
   void sortResults();
 
-  mlir::ModuleOp model;
-  llvm::StringRef name;
   const PlannerOptions &options;
   PlannerResult &choice;
   llvm::function_ref<void(const PlannerProgress &)> report;
 
   const int64_t most; ///< simulations
   const bool isThorough;
-  int64_t left; ///< of the simulations
+  /// The simulations that may still be made.
+  struct Work {
+    int64_t left;
+    int64_t leftToList;     ///< of strategies that are to be listed beside the choice
+    bool isListing = false; ///< only those are simulated
+  };
+  Work work;
   double best = std::numeric_limits<double>::infinity();
   std::optional<size_t> chosen; ///< that the best is of
+  StrategyTrial chosenTrial;    ///< its trial
   /// How many times its estimate a kind of strategy takes at least, as far as is known.
   std::map<std::string, double> errors;
   /// How many times its estimate a strategy holds: at least, where there is time to find out, and
@@ -96,7 +108,10 @@ private:
   std::vector<double> simulatedEstimates; ///< seconds
   // For each of `choice.best`:
   std::vector<std::string> kinds;
+  std::vector<size_t> groups; ///< the same number for strategies that differ in recomputation alone
   std::vector<bool> isDone;
+
+  StrategyTrials trials;
 };
 
 } // namespace dtc

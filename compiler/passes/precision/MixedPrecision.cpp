@@ -263,9 +263,19 @@ LogicalResult PrecisionAssigner::retype(Operation *op) {
 }
 
 /// Gives each parameter that trains a copy in full precision, which is what the optimizer updates:
-/// the parameter is that copy, rounded once a step, on the shards that the optimizer has.
+/// the parameter is that copy, rounded once a step, on the shards that the optimizer has. All of
+/// them are added to the function at once: its type has all arguments and results.
 void PrecisionAssigner::keepMasters() {
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
+  llvm::DenseMap<Value, SmallVector<unsigned, 1>> returned;
+  for (OpOperand &operand : ret->getOpOperands())
+    returned[operand.get()].push_back(operand.getOperandNumber());
+  const unsigned first = function.getNumArguments(), firstResult = ret.getNumOperands();
+  SmallVector<OpOperand *> parameters;
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes, updates;
+  SmallVector<Location> locations;
+  SmallVector<Value> masters; // updated
   for (OptimizerOpInterface optimizer : optimizers) {
     Operation *op = optimizer;
     OpOperand &parameter = optimizer.getParameterMutable();
@@ -274,7 +284,7 @@ void PrecisionAssigner::keepMasters() {
     auto arg = dyn_cast<BlockArgument>(convert ? convert.getOperand() : parameter.get());
     if (!arg || elementOf(arg) != low)
       continue;
-    unsigned from = arg.getArgNumber(), index = function.getNumArguments();
+    unsigned from = arg.getArgNumber();
     NamedAttrList attrs;
     attrs.set("dtc.state", builder.getStringAttr("master"));
     attrs.set("dtc.state_of", function.getArgAttr(from, DtcDialect::kParamAttrName));
@@ -282,25 +292,33 @@ void PrecisionAssigner::keepMasters() {
          {StringRef("dtc.axes"), StringRef("dtc.file_shape"), StringRef(dist::kShardingAttrName)})
       if (Attribute attr = function.getArgAttr(from, inherited))
         attrs.set(inherited, attr);
-    (void)function.insertArgument(index, cast<RankedTensorType>(arg.getType()).clone(wide),
-                                  attrs.getDictionary(builder.getContext()), arg.getLoc());
-    parameter.set(function.getArgument(index));
-    if (convert && convert.use_empty()) {
-      // What is returned may ask for the same conversion later.
-      converted.erase({convert.getOperand(), elementOf(convert)});
-      convert.erase();
-    }
+    updates.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
+        "dtc.updates", builder.getI64IntegerAttr(int64_t(first + types.size())))));
+    types.push_back(cast<RankedTensorType>(arg.getType()).clone(wide));
+    attributes.push_back(attrs.getDictionary(builder.getContext()));
+    locations.push_back(arg.getLoc());
+    parameters.push_back(&parameter);
     Value updated = optimizer.getNewParameter();
     builder.setInsertionPointAfter(op);
     Value rounded = ConvertOp::create(builder, updated.getLoc(), updated, low);
-    for (unsigned result = 0, e = ret.getNumOperands(); result < e; ++result)
-      if (ret.getOperand(result) == updated)
-        ret.setOperand(result, rounded);
-    (void)function.insertResult(ret.getNumOperands(), updated.getType(),
-                                builder.getDictionaryAttr(builder.getNamedAttr(
-                                    "dtc.updates", builder.getI64IntegerAttr(index))));
-    ret.getOperandsMutable().append(updated);
+    for (unsigned result : returned.lookup(updated))
+      ret.setOperand(result, rounded);
+    masters.push_back(updated);
   }
+  (void)function.insertArguments(SmallVector<unsigned>(types.size(), first), types, attributes,
+                                 locations);
+  for (auto [number, parameter] : llvm::enumerate(parameters)) {
+    auto convert = parameter->get().getDefiningOp<ConvertOp>();
+    parameter->set(function.getArgument(first + unsigned(number)));
+    if (!convert || !convert.use_empty())
+      continue;
+    // What is returned may ask for the same conversion later.
+    converted.erase({convert.getOperand(), elementOf(convert)});
+    convert.erase();
+  }
+  (void)function.insertResults(SmallVector<unsigned>(types.size(), firstResult),
+                               TypeRange(ValueRange(masters)), updates);
+  ret.getOperandsMutable().append(masters);
 }
 
 LogicalResult PrecisionAssigner::run() {

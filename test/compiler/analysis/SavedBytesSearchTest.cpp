@@ -160,3 +160,21 @@ TEST(SavedBytesSearch, BelievesTheWorse) {
   keep.add({60, 50, 110, 1});
   EXPECT_EQ(keep.best(), nullptr);
 }
+
+// The plan that keeps least says whether one that fits is likely.
+TEST(SavedBytesSearch, IsHopelessFarAboveTheLimit) {
+  SavedBytesSearch keep(100, 0);
+  EXPECT_FALSE(keep.isHopeless());
+  keep.add({1000, 80, 300, 0});
+  EXPECT_FALSE(keep.isHopeless()); // less can be kept
+  keep.add({20, 20, 150, 5});
+  EXPECT_FALSE(keep.isHopeless()); // less than 20 has not been tried
+  keep.add({0, 5, 105, 8});
+  EXPECT_FALSE(keep.isHopeless()); // near
+  SavedBytesSearch far(100, 0);
+  far.add({1000, 80, 300, 0});
+  far.add({0, 5, 111, 8});
+  EXPECT_TRUE(far.isHopeless());
+  far.add({30, 30, 90, 6});
+  EXPECT_FALSE(far.isHopeless());
+}

@@ -59,6 +59,46 @@ TEST_F(PlannerSearch, IsTheSameEveryTime) {
   EXPECT_EQ(formatChoice(once, options, 1000), formatChoice(again, options, 1000));
 }
 
+/// Threads compile strategies ahead that may be the next to be compared, in contexts of their own.
+/// The list says what was simulated, and in how many strategies.
+TEST_F(PlannerSearch, DoesNotDependOnTheNumberOfThreads) {
+  const uint64_t seed = randomSeed();
+  SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  auto oneOf = [&](auto... values) {
+    std::array all{values...};
+    return all[random() % all.size()];
+  };
+  options.fixed = {"zero", "bucket_bytes"};
+  options.base.zero = 1;
+  options.axes = {{"tp", 1}};
+  for (int draw = 0; draw < 2; ++draw) {
+    model.layers = oneOf(2, 12);
+    machines = smallCluster(/*nodes=*/2, /*devicesOfNode=*/1);
+    options.threads = 1;
+    PlannerResult alone = choose();
+    ASSERT_FALSE(alone.best.empty());
+    // Less memory, so that strategies that recompute in part are compared.
+    machines.mutable_devices(0)->set_memory_bytes(double(alone.best.front().arenaBytes) *
+                                                  oneOf(0.7, 0.85, 1.0));
+    alone = choose();
+    options.threads = oneOf(size_t(2), size_t(3));
+    PlannerResult beside = choose();
+    EXPECT_EQ(formatStrategy(alone.options), formatStrategy(beside.options));
+    EXPECT_EQ(serializePlan(alone.plan), serializePlan(beside.plan));
+    EXPECT_EQ(formatChoice(alone, options, 1000), formatChoice(beside, options, 1000));
+    ASSERT_EQ(alone.best.empty(), beside.best.empty());
+    if (beside.best.empty())
+      continue; // nothing fits in either
+    // The module of the chosen strategy belongs to the context of the model.
+    EXPECT_EQ(beside.compiled->module->getContext(), modules.back()->getContext());
+    plan::Plan finished;
+    ASSERT_TRUE(succeeded(
+        finishCompile(*modules.back(), *beside.search, *beside.compiled, "test", finished)));
+    EXPECT_EQ(finished.programs_size(), alone.plan.programs_size());
+  }
+}
+
 TEST_F(PlannerSearch, ChoosesThePlanThatItShows) {
   PlannerResult choice = choose();
   ASSERT_FALSE(choice.best.empty());

@@ -1,0 +1,157 @@
+//===- LowerEstimates.cpp - Lower estimates of strategies, in order -------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/planner/LowerEstimates.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+using namespace mlir;
+using namespace dtc;
+
+/// How many probes are made without a word of it to the user, and how many at a time where the
+/// result of one may make the others needless. Not as many as there are threads, on which no result
+/// depends.
+static constexpr size_t kProbesBetweenReports = 16, kProbesAhead = 4;
+
+CostKey LowerEstimates::keyOf(const ParallelStrategy &strategy) const {
+  CostKey key = strategy.key(traits.batch);
+  key.recompute = Recompute::None;
+  key.sequenceParallel = strategy.tp > 1 && traits.hasSequenceAxis;
+  // Devices that split nothing do what one does.
+  if (!setting.splitsByDefault && strategy.shard.empty()) {
+    key.tp = 1;
+    key.sequenceParallel = false;
+  }
+  return key;
+}
+
+CostKey LowerEstimates::familyOf(CostKey key) {
+  key.samples = 0;
+  return key;
+}
+
+LowerEstimate LowerEstimates::estimate(const ParallelStrategy &strategy, size_t number,
+                                       ArrayRef<ModelCosts> costs) {
+  ParallelStrategy balanced = strategy;
+  estimator.balance(balanced, costs);
+  StepEstimate step = estimator.estimate(balanced, costs);
+  return {step.seconds(), std::max(0.0, step.bytes - step.memoryBytes), number};
+}
+
+std::optional<LowerEstimate> LowerEstimates::find(const ParallelStrategy &strategy, size_t number) {
+  CostKey key = keyOf(strategy);
+  ArrayRef<ModelCosts> costs = probe.find(key);
+  if (costs.empty()) {
+    setting.noteFailure(strategy, probe.problemOf(key));
+    return std::nullopt;
+  }
+  return estimate(strategy, number, costs);
+}
+
+std::optional<LowerEstimate> LowerEstimates::bound(size_t number) {
+  const ParallelStrategy &strategy = all[number];
+  CostKey key = keyOf(strategy);
+  auto largest = largestSamples.find(familyOf(key));
+  if (largest == largestSamples.end() || probe.isKnown(key))
+    return find(strategy, number);
+  auto [scaled, isNew] = scaledCosts.try_emplace(key);
+  if (isNew) {
+    CostKey known = key;
+    known.samples = largest->second;
+    for (const ModelCosts &costs : probe.find(known))
+      scaled->second.push_back(
+          boundFewerSamples(costs, double(key.samples) / double(known.samples)));
+  }
+  if (scaled->second.empty()) // it does not compile
+    return find(strategy, number);
+  LowerEstimate result = estimate(strategy, number, scaled->second);
+  result.isBound = true;
+  return result;
+}
+
+void LowerEstimates::add(ArrayRef<ParallelStrategy> more) {
+  std::vector<CostKey> keys;
+  std::set<CostKey> isListed;
+  for (const ParallelStrategy &strategy : more)
+    if (CostKey key = keyOf(strategy); isListed.insert(key).second)
+      keys.push_back(std::move(key));
+  if (setting.boundsSamples) {
+    for (const CostKey &key : keys) {
+      int64_t &samples = largestSamples[familyOf(key)];
+      samples = std::max(samples, key.samples);
+    }
+    llvm::erase_if(
+        keys, [&](const CostKey &key) { return key.samples < largestSamples.at(familyOf(key)); });
+  }
+  for (ArrayRef<CostKey> rest = keys; !rest.empty();) {
+    size_t count = std::min(rest.size(), kProbesBetweenReports);
+    probe.findAll(rest.take_front(count));
+    rest = rest.drop_front(count);
+    setting.notePartOfProbes();
+  }
+  size_t number = all.size();
+  llvm::append_range(all, more);
+  for (; number < all.size(); ++number)
+    if (std::optional<LowerEstimate> found = bound(number))
+      ordered.push_back(*found);
+  llvm::sort(ordered);
+}
+
+template <typename Estimates>
+void LowerEstimates::probeNext(const Estimates &next, double slowest) {
+  std::vector<CostKey> keys;
+  for (const LowerEstimate &each : next) {
+    if (keys.size() == kProbesAhead || each.seconds > slowest)
+      break;
+    const ParallelStrategy &strategy = all[each.strategy];
+    CostKey key = each.isBound ? keyOf(strategy) : strategy.key(traits.batch);
+    if (!probe.isKnown(key) && !llvm::is_contained(keys, key))
+      keys.push_back(std::move(key));
+  }
+  probe.findAll(keys);
+  setting.notePartOfProbes();
+}
+
+void LowerEstimates::resolve(size_t index) {
+  std::vector<LowerEstimate> bounds;
+  std::copy_if(ordered.begin() + ptrdiff_t(index), ordered.end(), std::back_inserter(bounds),
+               [](const LowerEstimate &each) { return each.isBound; });
+  probeNext(bounds, std::numeric_limits<double>::infinity());
+  llvm::erase_if(ordered, [&](LowerEstimate &each) {
+    if (!each.isBound || !probe.isKnown(keyOf(all[each.strategy])))
+      return false;
+    std::optional<LowerEstimate> found = find(all[each.strategy], each.strategy);
+    each = found.value_or(each);
+    return !found;
+  });
+  llvm::sort(ordered);
+}
+
+void LowerEstimates::drop(llvm::function_ref<bool(const ParallelStrategy &)> isDropped) {
+  llvm::erase_if(ordered, [&](const LowerEstimate &each) { return isDropped(all[each.strategy]); });
+}
+
+std::optional<size_t> LowerEstimates::takeNext(double slowest) {
+  if (!left)
+    left.emplace(ordered.begin(), ordered.end());
+  while (!left->empty() && left->begin()->seconds <= slowest) {
+    const LowerEstimate next = *left->begin();
+    const ParallelStrategy &strategy = all[next.strategy];
+    if (!probe.isKnown(next.isBound ? keyOf(strategy) : strategy.key(traits.batch)))
+      probeNext(*left, slowest);
+    left->erase(left->begin());
+    if (!next.isBound)
+      return next.strategy;
+    if (std::optional<LowerEstimate> found = find(strategy, next.strategy))
+      left->insert(*found);
+  }
+  return std::nullopt;
+}
