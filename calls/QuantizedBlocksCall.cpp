@@ -14,7 +14,7 @@ namespace dtc {
 
 /// The attributes of a call whose floats have that type.
 static QuantizedBlocksCall blocksOf(SignatureChecker &check, const TensorType &floats) {
-  QuantizedBlocksCall call{.dtype = floats.dtype, .blocks = {}, .run = 1};
+  QuantizedBlocksCall call{.dtype = floats.dtype, .blocks = {}};
   QuantizedBlocks &blocks = call.blocks;
   blocks.bits = check.intAttribute("bits");
   blocks.block = check.intAttribute("block");
@@ -47,8 +47,13 @@ static TensorType wordsOf(const QuantizedBlocksCall &call) {
 }
 
 Expected<QuantizedBlocksCall> checkQuantizeBlocks(const KernelSignature &signature) {
-  SignatureChecker check(signature, 1, 1);
-  QuantizedBlocksCall call = blocksOf(check, check.wideInput(0, 1));
+  bool hasNoise = signature.inputs.size() == 2;
+  SignatureChecker check(signature, hasNoise ? 2 : 1, 1);
+  const TensorType &floats = check.wideInput(0, 1);
+  QuantizedBlocksCall call = blocksOf(check, floats);
+  call.hasNoise = hasNoise;
+  if (!check.failed() && hasNoise)
+    check.expectInput(1, {DType::F32, floats.shape});
   if (!check.failed())
     check.expectOutput(0, wordsOf(call));
   if (MaybeError error = check.finish())

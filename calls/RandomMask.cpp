@@ -79,7 +79,7 @@ RandomMask checkRandomMask(SignatureChecker &check, const KernelSignature &signa
                            const std::string &rateName, size_t keyIndex,
                            std::span<const int64_t> local) {
   check.expectInput(keyIndex, TensorType{DType::I32, {2}});
-  double rate = check.floatAttribute(rateName);
+  double rate = rateName.empty() ? 0 : check.floatAttribute(rateName);
   if (!(rate >= 0 && rate < 1))
     check.failAttribute(rateName, fmt::format("{}", rate), "a number from 0 to less than 1");
   int64_t op = check.intAttribute("op");

@@ -74,9 +74,9 @@ private:
   std::vector<SplitDim> splitDims;
 };
 
-/// Checks the common part of random kernels: the attributes `rateName`, `op`, `shape` and
-/// `sharding`, which must fit the shape `local` of the tensor that is masked, and the input
-/// `keyIndex`, i32[2]. The result has no meaning if the check failed.
+/// Checks the common part of random kernels: the attributes `rateName` (none if empty), `op`,
+/// `shape` and `sharding`, which must fit the shape `local` of the tensor that is masked, and the
+/// input `keyIndex`, i32[2]. The result has no meaning if the check failed.
 RandomMask checkRandomMask(SignatureChecker &check, const KernelSignature &signature,
                            const std::string &rateName, size_t keyIndex,
                            std::span<const int64_t> local);

@@ -49,6 +49,8 @@ static constexpr KernelAttribute kLion[] = {
 static constexpr KernelAttribute kMask[] = {
     {"rate", Float}, {"op", Int}, {"shape", Ints}, {"sharding", Strings}};
 static constexpr KernelAttribute kOffsets[] = {{"offsets", Ints}};
+static constexpr KernelAttribute kOfElements[] = {
+    {"op", Int}, {"shape", Ints}, {"sharding", Strings}};
 static constexpr KernelAttribute kPad[] = {{"low", Ints}, {"value", Float}};
 static constexpr KernelAttribute kPadding[] = {
     {"dim", Int}, {"axes", Strings}, {"size", Int}, {"value", String}};
@@ -197,7 +199,8 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "pad", .attributes = kPad},
     {.name = "pick", .inputs = {2, 2}, .traffic = KernelTraffic::Rows},
     {.name = "pick_grad", .inputs = {2, 2}},
-    {.name = "quantize_blocks", .attributes = kQuantizedBlocks},
+    {.name = "quantize_blocks", .inputs = {1, 2}, .attributes = kQuantizedBlocks},
+    {.name = "random_uniform", .attributes = kOfElements},
     {.name = "reduce", .attributes = kReduction},
     {.name = "relu", .isPointwise = true, .inPlace = kFirst},
     {.name = "rms_norm", .inputs = {2, 2}, .outputs = 2, .attributes = kEps},

@@ -7,12 +7,14 @@
 #include "compiler/driver/GradientCompression.h"
 
 #include "support/MeshAxes.h"
+#include "support/NearestName.h"
 #include "support/QuantizedBlocks.h"
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <fmt/format.h>
+#include <vector>
 
 using namespace dtc;
 using llvm::StringRef;
@@ -26,23 +28,104 @@ static std::vector<std::string> dataAxes() {
   return names;
 }
 
+/// Reads a whole number in a range into `value`; false for anything else.
+static bool readNumber(StringRef text, int64_t most, int64_t &value) {
+  return !text.getAsInteger(10, value) && value >= 1 && value <= most;
+}
+
+/// Reads one of the names of an enum into `value`; false for anything else.
+template <typename Enum> static bool readName(StringRef text, Enum &value) {
+  auto found = findByName<Enum>({text.data(), text.size()});
+  value = found.value_or(value);
+  return found.has_value();
+}
+
+namespace {
+
+/// A setting of some methods.
+struct Setting {
+  const char *key;
+  std::string expected;
+  bool (*hasIt)(CompressionMethod method);
+  bool (*read)(StringRef value, GradientCompression &compression);
+  std::string (*str)(const GradientCompression &compression);
+};
+
+} // namespace
+
+/// Whether a device adds what was lost to its next gradient where nothing else is said: methods
+/// that leave most of a gradient out do not converge without.
+static bool feedsBack(CompressionMethod method) { return !quantizes(method); }
+
+static std::vector<Setting> allSettings() {
+  using C = GradientCompression;
+  using M = CompressionMethod;
+  return {
+      {.key = "rank",
+       .expected = fmt::format("a number of columns from 1 to {}", kMaxCompressionRank),
+       .hasIt = [](M method) { return method == M::PowerSgd; },
+       .read = [](StringRef v, C &c) { return readNumber(v, kMaxCompressionRank, c.rank); },
+       .str = [](const C &c) { return fmt::format("{}", c.rank); }},
+      {.key = "share",
+       .expected = "a share of the elements above 0 and below 1",
+       .hasIt = [](M method) { return method == M::TopK; },
+       .read = [](StringRef v,
+                  C &c) { return !v.getAsDouble(c.share) && c.share > 0 && c.share < 1; },
+       .str = [](const C &c) { return fmt::format("{}", c.share); }},
+      {.key = "block",
+       .expected = fmt::format("a number of elements from 1 to {}", kMaxQuantizedBlock),
+       .hasIt = [](M method) { return method != M::PowerSgd; },
+       .read = [](StringRef v, C &c) { return readNumber(v, kMaxQuantizedBlock, c.block); },
+       .str = [](const C &c) { return fmt::format("{}", c.block); }},
+      {.key = "feedback",
+       .expected = "on or off",
+       .hasIt = [](M) { return true; },
+       .read =
+           [](StringRef v, C &c) {
+             c.feedback = v == "on";
+             return v == "on" || v == "off";
+           },
+       .str =
+           [](const C &c) {
+             return std::string(c.feedback == feedsBack(c.method) ? "" : c.feedback ? "on" : "off");
+           }},
+      {.key = "rounding",
+       .expected = "nearest or stochastic",
+       .hasIt = quantizes,
+       .read = [](StringRef v, C &c) { return readName(v, c.rounding); },
+       .str =
+           [](const C &c) {
+             return std::string(c.rounding == Rounding::Nearest ? "" : name(c.rounding));
+           }},
+  };
+}
+
 /// Reads a setting such as "block=64".
 static MaybeError parseSetting(StringRef text, GradientCompression &compression) {
   auto [key, value] = text.split('=');
-  if (key == "block") {
-    if (!value.getAsInteger(10, compression.block) && compression.block >= 1 &&
-        compression.block <= kMaxQuantizedBlock)
+  std::vector<std::string> keys;
+  for (const Setting &setting : allSettings()) {
+    if (!setting.hasIt(compression.method))
+      continue;
+    keys.emplace_back(setting.key);
+    if (key != setting.key)
+      continue;
+    if (setting.read(value, compression))
       return std::nullopt;
-    return Error{fmt::format("block is \"{}\", expected a number of elements from 1 to {}",
-                             value.str(), kMaxQuantizedBlock)};
+    return Error{
+        fmt::format("{} is \"{}\", expected {}", setting.key, value.str(), setting.expected)};
   }
-  if (key == "feedback") {
-    compression.feedback = value == "on";
-    if (value == "on" || value == "off")
-      return std::nullopt;
-    return Error{fmt::format("feedback is \"{}\", expected on or off", value.str())};
-  }
-  return Error{fmt::format("\"{}\" is no setting, expected block=N or feedback=on", text.str())};
+  return Error{fmt::format("\"{}\" is no setting of {}, expected one of {}{}", text.str(),
+                           name(compression.method), llvm::join(keys, ", "),
+                           didYouMean(key.str(), keys))};
+}
+
+std::string GradientCompression::str() const {
+  std::vector<std::string> settings;
+  for (const Setting &setting : allSettings())
+    if (std::string value = setting.hasIt(method) ? setting.str(*this) : ""; !value.empty())
+      settings.push_back(fmt::format("{}={}", setting.key, value));
+  return fmt::format("{}={}:{}", axis, name(method), llvm::join(settings, ","));
 }
 
 Expected<GradientCompression> dtc::parseGradientCompression(StringRef text) {
@@ -52,10 +135,14 @@ Expected<GradientCompression> dtc::parseGradientCompression(StringRef text) {
   if (!llvm::is_contained(dataAxes(), axis))
     return Error{fmt::format("\"{}\" is no axis of data parallelism, expected one of {}",
                              axis.str(), llvm::join(dataAxes(), ", "))};
-  if (method == "int8" || method == "int4")
-    compression.bits = method == "int8" ? 8 : 4;
-  else
-    return Error{fmt::format("the method is \"{}\", expected one of int8, int4", method.str())};
+  if (!readName(method, compression.method)) {
+    std::vector<std::string> methods(EnumNames<CompressionMethod>::list.begin(),
+                                     EnumNames<CompressionMethod>::list.end());
+    return Error{fmt::format("the method is \"{}\", expected one of {}{}", method.str(),
+                             llvm::join(methods, ", "), didYouMean(method.str(), methods))};
+  }
+  compression.block = defaultBlock(compression.method);
+  compression.feedback = feedsBack(compression.method);
   if (target.size() == text.size())
     return compression;
   llvm::SmallVector<StringRef> parts;

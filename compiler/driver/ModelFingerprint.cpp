@@ -196,9 +196,7 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
         settings.push_back(fmt::format("{}:lr_scale={}", pattern.str(), scale));
   }
   if (auto compression = parseGradientCompression(options.compress))
-    settings.push_back(fmt::format("compress={}=int{}:block={}{}", compression->axis,
-                                   compression->bits, compression->block,
-                                   compression->feedback ? ",feedback=on" : ""));
+    settings.push_back("compress=" + compression->str());
   if (!options.outer.empty())
     settings.push_back(fmt::format("outer={}, outer_step={}", options.outer, options.outerStep));
   if (!options.outer.empty() && options.outerStep == "nesterov")

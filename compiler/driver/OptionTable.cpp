@@ -230,10 +230,12 @@ static void addModelOptions(std::vector<Option> &options) {
   using O = CompileOptions;
   options.push_back({.name = "compress",
                      .member = &O::compress,
-                     .help = "Sum gradients over a data axis as integers with a scale for each "
-                             "block of elements: dp=int8 or dp=int4; with settings, "
-                             "dp=int8:block=256,feedback=on, where feedback adds what is lost to "
-                             "the next gradient (default: not compressed)",
+                     .help = "Sum gradients over a data axis in a compressed form: dp=int8 or "
+                             "dp=int4, as integers with a scale for each block of elements; "
+                             "dp=topk, the largest elements of each block; or dp=powersgd, factors "
+                             "of low rank; with settings, dp=int8:block=256,rounding=stochastic, "
+                             "dp=topk:share=0.01 or dp=powersgd:rank=4; feedback=on adds what is "
+                             "lost to the next gradient (default: not compressed)",
                      .needsMesh = true});
   options.push_back({.name = "mode",
                      .member = &O::mode,
@@ -399,10 +401,11 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
                              "feedback=off",
                              found, given("dtype"))};
   if (options.zero > 1 && (options.microbatches > 1 || options.accumulates))
-    return Error{fmt::format("{}, but with {} {} gradients are summed between devices once for "
-                             "each microbatch or batch, and would be rounded each time; choose a "
-                             "stage of at most 1, or one microbatch",
-                             found, given("zero"), options.zero)};
+    return Error{
+        fmt::format("{}, but with {} {} gradients are summed between devices once for "
+                    "each microbatch or batch, and would be compressed each time; choose a "
+                    "stage of at most 1, or one microbatch",
+                    found, given("zero"), options.zero)};
   if (!options.outer.empty())
     return Error{
         fmt::format("{}, and {} is \"{}\"; what is sent in an outer step is not compressed, "

@@ -203,8 +203,11 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
   if (auto compression = parseGradientCompression(options.compress); compression) {
     CompressGradientsPassOptions compress;
     compress.axis = compression->axis;
-    compress.bits = compression->bits;
+    compress.method = name(compression->method);
+    compress.rounding = name(compression->rounding);
     compress.block = compression->block;
+    compress.share = compression->share;
+    compress.rank = compression->rank;
     compress.feedback = compression->feedback;
     manager.addPass(createCompressGradientsPass(compress));
   }
@@ -243,7 +246,11 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     manager.addPass(createBuildTrainStepPass(trainStepOptions(options)));
     manager.addPass(createDelayLossChunksPass());
   }
-  manager.addPass(createAdvanceRandomKeyPass());
+  auto compression = parseGradientCompression(options.compress);
+  AdvanceRandomKeyPassOptions advance;
+  advance.always = options.mode == CompileMode::Train && compression &&
+                   compression->rounding == Rounding::Stochastic;
+  manager.addPass(createAdvanceRandomKeyPass(advance));
   if (options.dtype != ComputeType::F32) {
     MixedPrecisionPassOptions precision;
     precision.dtype = wordOf(options.dtype);

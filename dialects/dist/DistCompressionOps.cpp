@@ -10,6 +10,8 @@
 
 #include "mlir/IR/Builders.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace dtc;
 using namespace dtc::dist;
@@ -42,15 +44,45 @@ static LogicalResult verifyBlocks(OpT op, RankedTensorType floats, RankedTensorT
 }
 
 LogicalResult QuantizeBlocksOp::verify() {
-  return verifyBlocks(*this, getInput().getType(), getType(),
-                      {"quantize_blocks-c1", "quantize_blocks-c2", "quantize_blocks-c3",
-                       "quantize_blocks-c4", "quantize_blocks-c5"});
+  if (failed(verifyBlocks(*this, getInput().getType(), getType(),
+                          {"quantize_blocks-c1", "quantize_blocks-c2", "quantize_blocks-c3",
+                           "quantize_blocks-c4", "quantize_blocks-c5"})))
+    return failure();
+  if (getNoise() && getNoise().getType().getShape() != getInput().getType().getShape())
+    return violates(*this, "quantize_blocks-c6")
+           << "has noise of type " << getNoise().getType() << ", expected the shape of "
+           << getInput().getType();
+  return success();
 }
 
 LogicalResult DequantizeBlocksOp::verify() {
   return verifyBlocks(*this, getType(), getInput().getType(),
                       {"dequantize_blocks-c1", "dequantize_blocks-c2", "dequantize_blocks-c3",
                        "dequantize_blocks-c4", "dequantize_blocks-c5"});
+}
+
+LogicalResult RandomUniformOp::verify() {
+  auto keyType = RankedTensorType::get({2}, IntegerType::get(getContext(), 32));
+  if (getKey().getType() != keyType)
+    return violates(*this, "random_uniform-c1")
+           << "has a key of type " << getKey().getType() << ", expected " << keyType;
+  auto rank = size_t(getType().getRank());
+  if (getShape().size() != rank || getSharding().size() != rank)
+    return violates(*this, "random_uniform-c2")
+           << "has a shape of " << getShape().size() << " dimensions and the sharding of "
+           << getSharding().size() << ", expected " << rank << " as the result";
+  if (getNumber() > std::numeric_limits<uint32_t>::max())
+    return violates(*this, "random_uniform-c3")
+           << "has number " << int64_t(getNumber()) << ", expected at least 0 and less than 2^32";
+  return success();
+}
+
+DictionaryAttr RandomUniformOp::getKernelAttributes() {
+  NamedAttrList attributes;
+  attributes.set("op", getNumberAttr());
+  attributes.set("shape", getShapeAttr());
+  attributes.set("sharding", getShardingAttr());
+  return attributes.getDictionary(getContext());
 }
 
 #define GET_OP_CLASSES

@@ -71,6 +71,15 @@ static Calls dropout(const char *name, const TensorType &x) {
            {}}};
 }
 
+/// A number for each element.
+static Calls uniform(const char *name, const TensorType &x) {
+  return {{name,
+           {{DType::I32, {2}}},
+           {{DType::F32, x.shape}},
+           {{"op", int64_t{1}}, {"shape", x.shape}, {"sharding", std::vector<std::string>(2)}},
+           {}}};
+}
+
 /// p, g and the moments; the learning rate and other scalars; whether to apply the update.
 static Calls optimizer(const char *name, const TensorType &x, size_t moments, size_t scalars,
                        AttributeMap attributes) {
@@ -126,6 +135,7 @@ std::span<const KernelCase> elementwiseCases() {
       {"select", select},
       {"convert", convert, true},
       {"dropout", dropout, true},
+      {"random_uniform", uniform, false, false},
       {"accumulate", accumulate},
       {"adamw", adam},
       {"adam", adam},

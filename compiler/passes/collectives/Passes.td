@@ -10,16 +10,25 @@
 include "mlir/Pass/PassBase.td"
 
 def CompressGradientsPass : Pass<"dtc-compress-gradients", "::mlir::ModuleOp"> {
-  let summary = "Sum gradients over an axis as integers with a scale for each block";
+  let summary = "Sum gradients over an axis as integers, as their largest elements, or as factors of low rank";
   let description = [{
-    A sum of a gradient over `axis` becomes a sum of what its addends are as integers of `bits` bits with one scale for
-    each `block` consecutive elements of the parameter. An all-to-all brings each device the integers of its part from
-    all devices, which are added as floats in the order of the axis. The sum is made integers once more, and an
-    all-reduce ends with an all-gather of these. So the result is the same for an all-reduce and a reduce-scatter. A sum
-    over further axes comes before, in full. docs/parallelism.md has the formulas.
+    A sum of a gradient over `axis` becomes a sum in a compressed form; docs/parallelism.md has the formulas. A sum over
+    further axes comes before, in full. A gradient that would not get smaller stays as it is, which a remark says.
 
-    Where the parts of other axes are no multiples of the block, the block is the largest divisor of a part, which a
-    remark says. A gradient that would not get smaller stays as it is.
+    With `method=int8` or `int4`, addends are integers with one scale for each `block` consecutive elements of the
+    parameter. An all-to-all brings each device the integers of its part from all devices, which are added as floats in
+    the order of the axis. The sum is made integers once more, and an all-reduce ends with an all-gather of these. So the
+    result is the same for an all-reduce and a reduce-scatter. With `rounding=stochastic` integers are rounded at random,
+    from the random key of the step. Where the parts of other axes are no multiples of the block, the block is the
+    largest divisor of a part, which a remark says.
+
+    With `method=topk` each device sends of each block the `share` of the elements that are largest, with their places,
+    to all devices, or to the one that has this part of the sum.
+
+    With `method=powersgd` the gradient is a matrix M. All-reduces sum P = M Q, whose columns are then made orthonormal,
+    and Q = M^T P, each of `rank` columns; the sum is P Q^T. Q is a state from which the next step begins.
+
+    With `feedback` each device adds what the others did not get of its gradient to its next one.
 
     ```mlir
     // dtc-opt --dtc-compress-gradients="axis=dp block=4"
@@ -55,8 +64,11 @@ def CompressGradientsPass : Pass<"dtc-compress-gradients", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"axis", "axis", "std::string", "\"dp\"", "mesh axis over which sums are compressed">,
-    Option<"bits", "bits", "int64_t", "8", "bits of an integer: 4 or 8">,
-    Option<"block", "block", "int64_t", "256", "elements with one scale">,
+    Option<"method", "method", "std::string", "\"int8\"", "form of the addends: int8, int4, topk or powersgd">,
+    Option<"rounding", "rounding", "std::string", "\"nearest\"", "how elements become integers: nearest or stochastic">,
+    Option<"block", "block", "int64_t", "0", "elements of a block; 0: 256 with one scale, or 1024 of topk">,
+    Option<"share", "share", "double", "0.01", "share of the elements of a block that topk sends">,
+    Option<"rank", "rank", "int64_t", "4", "columns of the factors of powersgd">,
     Option<"feedback", "feedback", "bool", "false", "each device adds what it has lost to its next gradient">,
   ];
   let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/passes/collectives/CompressionMethod.h"
 #include "compiler/passes/exec/Lowering.h"
 
 using namespace mlir;
@@ -52,6 +53,8 @@ LogicalResult Lowering::lowerArguments() {
       if (stepState &&
           (stepState.getValue() == "loss_scale" || stepState.getValue() == "growth_interval"))
         init = OnesAttr::get(function.getContext());
+      if (state && state.getValue().starts_with(kFactorStateName))
+        init = UniformAttr::get(function.getContext(), 1.0);
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
                             fileShape ? fileShape : shape, sharding, init, isMaster, bool(cache),
                             stepState);

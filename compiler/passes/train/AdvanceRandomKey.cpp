@@ -26,13 +26,33 @@ static BlockArgument findScalar(func::FuncOp function, StringRef role) {
   return {};
 }
 
-static LogicalResult advanceKey(func::FuncOp function) {
+/// A new argument with that `dtc.scalar`.
+static FailureOr<BlockArgument> addScalar(func::FuncOp function, StringRef role,
+                                          RankedTensorType type) {
+  Builder builder(function.getContext());
+  unsigned end = function.getNumArguments();
+  auto attributes =
+      builder.getDictionaryAttr(builder.getNamedAttr("dtc.scalar", builder.getStringAttr(role)));
+  if (failed(function.insertArgument(end, type, attributes,
+                                     NameLoc::get(builder.getStringAttr(role)))))
+    return failure();
+  return function.getArgument(end);
+}
+
+static LogicalResult advanceKey(func::FuncOp function, bool always) {
   if (failed(checkProgram(function)))
     return failure();
-  BlockArgument key = findScalar(function, "random_key");
-  if (!key)
-    return success();
   OpBuilder builder(function.front().getTerminator());
+  BlockArgument key = findScalar(function, "random_key");
+  if (!key && !always)
+    return success();
+  if (!key) {
+    FailureOr<BlockArgument> added =
+        addScalar(function, "random_key", RankedTensorType::get({2}, builder.getI32Type()));
+    if (failed(added))
+      return failure();
+    key = *added;
+  }
   auto loc = NameLoc::get(builder.getStringAttr("step_state"));
   auto keyType = RankedTensorType::get({2}, builder.getI32Type());
   if (key.getType() != keyType)
@@ -43,13 +63,11 @@ static LogicalResult advanceKey(func::FuncOp function) {
   function.setArgAttr(index, DtcDialect::kStepStateAttrName, builder.getStringAttr("random_key"));
   BlockArgument batches = findScalar(function, "batches");
   if (!batches) {
-    unsigned end = function.getNumArguments();
-    if (failed(function.insertArgument(end, RankedTensorType::get({}, builder.getF32Type()),
-                                       builder.getDictionaryAttr(builder.getNamedAttr(
-                                           "dtc.scalar", builder.getStringAttr("batches"))),
-                                       NameLoc::get(builder.getStringAttr("batches")))))
+    FailureOr<BlockArgument> added =
+        addScalar(function, "batches", RankedTensorType::get({}, builder.getF32Type()));
+    if (failed(added))
       return failure();
-    batches = function.getArgument(end);
+    batches = *added;
   }
   // The first word stays, the second is the number of the first batch.
   Value count = ConvertOp::create(builder, loc, batches, builder.getI32Type());
@@ -73,7 +91,7 @@ struct AdvanceRandomKeyPass : dtc::impl::AdvanceRandomKeyPassBase<AdvanceRandomK
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(advanceKey(function)))
+      if (!function.isExternal() && failed(advanceKey(function, always)))
         return signalPassFailure();
   }
 };

@@ -286,7 +286,8 @@ def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
     An argument with `dtc.scalar = "random_key"`, from which random ops draw their masks, becomes a part of the step
     state: `dtc.step_state = "random_key"`. Its first word, which comes from the seed of the run, does not change. Its
     second word, the number of the step's first batch, grows by the argument `batches`, which is added where the
-    function has none. Within a step, random kernels count the repetitions of the microbatch loop themselves.
+    function has none. Within a step, random kernels count the repetitions of the microbatch loop themselves. With
+    `always`, a function that has no such argument gets one, for ops that later passes insert.
 
     ```mlir
     // Before
@@ -309,6 +310,9 @@ def AdvanceRandomKeyPass : Pass<"dtc-advance-random-key", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"always", "always", "bool", "false", "also where the function draws nothing">,
+  ];
   let dependentDialects = ["::dtc::DtcDialect"];
 }
 

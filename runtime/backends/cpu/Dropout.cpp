@@ -1,12 +1,14 @@
-//===- Dropout.cpp - Dropout ----------------------------------------------===//
+//===- Dropout.cpp - Dropout and random numbers ---------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
 #include "calls/RowCalls.h"
+#include "calls/UniformCall.h"
 #include "runtime/backends/cpu/KernelSupport.h"
 #include "runtime/backends/cpu/MaskStretches.h"
+#include "support/Philox.h"
 
 namespace dtc::runtime::cpu {
 
@@ -47,10 +49,49 @@ PrepareResult prepareDropout(const KernelSignature &signature) {
   });
 }
 
+/// Writes the numbers of `count` elements, `stride` apart in the whole tensor from `first` on: the
+/// high 24 bits of their words, as a fraction.
+void writeNumbers(const MaskWords &words, int64_t first, int64_t stride, int64_t count, float *to) {
+  uint64_t known = ~uint64_t{0}; // the number of `block`
+  PhiloxCounter block{};
+  for (int64_t i = 0; i < count; ++i) {
+    auto element = static_cast<uint64_t>(first + i * stride);
+    if (element / 4 != known) {
+      known = element / 4;
+      block = philox4x32(philoxCounter(known, words.iteration), {words.seed, words.op});
+    }
+    to[i] = static_cast<float>(block[element % 4] >> 8) * 0x1p-24F;
+  }
+}
+
+PrepareResult prepareUniform(const KernelSignature &signature) {
+  Expected<UniformCall> call = checkUniform(signature);
+  if (!call)
+    return call.error();
+  return makeKernel([call = std::move(*call)](const CpuArguments &args) {
+    const int32_t *key = input<int32_t>(args, 0);
+    LocalMask local = call.words.at(args.position, key);
+    // The numbers are those of the step, in whichever repetition of the loop they are drawn.
+    local.words.iteration = static_cast<uint32_t>(key[1]);
+    float *out = output<float>(args, 0);
+    parallelFor(args.threads, call.count, kElementGrain / 8, [=](int64_t begin, int64_t end, int) {
+      float *to = out + begin;
+      local.nest->forSegments(begin, end, [&](const auto &offsets, int64_t length) {
+        writeNumbers(local.words, local.origin + offsets[0], local.nest->inner().strides[0], length,
+                     to);
+        to += length;
+      });
+    });
+  });
+}
+
 } // namespace
 
 std::span<const KernelEntry> dropoutKernels() {
-  static constexpr KernelEntry entries[] = {{"dropout", prepareDropout}};
+  static constexpr KernelEntry entries[] = {
+      {"dropout", prepareDropout},
+      {"random_uniform", prepareUniform},
+  };
   return entries;
 }
 

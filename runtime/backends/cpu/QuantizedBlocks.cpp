@@ -60,13 +60,19 @@ template <typename W> void includeLargest(const W *x, int64_t count, W &largest)
 }
 
 /// Writes elements `first`.. of a block, whose integers start at `to`. The bytes of a word go from
-/// its low bits up, as on every host of this backend.
-template <typename W>
-void writeIntegers(const W *x, int64_t count, W scale, int64_t bits, int64_t first, uint8_t *to) {
+/// its low bits up, as on every host of this backend. With `noise`, numbers from [0, 1) are added
+/// and sums rounded down; else elements are rounded to the nearest.
+template <bool hasNoise, typename W>
+void writeIntegers(const W *x, const float *noise, int64_t count, W scale, int64_t bits,
+                   int64_t first, uint8_t *to) {
   simd([=] {
     auto limit = static_cast<W>((int64_t{1} << (bits - 1)) - 1);
     auto integer = [=](int64_t i) {
-      W value = std::nearbyint(x[i] / scale);
+      W value = x[i] / scale;
+      if constexpr (hasNoise)
+        value = std::floor(value + static_cast<W>(noise[i]));
+      else
+        value = std::nearbyint(value);
       return static_cast<int32_t>(std::clamp(value, -limit, limit));
     };
     if (bits == 8)
@@ -103,10 +109,12 @@ void forRows(const CpuArguments &args, const QuantizedBlocks &blocks, Word *word
               });
 }
 
-template <typename W> std::unique_ptr<CpuKernel> makeQuantize(const QuantizedBlocksCall &call) {
+template <bool hasNoise, typename W>
+std::unique_ptr<CpuKernel> makeQuantize(const QuantizedBlocksCall &call) {
   return makeKernel([call](const CpuArguments &args) {
     const W *x = input<W>(args, 0);
-    forRows(args, call.blocks, output<int32_t>(args, 0), [&call, x](int64_t row, int32_t *to) {
+    const float *noise = hasNoise ? input<float>(args, 1) : nullptr;
+    forRows(args, call.blocks, output<int32_t>(args, 0), [=, &call](int64_t row, int32_t *to) {
       W largest = 0;
       forStretchesOf(call, row, [&](int64_t place, int64_t, int64_t count) {
         includeLargest(x + place, count, largest);
@@ -117,8 +125,9 @@ template <typename W> std::unique_ptr<CpuKernel> makeQuantize(const QuantizedBlo
       if (!(scale > 0))
         return;
       forStretchesOf(call, row, [&](int64_t place, int64_t first, int64_t count) {
-        writeIntegers(x + place, count, static_cast<W>(scale), call.blocks.bits, first,
-                      reinterpret_cast<uint8_t *>(to + 1));
+        writeIntegers<hasNoise>(x + place, hasNoise ? noise + place : nullptr, count,
+                                static_cast<W>(scale), call.blocks.bits, first,
+                                reinterpret_cast<uint8_t *>(to + 1));
       });
     });
   });
@@ -143,7 +152,10 @@ PrepareResult prepareQuantizeBlocks(const KernelSignature &signature) {
   Expected<QuantizedBlocksCall> call = checkQuantizeBlocks(signature);
   if (!call)
     return call.error();
-  return call->dtype == DType::F64 ? makeQuantize<double>(*call) : makeQuantize<float>(*call);
+  return withWideType(call->dtype, [&](auto zero) {
+    using W = decltype(zero);
+    return call->hasNoise ? makeQuantize<true, W>(*call) : makeQuantize<false, W>(*call);
+  });
 }
 
 PrepareResult prepareDequantizeBlocks(const KernelSignature &signature) {

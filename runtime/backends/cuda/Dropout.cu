@@ -1,10 +1,11 @@
-//===- Dropout.cu - Elements left out at random ---------------------------===//
+//===- Dropout.cu - Dropout and random numbers ----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 
 #include "calls/RowCalls.h"
+#include "calls/UniformCall.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceLoops.h"
 #include "runtime/backends/cuda/DeviceMask.h"
@@ -61,10 +62,63 @@ PrepareResult prepareDropout(const KernelSignature &signature) {
   });
 }
 
+/// The numbers of the device's block, from elements to threads as in dropoutKernel.
+__global__ void __launch_bounds__(256)
+    uniformKernel(const DeviceLoops<1> __grid_constant__ loops, MaskWords words, int64_t origin,
+                  const int32_t *key, float *out) {
+  words.seed = static_cast<uint32_t>(key[0]);
+  // The numbers are those of the step, in whichever repetition of the loop they are drawn.
+  words.iteration = static_cast<uint32_t>(key[1]);
+  int64_t step = int64_t{gridDim.x} * blockDim.x * kElementsPerThread;
+  int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kElementsPerThread;
+  for (; first < loops.count; first += step) {
+    int64_t last =
+        first + kElementsPerThread < loops.count ? first + kElementsPerThread : loops.count;
+    uint64_t known = ~uint64_t{0}; // the number of `block`
+    MaskBlock block = {};
+    for (int64_t i = first; i < last; ++i) {
+      int64_t offset[1];
+      loops.offsetsAt(i, offset);
+      uint64_t element = static_cast<uint64_t>(origin + offset[0]);
+      if (element / 4 != known) {
+        known = element / 4;
+        block = maskBlockAt(words, known);
+      }
+      unsigned number = static_cast<unsigned>(element % 4);
+      uint32_t word = number == 0   ? block.words[0]
+                      : number == 1 ? block.words[1]
+                      : number == 2 ? block.words[2]
+                                    : block.words[3];
+      out[i] = static_cast<float>(word >> 8) * 0x1p-24F;
+    }
+  }
+}
+
+PrepareResult prepareUniform(const KernelSignature &signature) {
+  Expected<UniformCall> checked = checkUniform(signature);
+  if (!checked)
+    return checked.error();
+  // The seed and the iteration are read on the GPU.
+  static constexpr int32_t noKey[2] = {};
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(*checked->words.at({}, noKey).nest);
+  if (!loops)
+    return loops.error();
+  return makeKernel([words = std::move(checked->words),
+                     loops = *loops](CudaQueue &queue, const KernelArguments &args) {
+    LocalMask local = words.at(args.position, noKey);
+    int64_t threads = (loops.count + kElementsPerThread - 1) / kElementsPerThread;
+    return launch(queue, gridStride(queue, threads), uniformKernel, loops, local.words,
+                  local.origin, input<int32_t>(args, 0), output<float>(args, 0));
+  });
+}
+
 } // namespace
 
 std::span<const KernelEntry> dropoutKernels() {
-  static constexpr KernelEntry entries[] = {{"dropout", prepareDropout}};
+  static constexpr KernelEntry entries[] = {
+      {"dropout", prepareDropout},
+      {"random_uniform", prepareUniform},
+  };
   return entries;
 }
 

@@ -37,10 +37,12 @@ struct DeviceBlocks {
 };
 
 /// A block of threads for each block of elements: first its scale, then a thread for each word of
-/// integers.
+/// integers. With `noise`, numbers from [0, 1) are added and sums rounded down; it is null where
+/// elements are rounded to the nearest.
 template <typename W>
 __global__ void __launch_bounds__(kMaxBlockThreads)
-    quantizeKernel(const W *x, int32_t *out, const DeviceBlocks __grid_constant__ blocks) {
+    quantizeKernel(const W *x, const float *noise, int32_t *out,
+                   const DeviceBlocks __grid_constant__ blocks) {
   W limit = static_cast<W>((1 << (blocks.bits - 1)) - 1);
   int perWord = 32 / blocks.bits;
   for (int64_t row = blockIdx.x; row < blocks.rows; row += gridDim.x) {
@@ -63,7 +65,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
         int64_t place = blocks.placeOf(row, (word - 1) * perWord + n);
         if (place < 0)
           break;
-        W value = rint(x[place] / static_cast<W>(scale));
+        W value = x[place] / static_cast<W>(scale);
+        value = noise ? floor(value + static_cast<W>(noise[place])) : rint(value);
         value = value > limit ? limit : value < -limit ? -limit : value;
         uint32_t integer = static_cast<uint32_t>(static_cast<int32_t>(value));
         packed |= (integer & ((1u << blocks.bits) - 1)) << (n * blocks.bits);
@@ -98,7 +101,8 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
 template <typename W> std::unique_ptr<CudaKernel> makeQuantize(const QuantizedBlocksCall &call) {
   return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
     return launch(queue, blockPerRow(call.blocks.rows(), call.blocks.block / 4), quantizeKernel<W>,
-                  input<W>(args, 0), output<int32_t>(args, 0), DeviceBlocks(call));
+                  input<W>(args, 0), call.hasNoise ? input<float>(args, 1) : nullptr,
+                  output<int32_t>(args, 0), DeviceBlocks(call));
   });
 }
 

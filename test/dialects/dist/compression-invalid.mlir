@@ -109,3 +109,35 @@ func.func @de_words(%x: tensor<6x2xi32>) {
   %0 = dist.dequantize_blocks %x {bits = 4, block = 9, dim = 0, parts = 1} : (tensor<6x2xi32>) -> tensor<4x6xf32>
   return
 }
+
+// -----
+
+func.func @noise(%x: tensor<4x6xf64>, %u: tensor<24xf32>) {
+  // expected-error@+1 {{'dist.quantize_blocks' op has noise of type 'tensor<24xf32>', expected the shape of 'tensor<4x6xf64>' [quantize_blocks-c6]}}
+  %0 = dist.quantize_blocks %x noise %u {bits = 4, block = 8, dim = 0, parts = 1} : (tensor<4x6xf64>, tensor<24xf32>) -> tensor<3x2xi32>
+  return
+}
+
+// -----
+
+func.func @key(%key: tensor<3xi32>) {
+  // expected-error@+1 {{'dist.random_uniform' op has a key of type 'tensor<3xi32>', expected 'tensor<2xi32>' [random_uniform-c1]}}
+  %0 = dist.random_uniform %key {number = 0, shape = array<i64: 4>, sharding = [""]} : (tensor<3xi32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @dims(%key: tensor<2xi32>) {
+  // expected-error@+1 {{'dist.random_uniform' op has a shape of 2 dimensions and the sharding of 1, expected 1 as the result [random_uniform-c2]}}
+  %0 = dist.random_uniform %key {number = 0, shape = array<i64: 4, 1>, sharding = [""]} : (tensor<2xi32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @number(%key: tensor<2xi32>) {
+  // expected-error@+1 {{'dist.random_uniform' op has number -1, expected at least 0 and less than 2^32 [random_uniform-c3]}}
+  %0 = dist.random_uniform %key {number = -1, shape = array<i64: 4>, sharding = [""]} : (tensor<2xi32>) -> tensor<4xf32>
+  return
+}

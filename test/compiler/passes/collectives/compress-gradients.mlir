@@ -1,5 +1,5 @@
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4" 2>/dev/null | FileCheck %s
-// RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4 bits=4" 2>/dev/null | FileCheck %s --check-prefix INT4
+// RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4 method=int4" 2>/dev/null | FileCheck %s --check-prefix INT4
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp block=4" --verify-diagnostics --mlir-print-op-on-diagnostic=false -o /dev/null
 
 // Ten elements are filled up to 16, two blocks for each device. The norm reads the sum that the optimizer reads; the sum of the

@@ -1,4 +1,5 @@
 // RUN: dtc-opt %s --dtc-advance-random-key --split-input-file | FileCheck %s
+// RUN: dtc-opt %s --dtc-advance-random-key="always" --split-input-file | FileCheck %s --check-prefix ALWAYS
 
 // The key becomes a state; its second word counts the batches.
 // CHECK-LABEL: func.func @loss(
@@ -33,6 +34,12 @@ func.func @train_step(%key: tensor<2xi32> {dtc.scalar = "random_key"}, %n: tenso
 // CHECK-LABEL: func.func @other(
 // CHECK-SAME: tensor<4xf32> {dtc.input = "x"}) -> tensor<4xf32>
 // CHECK-NEXT: return
+// With `always` it gets one, for ops that later passes insert.
+// ALWAYS-LABEL: func.func @other(
+// ALWAYS-SAME: %[[KEY:[^:]*]]: tensor<2xi32> {dtc.step_state = "random_key"}, %[[N:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
+// ALWAYS-SAME: -> (tensor<4xf32>, tensor<2xi32> {dtc.updates = 1 : i64})
+// ALWAYS: dtc.convert %[[N]] : (tensor<f32>) -> tensor<i32>
+// ALWAYS: dtc.add %[[KEY]],
 func.func @other(%x: tensor<4xf32> {dtc.input = "x"}) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }

@@ -1,4 +1,4 @@
-//===- DropoutTest.cpp - Tests of dropout ---------------------------------===//
+//===- DropoutTest.cpp - Tests of dropout and random numbers --------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -137,6 +137,68 @@ TEST(Dropout, Refuses) {
   expectRefused({"dropout", {x, k}, {x}, attributes(1, {4}, {""}), {}},
                 "attribute 'rate' is 1, expected a number from 0 to less than 1");
   expectRefused({"dropout", {x, k}, {x}, attributes(0.5, {8}, {""}), {}}, "attribute 'shape'");
+}
+
+/// The number of the element with that index in the whole tensor.
+double numberOf(int64_t element) {
+  auto block = static_cast<uint64_t>(element) / 4;
+  PhiloxCounter counter = {static_cast<uint32_t>(block), static_cast<uint32_t>(block >> 32),
+                           static_cast<uint32_t>(kIteration), 0};
+  PhiloxKey key = {static_cast<uint32_t>(kSeed), static_cast<uint32_t>(kOp)};
+  return (philox4x32(counter, key)[static_cast<size_t>(element % 4)] >> 8) * 0x1p-24;
+}
+
+AttributeMap attributesOfNumbers(const Shape &whole, std::vector<std::string> sharding) {
+  return {{"op", int64_t{kOp}}, {"shape", whole}, {"sharding", std::move(sharding)}};
+}
+
+TEST(Uniform, NumbersAreThoseOfTheWholeTensorOnEveryDevice) {
+  // A whole row for each device along r; columns in blocks of 3, the last one short.
+  for (int64_t r = 0; r < 2; ++r)
+    for (int64_t b = 0; b < 3; ++b)
+      for (int threads : {1, 3}) {
+        KernelCall call{"random_uniform",
+                        {key()},
+                        {TensorType{DType::F32, {1, 5, 3}}},
+                        attributesOfNumbers({2, 5, 8}, {"r", "", "b"}),
+                        {{"r", 2, r, false}, {"b", 3, b, false}}};
+        HostTensor result = call.run(threads).front();
+        for (int64_t row = 0; row < 5; ++row)
+          for (int64_t column = 0; column < 3 && b * 3 + column < 8; ++column)
+            EXPECT_EQ(elementAt(result, row * 3 + column),
+                      numberOf((r * 5 + row) * 8 + b * 3 + column));
+      }
+}
+
+TEST(Uniform, IsEvenOnTheUnitInterval) {
+  constexpr int64_t count = 100000;
+  KernelCall call{"random_uniform",
+                  {key()},
+                  {TensorType{DType::F32, {count}}},
+                  attributesOfNumbers({count}, {""})};
+  HostTensor one = call.run(1).front();
+  EXPECT_EQ(call.run(4).front().bytes, one.bytes);
+  std::vector<int64_t> tenths(10);
+  for (int64_t i = 0; i < count; ++i) {
+    double number = elementAt(one, i);
+    ASSERT_TRUE(number >= 0 && number < 1) << number;
+    ++tenths[static_cast<size_t>(number * 10)];
+  }
+  // The standard deviation of a tenth's count is 95.
+  for (int64_t inTenth : tenths)
+    EXPECT_NEAR(static_cast<double>(inTenth), 10000, 500);
+}
+
+TEST(Uniform, Refuses) {
+  TensorType out{DType::F32, {4}}, k{DType::I32, {2}}, wide{DType::F64, {4}};
+  expectRefused({"random_uniform", {}, {out}, attributesOfNumbers({4}, {""}), {}},
+                "has 0 inputs, expected 1");
+  expectRefused({"random_uniform", {out}, {out}, attributesOfNumbers({4}, {""}), {}},
+                "input 0 is f32[4], expected i32[2]");
+  expectRefused({"random_uniform", {k}, {wide}, attributesOfNumbers({4}, {""}), {}},
+                "output 0 is f64[4], expected f32");
+  expectRefused({"random_uniform", {k}, {out}, attributesOfNumbers({8}, {""}), {}},
+                "attribute 'shape'");
 }
 
 } // namespace

@@ -81,6 +81,11 @@ std::vector<KernelSignature> validCalls() {
        {i32({4, 2})},
        {{"bits", int64_t{8}}, {"block", int64_t{3}}, {"dim", int64_t{1}}, {"parts", int64_t{2}}},
        mesh},
+      {"quantize_blocks",
+       {f32({2, 6}), f32({2, 6})},
+       {i32({4, 2})},
+       {{"bits", int64_t{8}}, {"block", int64_t{3}}, {"dim", int64_t{1}}, {"parts", int64_t{2}}},
+       mesh},
       {"dequantize_blocks",
        {i32({2, 2})},
        {f32({3, 3})},
@@ -197,6 +202,13 @@ std::vector<KernelSignature> validCalls() {
        {a},
        {{"rate", 0.5},
         {"op", int64_t{3}},
+        {"shape", Shape{4, 3}},
+        {"sharding", std::vector<std::string>{"dp", ""}}},
+       mesh},
+      {"random_uniform",
+       {i32({2})},
+       {a},
+       {{"op", int64_t{3}},
         {"shape", Shape{4, 3}},
         {"sharding", std::vector<std::string>{"dp", ""}}},
        mesh},
@@ -373,7 +385,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 64u);
+  EXPECT_EQ(kernels.size(), 65u);
   expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
 }
 

@@ -163,6 +163,55 @@ TEST(QuantizedBlocks, RoundTrip) {
       }
 }
 
+/// Numbers from [0, 1) as the kernel `random_uniform` gives them.
+HostTensor noiseOf(Random &random, const Shape &shape) {
+  Values values = valuesOf(random.floats(DType::F64, shape, 0, 1));
+  for (double &value : values)
+    value = std::min(std::floor(value * 0x1p24) * 0x1p-24, 1 - 0x1p-24);
+  return makeTensor(DType::F32, shape, values);
+}
+
+TEST(QuantizedBlocks, NoiseIsAddedBeforeRoundingDown) {
+  for (DType dtype : kFloatTypes) {
+    HostTensor x = makeTensor(dtype, {6}, {127, 0.5, 0.5, -2.25, -2.25, 0});
+    HostTensor noise = makeTensor(DType::F32, {6}, {0.875, 0.5, 0.4375, 0.25, 0.1875, 0.9375});
+    KernelCall call{"quantize_blocks",
+                    {x, noise},
+                    {TensorType{DType::I32, {1, wordsOf(8, 6)}}},
+                    attributes(8, 6)};
+    expectSame(runInAllWays(call)[0], wordsTensor({blockOf(1, 8, 6, {127, 1, 0, -2, -3, 0})}),
+               "blocks");
+  }
+}
+
+TEST(QuantizedBlocks, NoiseKeepsTheMean) {
+  constexpr int64_t rounds = 4000;
+  Random random(12);
+  for (DType dtype : kFloatTypes)
+    for (int64_t bits : {4, 8}) {
+      HostTensor x = random.floats(dtype, {3, 10}, -3, 3);
+      Values values = valuesOf(x), sums(values.size());
+      double step = 0; // of the integers of the block with the largest scale
+      for (double value : values)
+        step = std::max(step, std::abs(value) / (bits == 8 ? 127 : 7));
+      for (int64_t round = 0; round < rounds; ++round) {
+        KernelCall call{"quantize_blocks",
+                        {x, noiseOf(random, {3, 10})},
+                        {TensorType{DType::I32, {4, wordsOf(bits, 8)}}},
+                        attributes(bits, 8, 1, 2)};
+        // Each part has 15 elements: blocks of 8 and of 7.
+        HostTensor blocks = call.run(1).front();
+        Values back =
+            valuesOf(dequantize(blocks, attributes(bits, 8, 1, 2), x.type).run(1).front());
+        for (size_t i = 0; i < sums.size(); ++i)
+          sums[i] += back[i];
+      }
+      // Six standard deviations of the mean, of numbers that lie at most a step apart.
+      for (size_t i = 0; i < sums.size(); ++i)
+        EXPECT_NEAR(sums[i] / rounds, values[i], 6 * step / 2 / std::sqrt(rounds)) << i;
+    }
+}
+
 TEST(QuantizedBlocks, Refuses) {
   TensorType x{DType::F32, {4, 6}}, words{DType::I32, {6, 2}};
   auto refused = [&](const TensorType &in, const TensorType &out, const AttributeMap &how,
@@ -180,6 +229,10 @@ TEST(QuantizedBlocks, Refuses) {
   refused(x, {DType::I32, {7, 2}}, attributes(8, 4), "i32[6,2]");
   refused({DType::BF16, {4, 6}}, words, attributes(8, 4), "f32");
   refused({DType::F32, {}}, words, attributes(8, 4), "dimension");
+  expectRefused({"quantize_blocks", {x, {DType::F32, {24}}}, {words}, attributes(8, 4), {}},
+                "input 1 is f32[24], expected f32[4,6]");
+  expectRefused({"quantize_blocks", {x, {DType::F64, {4, 6}}}, {words}, attributes(8, 4), {}},
+                "input 1 is f64[4,6], expected f32[4,6]");
 }
 
 } // namespace dtc::runtime::test::quantizedBlocksTest
