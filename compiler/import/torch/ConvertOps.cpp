@@ -70,7 +70,8 @@ void dtc::torch::convertOps(func::FuncOp function, Conversion &conversion) {
   llvm::StringSet<> known;
   for (ArrayRef<Rule> family :
        {constantRules(), elementwiseRules(), comparisonRules(), shapeRules(), sliceRules(),
-        productRules(), reductionRules(), normRules(), lookupRules(), attentionRules()})
+        productRules(), reductionRules(), normRules(), lookupRules(), attentionRules(),
+        windowRules()})
     for (const Rule &rule : family) {
       patterns.add<RulePattern>(function.getContext(), rule, conversion);
       known.insert(rule.name);

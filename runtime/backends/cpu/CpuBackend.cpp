@@ -50,7 +50,7 @@ private:
       reduceKernels(),    shardingKernels(),       einsumKernels(),     groupedProductKernels(),
       indexingKernels(),  softmaxKernels(),        normKernels(),       rotaryKernels(),
       attentionKernels(), crossEntropyKernels(),   dropoutKernels(),    cacheKernels(),
-      optimizerKernels(), quantizedBlocksKernels()};
+      optimizerKernels(), quantizedBlocksKernels(), convKernels(),      poolingKernels()};
 };
 
 } // namespace

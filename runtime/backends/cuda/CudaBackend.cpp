@@ -131,7 +131,8 @@ private:
       reduceKernels(),  shardingKernels(),  einsumKernels(),         indexingKernels(),
       softmaxKernels(), normKernels(),      normGradKernels(),       crossEntropyKernels(),
       rotaryKernels(),  attentionKernels(), attentionGradKernels(),  cacheKernels(),
-      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels()};
+      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels(), convKernels(),
+      poolingKernels()};
 };
 
 } // namespace cuda
