@@ -89,8 +89,7 @@ private:
 /// view of it.
 std::vector<uint32_t> countReaders(const plan::Program &program);
 
-/// The shape of a product: an einsum, a grouped product or a convolution; none if its attributes do
-/// not fit its operands.
+/// The shape of a product (einsum, conv); none if its attributes do not fit its operands.
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call);
 

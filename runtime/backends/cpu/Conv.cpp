@@ -13,6 +13,7 @@
 #include "runtime/backends/cpu/Accumulate.h"
 #include "runtime/backends/cpu/LibraryConv.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/cpu/WindowKernels.h"
 
 #include <map>
 #include <mutex>

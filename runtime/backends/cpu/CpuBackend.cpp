@@ -7,7 +7,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuDevice.h"
-#include "runtime/backends/cpu/CpuKernels.h"
+#include "runtime/backends/cpu/WindowKernels.h"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -36,8 +36,6 @@ std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
 std::span<const KernelEntry> quantizedBlocksKernels();
-std::span<const KernelEntry> convKernels();
-std::span<const KernelEntry> poolingKernels();
 
 } // namespace dtc::runtime::cpu
 

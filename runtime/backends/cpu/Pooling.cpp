@@ -6,6 +6,7 @@
 
 #include "calls/WindowCalls.h"
 #include "runtime/backends/cpu/WideBlocks.h"
+#include "runtime/backends/cpu/WindowKernels.h"
 
 #include <limits>
 

@@ -11,10 +11,10 @@
 
 #include "calls/WindowCalls.h"
 #include "runtime/backends/cuda/BlockReduce.h"
-#include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceWindows.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/WindowKernels.h"
 
 namespace dtc::runtime::cuda {
 

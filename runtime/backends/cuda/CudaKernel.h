@@ -71,8 +71,6 @@ std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
 std::span<const KernelEntry> quantizedBlocksKernels();
-std::span<const KernelEntry> convKernels();
-std::span<const KernelEntry> poolingKernels();
 
 template <typename T> const T *input(const KernelArguments &args, size_t index) {
   return static_cast<const T *>(args.inputs[index]);

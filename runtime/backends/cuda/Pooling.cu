@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "calls/WindowCalls.h"
-#include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceWindows.h"
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/Launch.h"
+#include "runtime/backends/cuda/WindowKernels.h"
 
 #include <cmath>
 
