@@ -41,7 +41,7 @@ func.func @conv_rank(%x: tensor<8x8xf32>, %w: tensor<4x3x3x3xf32>) {
 // -----
 
 func.func @conv_channels(%x: tensor<2x3x8x8xf32>, %w: tensor<4x5x3x3xf32>) {
-  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x5x3x3xf32>', expected tensor<ox3xkxf32> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
+  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x5x3x3xf32>', expected tensor<ox3xkx'f32'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
   %0 = dtc.conv %x, %w strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x3x8x8xf32>, tensor<4x5x3x3xf32>) -> tensor<2x4x6x6xf32>
   return
 }
@@ -49,7 +49,7 @@ func.func @conv_channels(%x: tensor<2x3x8x8xf32>, %w: tensor<4x5x3x3xf32>) {
 // -----
 
 func.func @conv_elements(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf64>) {
-  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x3x3x3xf64>', expected tensor<ox3xkxf32> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
+  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x3x3x3xf64>', expected tensor<ox3xkx'f32'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
   %0 = dtc.conv %x, %w strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf64>) -> tensor<2x4x6x6xf32>
   return
 }
@@ -57,7 +57,7 @@ func.func @conv_elements(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf64>) {
 // -----
 
 func.func @conv_weight_rank(%x: tensor<2x3x8x8xf32>, %w: tensor<2x4x3x3x3xf32>) {
-  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<2x4x3x3x3xf32>', expected tensor<ox3xkxf32> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
+  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<2x4x3x3x3xf32>', expected tensor<ox3xkx'f32'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv-c3]}}
   %0 = dtc.conv %x, %w strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x3x8x8xf32>, tensor<2x4x3x3x3xf32>) -> tensor<2x4x6x6xf32>
   return
 }
@@ -65,7 +65,7 @@ func.func @conv_weight_rank(%x: tensor<2x3x8x8xf32>, %w: tensor<2x4x3x3x3xf32>) 
 // -----
 
 func.func @conv_groups(%x: tensor<2x6x3x8x8xf32>, %w: tensor<4x4x3x3x3xf32>) {
-  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x4x3x3x3xf32>', expected tensor<6xox3xkxf32> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x6x3x8x8xf32>' [conv-c3]}}
+  // expected-error@+1 {{'dtc.conv' op w has type 'tensor<4x4x3x3x3xf32>', expected tensor<6xox3xkx'f32'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x6x3x8x8xf32>' [conv-c3]}}
   %0 = dtc.conv %x, %w strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x6x3x8x8xf32>, tensor<4x4x3x3x3xf32>) -> tensor<2x6x4x6x6xf32>
   return
 }
@@ -105,7 +105,7 @@ func.func @input_grad_rank(%dy: tensor<2x4x6x6xf32>, %w: tensor<4x3x3x3xf32>) {
 // -----
 
 func.func @input_grad_weight(%dy: tensor<2x4x6x6xf32>, %w: tensor<4x3x3x3xf32>) {
-  // expected-error@+1 {{'dtc.conv_input_grad' op w has type 'tensor<4x3x3x3xf32>', expected tensor<ox5xkxf32> for some o and 2 sizes k of less than 2^31, as the result has type 'tensor<2x5x8x8xf32>' [conv_input_grad-c3]}}
+  // expected-error@+1 {{'dtc.conv_input_grad' op w has type 'tensor<4x3x3x3xf32>', expected tensor<ox5xkx'f32'> for some o and 2 sizes k of less than 2^31, as the result has type 'tensor<2x5x8x8xf32>' [conv_input_grad-c3]}}
   %0 = dtc.conv_input_grad %dy, %w strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x4x6x6xf32>, tensor<4x3x3x3xf32>) -> tensor<2x5x8x8xf32>
   return
 }
@@ -145,7 +145,7 @@ func.func @weight_grad_rank(%x: tensor<8x8xf32>, %dy: tensor<2x4x6x6xf32>) {
 // -----
 
 func.func @weight_grad_weight(%x: tensor<2x3x8x8xf32>, %dy: tensor<2x4x6x6xf32>) {
-  // expected-error@+1 {{'dtc.conv_weight_grad' op the weight has type 'tensor<4x2x3x3xf32>', expected tensor<ox3xkxf32> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv_weight_grad-c3]}}
+  // expected-error@+1 {{'dtc.conv_weight_grad' op the weight has type 'tensor<4x2x3x3xf32>', expected tensor<ox3xkx'f32'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xf32>' [conv_weight_grad-c3]}}
   %0 = dtc.conv_weight_grad %x, %dy strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x3x8x8xf32>, tensor<2x4x6x6xf32>) -> tensor<4x2x3x3xf32>
   return
 }
@@ -153,7 +153,7 @@ func.func @weight_grad_weight(%x: tensor<2x3x8x8xf32>, %dy: tensor<2x4x6x6xf32>)
 // -----
 
 func.func @weight_grad_narrow(%x: tensor<2x3x8x8xbf16>, %dy: tensor<2x4x6x6xbf16>) {
-  // expected-error@+1 {{'dtc.conv_weight_grad' op the weight has type 'tensor<4x3x3x3xf64>', expected tensor<ox3xkxbf16> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xbf16>' [conv_weight_grad-c3]}}
+  // expected-error@+1 {{'dtc.conv_weight_grad' op the weight has type 'tensor<4x3x3x3xf64>', expected tensor<ox3xkx'bf16'> for some o and 2 sizes k of less than 2^31, as x has type 'tensor<2x3x8x8xbf16>' [conv_weight_grad-c3]}}
   %0 = dtc.conv_weight_grad %x, %dy strides [1, 1] padding [0, 0] dilations [1, 1] : (tensor<2x3x8x8xbf16>, tensor<2x4x6x6xbf16>) -> tensor<4x3x3x3xf64>
   return
 }
