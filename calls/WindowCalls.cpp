@@ -150,8 +150,8 @@ static Expected<PoolCall> checkPool(SignatureChecker &check, const TensorType &x
   call.dims = makeDims(check, "input 0", {split, x.shape.end()}, sizes, attributes, shape);
   TensorType expected{x.dtype, shape};
   if (!check.failed() && y != expected)
-    check.fail(fmt::format("the maxima of {} are {}, expected {}", x.str(), y.str(),
-                           expected.str()));
+    check.fail(
+        fmt::format("the maxima of {} are {}, expected {}", x.str(), y.str(), expected.str()));
   if (MaybeError error = check.finish())
     return *error;
   return call;

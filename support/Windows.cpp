@@ -13,9 +13,8 @@
 namespace dtc {
 
 /// Says which numbers are not in [least, kMaxWindowNumber]; none if all are.
-static std::optional<std::string> findRangeProblem(const char *name,
-                                                   std::span<const int64_t> numbers,
-                                                   int64_t least) {
+static std::optional<std::string>
+findRangeProblem(const char *name, std::span<const int64_t> numbers, int64_t least) {
   auto isInRange = [&](int64_t each) { return each >= least && each <= kMaxWindowNumber; };
   if (std::all_of(numbers.begin(), numbers.end(), isInRange))
     return std::nullopt;
@@ -43,8 +42,7 @@ std::optional<std::string> findWindowProblem(std::span<const int64_t> strides,
     if (list.numbers.size() != rank)
       return fmt::format("{} has {} entries, expected {} as strides has", list.name,
                          list.numbers.size(), rank);
-    if (std::optional<std::string> problem =
-            findRangeProblem(list.name, list.numbers, list.least))
+    if (std::optional<std::string> problem = findRangeProblem(list.name, list.numbers, list.least))
       return problem;
   }
   return std::nullopt;

@@ -69,9 +69,9 @@ static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, O
     return inferenceError<OpT>(location, labels.windows, *problem);
   int64_t spatial = static_cast<int64_t>(op.getStrides().size()), leading = x.getRank() - spatial;
   if (leading != 2 && leading != 3)
-    return inferenceError<OpT>(location, labels.rank, labels.x, " has type ", x,
-                                             ", expected rank ", spatial + 2, ", or ", spatial + 3,
-                                             " with groups, for ", spatial, " strides");
+    return inferenceError<OpT>(location, labels.rank, labels.x, " has type ", x, ", expected rank ",
+                               spatial + 2, ", or ", spatial + 3, " with groups, for ", spatial,
+                               " strides");
   // [n,c,s...] and [o,c,k...], or [n,g,c,s...] and [g,o,c,k...].
   bool matches = w.getRank() == x.getRank() && w.getElementType() == x.getElementType() &&
                  w.getDimSize(leading - 1) == x.getDimSize(leading - 1) &&
@@ -79,17 +79,17 @@ static FailureOr<RankedTensorType> inferConv(std::optional<Location> location, O
   ArrayRef<int64_t> sizes = w.getShape().take_back(matches ? spatial : 0);
   if (!matches || llvm::any_of(sizes, [](int64_t size) { return size > kMaxWindowNumber; })) {
     std::string groups = leading == 2 ? "" : std::to_string(x.getDimSize(1)) + "x";
-    return inferenceError<OpT>(
-        location, labels.weight, labels.w, " has type ", w, ", expected tensor<", groups, "ox",
-        x.getDimSize(leading - 1), "xkx", x.getElementType(), "> for some o and ", spatial,
-        " sizes k of less than 2^31, as ", labels.x, " has type ", x);
+    return inferenceError<OpT>(location, labels.weight, labels.w, " has type ", w,
+                               ", expected tensor<", groups, "ox", x.getDimSize(leading - 1), "xkx",
+                               x.getElementType(), "> for some o and ", spatial,
+                               " sizes k of less than 2^31, as ", labels.x, " has type ", x);
   }
   SmallVector<Windows> windows = windowsOf(op, sizes);
   SmallVector<int64_t> shape(x.getShape().take_front(leading - 1));
   shape.push_back(w.getDimSize(leading - 2));
   if (std::optional<int64_t> dim = countWindows(x, windows, shape))
     return inferenceError<OpT>(location, labels.fit, labels.x, " has type ", x, "; ",
-                                             describeMisfit(x, *dim, windows));
+                               describeMisfit(x, *dim, windows));
   return withShape(x, shape);
 }
 
@@ -124,10 +124,9 @@ static Value createConv(ValueBuilder &b, LikeOp like, Args &&...args) {
 
 LogicalResult ConvOp::inferReturnTypes(MLIRContext *, std::optional<Location> location,
                                        Adaptor adaptor, SmallVectorImpl<Type> &types) {
-  FailureOr<RankedTensorType> result =
-      inferConv<ConvOp>(location, adaptor, getTensorType(adaptor.getX()),
-                        getTensorType(adaptor.getW()),
-                        {"conv-c1", "conv-c2", "conv-c3", "conv-c4", "x", "w"});
+  FailureOr<RankedTensorType> result = inferConv<ConvOp>(
+      location, adaptor, getTensorType(adaptor.getX()), getTensorType(adaptor.getW()),
+      {"conv-c1", "conv-c2", "conv-c3", "conv-c4", "x", "w"});
   if (failed(result))
     return failure();
   types.push_back(*result);
@@ -247,14 +246,13 @@ static FailureOr<RankedTensorType> inferPool(std::optional<Location> location, O
     return inferenceError<OpT>(location, labels.windows, *problem);
   int64_t spatial = static_cast<int64_t>(op.getStrides().size());
   if (x.getRank() < spatial)
-    return inferenceError<OpT>(location, labels.rank, "x has type ", x,
-                                             ", expected rank ", spatial, " or more for ", spatial,
-                                             " strides");
+    return inferenceError<OpT>(location, labels.rank, "x has type ", x, ", expected rank ", spatial,
+                               " or more for ", spatial, " strides");
   SmallVector<Windows> windows = windowsOf(op, op.getWindow());
   SmallVector<int64_t> shape(x.getShape().drop_back(spatial));
   if (std::optional<int64_t> dim = countWindows(x, windows, shape))
     return inferenceError<OpT>(location, labels.fit, "x has type ", x, "; ",
-                                             describeMisfit(x, *dim, windows));
+                               describeMisfit(x, *dim, windows));
   return withShape(x, shape);
 }
 

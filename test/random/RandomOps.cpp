@@ -292,7 +292,8 @@ void Generator::convolve() {
   bool hasGroups = shape.size() == 4 && chance(40);
   size_t leading = hasGroups ? 3 : 2;
   Shape strides, padding, dilations;
-  Shape weight = hasGroups ? Shape{shape[1], randomSize(), shape[2]} : Shape{randomSize(), shape[1]};
+  Shape weight =
+      hasGroups ? Shape{shape[1], randomSize(), shape[2]} : Shape{randomSize(), shape[1]};
   Shape out(shape.begin(), shape.begin() + int64_t(leading) - 1);
   out.push_back(weight[leading - 2]);
   for (size_t dim = leading; dim < shape.size(); ++dim) {

@@ -18,8 +18,7 @@ using Numbers = std::vector<int64_t>;
 /// Tries each place at which a window may begin.
 int64_t countByTrial(const Windows &windows, int64_t length) {
   int64_t count = 0;
-  for (int64_t begin = -windows.padding; begin <= length + windows.padding;
-       begin += windows.stride)
+  for (int64_t begin = -windows.padding; begin <= length + windows.padding; begin += windows.stride)
     count += begin + (windows.size - 1) * windows.dilation < length + windows.padding;
   return count;
 }

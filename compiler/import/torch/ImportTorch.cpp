@@ -136,8 +136,8 @@ bool CaptureReader::readUpdates() {
       return fail(terminator->getLoc(), "result " + Twine(index) +
                                             " is not the new value of a buffer, which "
                                             "'torch.updates' names and no other result updates");
-    attributes.push_back(builder.getDictionaryAttr(builder.getNamedAttr(
-        "dtc.updates", builder.getI64IntegerAttr(buffer.getArgNumber()))));
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr("dtc.updates", builder.getI64IntegerAttr(buffer.getArgNumber()))));
   }
   function.setAllResultAttrs(ArrayRef(attributes));
   return true;
@@ -235,8 +235,7 @@ func::FuncOp CaptureReader::read() {
     fail(module.getLoc(), "the module has no function @loss of one block");
     return {};
   }
-  if (!conversion.log.errors.empty() || !checkOps() || !readUpdates() ||
-      !readArguments())
+  if (!conversion.log.errors.empty() || !checkOps() || !readUpdates() || !readArguments())
     return {};
   addRandomKey();
   return function;

@@ -120,9 +120,9 @@ static Results convertEinsum(AtenOp &op) {
 
 ArrayRef<Rule> dtc::torch::productRules() {
   static const Rule rules[] = {
-      {"aten.addmm", convertAddmm},    {"aten.baddbmm", convertBaddbmm},
-      {"aten.bmm", convertMatmul},     {"aten.einsum", convertEinsum},
-      {"aten.linear", convertLinear},  {"aten.matmul", convertMatmul},
+      {"aten.addmm", convertAddmm},   {"aten.baddbmm", convertBaddbmm},
+      {"aten.bmm", convertMatmul},    {"aten.einsum", convertEinsum},
+      {"aten.linear", convertLinear}, {"aten.matmul", convertMatmul},
       {"aten.mm", convertMatmul},
   };
   return rules;

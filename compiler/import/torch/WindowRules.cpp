@@ -60,9 +60,10 @@ LogicalResult WindowNumbers::count(const AtenOp &op, ArrayRef<int64_t> shape,
     int64_t length = shape[shape.size() - sizes.size() + i];
     counts.push_back(windows.countIn(length));
     if (counts.back() == 0)
-      return op.fail(fmt::format("has windows of {} elements along a dimension of {} with a padding "
-                                 "of {} on both sides, expected windows that fit into it",
-                                 windows.extent(), length, windows.padding)),
+      return op.fail(
+                 fmt::format("has windows of {} elements along a dimension of {} with a padding "
+                             "of {} on both sides, expected windows that fit into it",
+                             windows.extent(), length, windows.padding)),
              failure();
   }
   return success();
@@ -132,8 +133,9 @@ static Value convolveTransposed(AtenOp &op, Value x, Value weight, const WindowN
   if (failed(windows.count(op, shape, counts)))
     return {};
   if (ArrayRef<int64_t>(counts) != shapeOf(x).drop_front(2))
-    return op.fail("has an output padding of a stride or more, or a result of another size than its "
-                   "windows have");
+    return op.fail(
+        "has an output padding of a stride or more, or a result of another size than its "
+        "windows have");
   x = op.reshape(x, splitGroups(shapeOf(x), 1, groups));
   weight = op.reshape(weight, splitGroups(shapeOf(weight), 0, groups));
   auto type = typeOf(x).clone(splitGroups(shape, 1, groups));
@@ -162,8 +164,7 @@ static Results convertConvolution(AtenOp &op) {
                                 isTransposed ? "as many weights as input channels"
                                              : "weights for the input channels of a group"))};
   WindowNumbers windows = windowsOf(op, shapeOf(weight).drop_front(2));
-  windows.strides =
-      numbersOf(op, "stride", windows.sizes.size(), Numbers(windows.sizes.size(), 1));
+  windows.strides = numbersOf(op, "stride", windows.sizes.size(), Numbers(windows.sizes.size(), 1));
   Value y = isTransposed ? convolveTransposed(op, x, weight, windows, groups)
                          : convolve(op, x, weight, windows, groups);
   Value bias = op.operand("bias");
@@ -213,7 +214,8 @@ static Value reciprocalCounts(AtenOp &op, const WindowNumbers &windows, ArrayRef
     for (double before : factors)
       for (int64_t window = 0; window < count; ++window) {
         int64_t begin = window * windows.strides[i] - windows.padding[i];
-        int64_t inside = std::min(begin + windows.sizes[i], lengths[i]) - std::max<int64_t>(begin, 0);
+        int64_t inside =
+            std::min(begin + windows.sizes[i], lengths[i]) - std::max<int64_t>(begin, 0);
         next.push_back(before / double(inside));
       }
     factors = std::move(next);
@@ -225,9 +227,8 @@ static Value reciprocalCounts(AtenOp &op, const WindowNumbers &windows, ArrayRef
     values.back().convert(cast<FloatType>(element).getFloatSemantics(),
                           APFloat::rmNearestTiesToEven, &loses);
   }
-  return ConstantOp::create(
-      op.rewriter, op.loc,
-      DenseElementsAttr::get(RankedTensorType::get(counts, element), values));
+  return ConstantOp::create(op.rewriter, op.loc,
+                            DenseElementsAttr::get(RankedTensorType::get(counts, element), values));
 }
 
 /// The mean of each window: a depthwise convolution with a weight of equal elements.

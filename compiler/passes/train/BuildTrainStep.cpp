@@ -446,8 +446,7 @@ void TrainStepBuilder::buildModelUpdates() {
   for (const ModelUpdate &own : updates) {
     Location loc = own.value.getLoc();
     auto type = cast<RankedTensorType>(own.state.getType()).clone(builder.getI1Type());
-    Value apply =
-        BroadcastOp::create(builder, loc, type, scalars.apply, ArrayRef<int64_t>());
+    Value apply = BroadcastOp::create(builder, loc, type, scalars.apply, ArrayRef<int64_t>());
     update(own.state, SelectOp::create(builder, loc, apply, own.value, own.state));
   }
 }

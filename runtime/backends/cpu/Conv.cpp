@@ -105,8 +105,7 @@ inline void inputGradPlanes(const ConvCall &c, const F *dy, const F *w, F *dx, i
 }
 
 /// The sum of x[i * stride] y[i].
-template <typename F>
-inline F stridedDot(const F *x, int64_t stride, const F *y, int64_t count) {
+template <typename F> inline F stridedDot(const F *x, int64_t stride, const F *y, int64_t count) {
   if (stride == 1)
     return dotOf(x, y, count);
   F sum = 0;

@@ -46,11 +46,11 @@ public:
 private:
   int threads;
   KernelRegistry<CpuKernel> registry{
-      unaryKernels(),     binaryKernels(),         conversionKernels(), dataMovementKernels(),
-      reduceKernels(),    shardingKernels(),       einsumKernels(),     groupedProductKernels(),
-      indexingKernels(),  softmaxKernels(),        normKernels(),       rotaryKernels(),
-      attentionKernels(), crossEntropyKernels(),   dropoutKernels(),    cacheKernels(),
-      optimizerKernels(), quantizedBlocksKernels(), convKernels(),      poolingKernels()};
+      unaryKernels(),     binaryKernels(),          conversionKernels(), dataMovementKernels(),
+      reduceKernels(),    shardingKernels(),        einsumKernels(),     groupedProductKernels(),
+      indexingKernels(),  softmaxKernels(),         normKernels(),       rotaryKernels(),
+      attentionKernels(), crossEntropyKernels(),    dropoutKernels(),    cacheKernels(),
+      optimizerKernels(), quantizedBlocksKernels(), convKernels(),       poolingKernels()};
 };
 
 } // namespace

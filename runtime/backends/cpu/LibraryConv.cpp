@@ -125,8 +125,7 @@ Operands<Subtensor> subtensorsOf(const ConvCall &call, const Range &range,
     w.append(groups, ofGroup, group);
   w.append(range.size(Range::OutChannels, call.outChannels), call.inChannels * window,
            range.offset(Range::OutChannels));
-  w.append(range.size(Range::InChannels, call.inChannels), window,
-           range.offset(Range::InChannels));
+  w.append(range.size(Range::InChannels, call.inChannels), window, range.offset(Range::InChannels));
   w.appendSpatial(sizes.window);
   switch (call.kind) {
   case ConvKind::InputGrad:
@@ -166,13 +165,13 @@ bool describePrimitive(ConvKind kind, const Operands<dnnl_memory_desc_t> &at,
   constexpr dnnl_alg_kind_t algorithm = dnnl_convolution_direct;
   const dnnl_memory_desc_t &x = at[kind == ConvKind::InputGrad ? 2 : 0],
                            &w = at[kind == ConvKind::WeightGrad ? 2 : 1],
-                           &y = at[kind == ConvKind::Forward      ? 2
+                           &y = at[kind == ConvKind::Forward     ? 2
                                    : kind == ConvKind::InputGrad ? 0
                                                                  : 1];
   dnnl_convolution_desc_t forward, conv;
-  if (dnnl_dilated_convolution_forward_desc_init(
-          &forward, dnnl_forward_training, algorithm, &x, &w, nullptr, &y, sizes.strides,
-          sizes.dilates, sizes.padding, sizes.padding) != dnnl_success)
+  if (dnnl_dilated_convolution_forward_desc_init(&forward, dnnl_forward_training, algorithm, &x, &w,
+                                                 nullptr, &y, sizes.strides, sizes.dilates,
+                                                 sizes.padding, sizes.padding) != dnnl_success)
     return false;
   PrimitiveDesc hint;
   if (dnnl_primitive_desc_create(hint.out(), &forward, attributes.get(), hostEngine(), nullptr) !=
@@ -184,14 +183,13 @@ bool describePrimitive(ConvKind kind, const Operands<dnnl_memory_desc_t> &at,
     desc = std::move(hint);
     return true;
   case ConvKind::InputGrad:
-    status = dnnl_dilated_convolution_backward_data_desc_init(&conv, algorithm, &x, &w, &y,
-                                                              sizes.strides, sizes.dilates,
-                                                              sizes.padding, sizes.padding);
+    status = dnnl_dilated_convolution_backward_data_desc_init(
+        &conv, algorithm, &x, &w, &y, sizes.strides, sizes.dilates, sizes.padding, sizes.padding);
     break;
   case ConvKind::WeightGrad:
-    status = dnnl_dilated_convolution_backward_weights_desc_init(
-        &conv, algorithm, &x, &w, nullptr, &y, sizes.strides, sizes.dilates, sizes.padding,
-        sizes.padding);
+    status = dnnl_dilated_convolution_backward_weights_desc_init(&conv, algorithm, &x, &w, nullptr,
+                                                                 &y, sizes.strides, sizes.dilates,
+                                                                 sizes.padding, sizes.padding);
     break;
   }
   return status == dnnl_success &&

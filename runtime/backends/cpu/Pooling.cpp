@@ -74,17 +74,16 @@ int64_t grainOfPlanes(const PoolCall &call) {
 template <typename F> std::unique_ptr<CpuKernel> makeMaxPool(const PoolCall &call) {
   return makeKernel([call](const CpuArguments &args) {
     int64_t in = inElements(call.dims), out = outElements(call.dims);
-    parallelFor(args.threads, call.planes, grainOfPlanes(call),
-                [&](int64_t begin, int64_t end, int) {
-                  for (int64_t plane = begin; plane < end; ++plane) {
-                    const F *x = input<F>(args, 0) + plane * in;
-                    F *y = output<F>(args, 0) + plane * out;
-                    forMaxima(call.dims, x, [&](int64_t place, int64_t window) {
-                      y[window] = place < 0 ? F(-std::numeric_limits<Wide<F>>::infinity())
-                                            : x[place];
-                    });
-                  }
-                });
+    parallelFor(
+        args.threads, call.planes, grainOfPlanes(call), [&](int64_t begin, int64_t end, int) {
+          for (int64_t plane = begin; plane < end; ++plane) {
+            const F *x = input<F>(args, 0) + plane * in;
+            F *y = output<F>(args, 0) + plane * out;
+            forMaxima(call.dims, x, [&](int64_t place, int64_t window) {
+              y[window] = place < 0 ? F(-std::numeric_limits<Wide<F>>::infinity()) : x[place];
+            });
+          }
+        });
   });
 }
 
@@ -94,9 +93,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeMaxPoolGrad(const PoolCall 
   int64_t grain = grainOfPlanes(call);
   // Sums of 16-bit elements are kept in f32 until their plane is complete.
   auto bytes = [=](int threads) {
-    return kIsWide<F> ? size_t{0}
-                      : static_cast<size_t>(numParts(threads, call.planes, grain)) *
-                            arrayBytes<W>(in);
+    return kIsWide<F>
+               ? size_t{0}
+               : static_cast<size_t>(numParts(threads, call.planes, grain)) * arrayBytes<W>(in);
   };
   auto run = [=](const CpuArguments &args) {
     parallelFor(args.threads, call.planes, grain, [&](int64_t begin, int64_t end, int part) {

@@ -44,9 +44,8 @@ __global__ void __launch_bounds__(256)
     const F *weights = w + row * c.inChannels * window;
     Wide<F> sum = 0;
     for (int64_t channel = 0; channel < c.inChannels; ++channel, from += in, weights += window)
-      c.dims.forPlaces(at, [&](int64_t k, int64_t place) {
-        sum += widen(weights[k]) * widen(from[place]);
-      });
+      c.dims.forPlaces(
+          at, [&](int64_t k, int64_t place) { sum += widen(weights[k]) * widen(from[place]); });
     y[i] = narrow<F>(sum);
   }
 }
@@ -66,9 +65,8 @@ __global__ void __launch_bounds__(256)
     const F *weights = w + (row * c.inChannels + channel) * window;
     Wide<F> sum = 0;
     for (int64_t o = 0; o < c.outChannels; ++o, from += out, weights += c.inChannels * window)
-      c.dims.forWindows(at, [&](int64_t k, int64_t place) {
-        sum += widen(weights[k]) * widen(from[place]);
-      });
+      c.dims.forWindows(
+          at, [&](int64_t k, int64_t place) { sum += widen(weights[k]) * widen(from[place]); });
     dx[i] = narrow<F>(sum);
   }
 }
@@ -77,8 +75,8 @@ __global__ void __launch_bounds__(256)
 inline constexpr unsigned kWeightWarps = 8;
 template <typename F>
 __global__ void __launch_bounds__(kWeightWarps *kWarpThreads)
-    convWeightGradKernel(const DeviceConv __grid_constant__ c, const F *x, const F *dy,
-                         Wide<F> *dw, int64_t count) {
+    convWeightGradKernel(const DeviceConv __grid_constant__ c, const F *x, const F *dy, Wide<F> *dw,
+                         int64_t count) {
   int64_t in = c.dims.inElements(), out = c.dims.outElements(), window = c.dims.windowElements();
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   int64_t step = int64_t{gridDim.x} * kWeightWarps;
@@ -137,8 +135,8 @@ PrepareResult prepareConvWeightGrad(const KernelSignature &signature) {
     return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.wElements();
       return launch(queue, gridStride(queue, count * kWarpThreads, kWeightWarps * kWarpThreads),
-                    convWeightGradKernel<F>, DeviceConv(call), input<F>(args, 0),
-                    input<F>(args, 1), output<Wide<F>>(args, 0), count);
+                    convWeightGradKernel<F>, DeviceConv(call), input<F>(args, 0), input<F>(args, 1),
+                    output<Wide<F>>(args, 0), count);
     });
   });
 }

@@ -69,9 +69,7 @@ struct ConvCase {
 
   Shape x() const { return joined(shape(batch, groups, in), g.in); }
   Shape y() const { return joined(shape(batch, groups, out), g.out()); }
-  Shape w() const {
-    return joined(groups == 0 ? Shape{out, in} : Shape{groups, out, in}, g.size);
-  }
+  Shape w() const { return joined(groups == 0 ? Shape{out, in} : Shape{groups, out, in}, g.size); }
 
 private:
   static Shape shape(int64_t batch, int64_t groups, int64_t channels) {
@@ -181,9 +179,8 @@ TEST(Conv, OfRandomSizes) {
 
 TEST(Conv, Refuses) {
   TensorType x{DType::F32, {2, 3, 7, 6}}, w{DType::F32, {4, 3, 3, 2}}, y{DType::F32, {2, 4, 5, 5}};
-  AttributeMap attributes{{"strides", Shape{1, 1}},
-                          {"padding", Shape{0, 0}},
-                          {"dilations", Shape{1, 1}}};
+  AttributeMap attributes{
+      {"strides", Shape{1, 1}}, {"padding", Shape{0, 0}}, {"dilations", Shape{1, 1}}};
   auto with = [&](const char *name, Shape numbers) {
     AttributeMap changed = attributes;
     changed[name] = std::move(numbers);
@@ -193,19 +190,22 @@ TEST(Conv, Refuses) {
                 "strides is [0, 1], expected numbers from 1 to 2147483647");
   expectRefused({"conv", {x, w}, {y}, with("padding", {1}), {}},
                 "padding has 1 entries, expected 2 as strides has");
-  expectRefused({"conv", {x, w}, {y}, with("dilations", {1, 6}), {}},
-                "the input of the convolution has 6 elements along spatial dimension 1 and a padding "
-                "of 0 on both sides, expected the extent of a window, 7, or more");
+  expectRefused(
+      {"conv", {x, w}, {y}, with("dilations", {1, 6}), {}},
+      "the input of the convolution has 6 elements along spatial dimension 1 and a padding "
+      "of 0 on both sides, expected the extent of a window, 7, or more");
   expectRefused({"conv", {x, w}, {x}, attributes, {}},
                 "the result of the convolution is f32[2,3,7,6], expected f32[2,4,5,5]");
-  expectRefused({"conv", {x, {DType::F32, {4, 2, 3, 2}}}, {y}, attributes, {}},
-                "the weight of the convolution is f32[4,2,3,2], expected 1 groups, 3 input channels");
+  expectRefused(
+      {"conv", {x, {DType::F32, {4, 2, 3, 2}}}, {y}, attributes, {}},
+      "the weight of the convolution is f32[4,2,3,2], expected 1 groups, 3 input channels");
   expectRefused({"conv", {x, {DType::F64, {4, 3, 3, 2}}}, {y}, attributes, {}},
                 "input 1 is f64[4,3,3,2], expected f32[4,3,3,2]");
   expectRefused({"conv", {{DType::F32, {7, 6}}, w}, {y}, attributes, {}},
                 "expected 4 dimensions of both, or 5 with groups");
-  expectRefused({"conv_input_grad", {y, w}, {y}, attributes, {}},
-                "the weight of the convolution is f32[4,3,3,2], expected 1 groups, 4 input channels");
+  expectRefused(
+      {"conv_input_grad", {y, w}, {y}, attributes, {}},
+      "the weight of the convolution is f32[4,3,3,2], expected 1 groups, 4 input channels");
   expectRefused({"conv_weight_grad", {x, y}, {{DType::F64, w.shape}}, attributes, {}},
                 "output 0 is f64[4,3,3,2], expected f32[4,3,3,2]");
   expectRefused({"conv", {x}, {y}, attributes, {}}, "has 1 inputs, expected 2");
@@ -294,9 +294,10 @@ TEST(MaxPool, Refuses) {
   expectRefused({"max_pool", {x}, {y}, attributes, {}},
                 "window is [3, 0], expected numbers from 1 to 2147483647");
   attributes["window"] = Shape{9, 2};
-  expectRefused({"max_pool", {x}, {y}, attributes, {}},
-                "input 0 has 7 elements along spatial dimension 0 and a padding of 0 on both sides, "
-                "expected the extent of a window, 9, or more");
+  expectRefused(
+      {"max_pool", {x}, {y}, attributes, {}},
+      "input 0 has 7 elements along spatial dimension 0 and a padding of 0 on both sides, "
+      "expected the extent of a window, 9, or more");
   expectRefused({"max_pool", {{DType::F32, {6}}}, {y}, attributes, {}},
                 "input 0 is f32[6], expected at least 2 dimensions");
 }
