@@ -11,10 +11,10 @@
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/cuda/CudaError.h"
 #include "runtime/backends/cuda/CudaKernel.h"
-#include "runtime/backends/cuda/WindowKernels.h"
 #ifdef DTC_HAS_CUDNN
 #include "runtime/backends/cuda/CudnnAttention.h"
 #endif
+#include "runtime/backends/cuda/WindowKernels.h"
 #include "runtime/backends/shared/DeferredDevice.h"
 
 #include <algorithm>
