@@ -37,6 +37,8 @@ static constexpr KernelAttribute kBlock[] = {{"axes", Strings}, {"size", Int}};
 static constexpr KernelAttribute kBlockOfDim[] = {{"dim", Int}, {"axes", Strings}};
 static constexpr KernelAttribute kBroadcasts[] = {{"lhs_dims", Ints, true},
                                                   {"rhs_dims", Ints, true}};
+static constexpr KernelAttribute kConv[] = {
+    {"strides", Ints}, {"padding", Ints}, {"dilations", Ints}};
 static constexpr KernelAttribute kData[] = {{"data", Data}};
 static constexpr KernelAttribute kCachedAttention[] = {
     {"scale", Float}, {"window", Int, true}, {"softcap", Float, true}};
@@ -55,6 +57,8 @@ static constexpr KernelAttribute kPad[] = {{"low", Ints}, {"value", Float}};
 static constexpr KernelAttribute kPadding[] = {
     {"dim", Int}, {"axes", Strings}, {"size", Int}, {"value", String}};
 static constexpr KernelAttribute kPermutation[] = {{"permutation", Ints}};
+static constexpr KernelAttribute kPool[] = {
+    {"window", Ints}, {"strides", Ints}, {"padding", Ints}, {"dilations", Ints}};
 static constexpr KernelAttribute kPredicate[] = {{"predicate", String}};
 static constexpr KernelAttribute kReduction[] = {{"kind", String}, {"dims", Ints}};
 static constexpr KernelAttribute kRotary[] = {
@@ -131,6 +135,15 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "compare", .inputs = {2, 2}, .attributes = kPredicate, .isPointwise = true},
     {.name = "concat", .inputs = {1, kAnyNumber}, .attributes = kDim},
     {.name = "constant", .inputs = {0, 0}, .attributes = kData},
+    {.name = "conv", .inputs = {2, 2}, .attributes = kConv, .kernelClass = KernelClass::Product},
+    {.name = "conv_input_grad",
+     .inputs = {2, 2},
+     .attributes = kConv,
+     .kernelClass = KernelClass::Product},
+    {.name = "conv_weight_grad",
+     .inputs = {2, 2},
+     .attributes = kConv,
+     .kernelClass = KernelClass::Product},
     {.name = "convert", .isPointwise = true, .isEpilogue = true},
     {.name = "copy"},
     {.name = "cross_entropy", .inputs = {2, 2}, .outputs = 2, .attributes = kSmoothing},
@@ -178,6 +191,8 @@ static constexpr KernelInfo kKernels[] = {
      .inPlace = kOneMoment},
     {.name = "log", .isPointwise = true, .inPlace = kFirst},
     {.name = "mask_padding", .attributes = kPadding, .isPointwise = true, .inPlace = kFirst},
+    {.name = "max_pool", .attributes = kPool},
+    {.name = "max_pool_grad", .inputs = {2, 2}, .attributes = kPool},
     {.name = "maximum",
      .inputs = {2, 2},
      .attributes = kBroadcasts,

@@ -6,6 +6,7 @@
 
 #include "simulator/TaskKernels.h"
 
+#include "calls/WindowCalls.h"
 #include "calls/fusion/CallGroups.h"
 #include "calls/fusion/Fusions.h"
 #include "calls/fusion/SharedLaunches.h"
@@ -190,8 +191,40 @@ double TaskKernels::bytesOf(uint32_t buffer) const {
   return static_cast<double>(typeOf(program.buffers(static_cast<int>(buffer))).numBytes());
 }
 
+/// The product that a convolution or a gradient is for each group, with the windows unfolded; none
+/// for other calls.
+static std::optional<MatrixShape> shapeOfConv(const plan::Program &program,
+                                              const plan::KernelCall &call) {
+  using Check = Expected<ConvCall> (*)(const KernelSignature &);
+  static constexpr std::pair<std::string_view, Check> kinds[] = {
+      {"conv", checkConv},
+      {"conv_input_grad", checkConvInputGrad},
+      {"conv_weight_grad", checkConvWeightGrad}};
+  const auto *kind = std::find_if(std::begin(kinds), std::end(kinds),
+                                  [&](const auto &each) { return each.first == call.kernel(); });
+  if (kind == std::end(kinds))
+    return std::nullopt;
+  Expected<ConvCall> conv = kind->second(signatureOf(program, call, {}));
+  if (!conv)
+    return std::nullopt;
+  auto places = static_cast<double>(conv->batch * outElements(conv->dims));
+  auto inputs = static_cast<double>(conv->inChannels * windowElements(conv->dims));
+  auto outputs = static_cast<double>(conv->outChannels), groups = static_cast<double>(conv->groups);
+  switch (conv->kind) {
+  case ConvKind::InputGrad:
+    return MatrixShape{groups, inputs, places, outputs};
+  case ConvKind::WeightGrad:
+    return MatrixShape{groups, outputs, inputs, places};
+  case ConvKind::Forward:
+    break;
+  }
+  return MatrixShape{groups, outputs, places, inputs};
+}
+
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call) {
+  if (std::optional<MatrixShape> conv = shapeOfConv(program, call))
+    return conv;
   auto equation = call.attributes().find("equation");
   // The third operand of a grouped product is its indices.
   if (equation == call.attributes().end() || call.inputs_size() < 2)

@@ -89,7 +89,7 @@ private:
 /// view of it.
 std::vector<uint32_t> countReaders(const plan::Program &program);
 
-/// The shape of a product (einsum); none if its equation does not fit its operands.
+/// The shape of a product (einsum, conv); none if its attributes do not fit its operands.
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call);
 

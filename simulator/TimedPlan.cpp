@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  /// Whether the time of every product can be told. findPlanError() does not check equations;
+  /// Whether the time of every product can be told. findPlanError() does not check attributes;
   /// backends do.
   MaybeError checkProducts() const {
     for (const plan::Program &program : plan.programs())
@@ -47,20 +47,25 @@ private:
         for (int i = 0; i < task.instructions_size(); ++i) {
           const plan::KernelCall &call = task.instructions(i).kernel();
           if (classOf(call.kernel()) == KernelClass::Product && !shapeOfProduct(program, call))
-            return Error{fmt::format(
-                "{}: found {}, expected an equation such as \"bsd,df->bsf\" with a letter for each "
-                "dimension of two operands; compile the plan again",
-                describeInstruction(plan, task, i), describeEquation(call))};
+            return Error{fmt::format("{}: found {}; compile the plan again",
+                                     describeInstruction(plan, task, i), describeProblem(call))};
         }
     return std::nullopt;
   }
 
-  static std::string describeEquation(const plan::KernelCall &call) {
+  /// What is found of a product without a shape, and what is expected.
+  static std::string describeProblem(const plan::KernelCall &call) {
+    if (call.attributes().contains("strides"))
+      return fmt::format("operands of '{}', a convolution, that do not fit its windows, expected "
+                         "those of docs/kernels.md",
+                         call.kernel());
     auto equation = call.attributes().find("equation");
-    return equation == call.attributes().end()
-               ? "no attribute \"equation\""
-               : fmt::format("the equation \"{}\" for {} operands", equation->second.s(),
-                             call.inputs_size());
+    return (equation == call.attributes().end()
+                ? "no attribute \"equation\""
+                : fmt::format("the equation \"{}\" for {} operands", equation->second.s(),
+                              call.inputs_size())) +
+           ", expected an equation such as \"bsd,df->bsf\" with a letter for each dimension of two "
+           "operands";
   }
 
   void addChannel(uint32_t number, const TransferEnds &ends) {

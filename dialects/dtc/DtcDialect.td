@@ -34,7 +34,8 @@ def Dtc_Dialect : Dialect {
     - `dtc.axes = ["batch", "seq", ""]` on a function argument or on an operation with one result:
       the logical name of each dimension, `""` for none.
     - `dtc.init = #dtc.normal<2.0e-2>` on a parameter: how it starts.
-    - `dtc.frozen` on a parameter: training does not change it.
+    - `dtc.frozen` on a parameter: no optimizer changes it. The model may compute its new value
+      itself, such as that of a running mean, as a result with `dtc.updates`.
     - `dtc.cache = "name"` on a function argument: a tensor that lives across steps, is zero at first
       and is neither a parameter nor of an optimizer, such as the keys of earlier tokens.
     - `dtc.ignored_index = -100` on an input of indices: an element that stands for none.

@@ -17,5 +17,6 @@ include "dialects/dtc/DtcNormOps.td"
 include "dialects/dtc/DtcOptimizerOps.td"
 include "dialects/dtc/DtcRandomOps.td"
 include "dialects/dtc/DtcShapeOps.td"
+include "dialects/dtc/DtcWindowOps.td"
 
 #endif // DTC_DIALECTS_DTC_DTCOPS_TD

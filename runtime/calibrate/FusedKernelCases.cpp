@@ -125,6 +125,33 @@ static Calls mergeAttention(const char *name, const TensorType &x) {
   return {{name, {out, lse, part, lse}, {out, lse}, {}, {}}};
 }
 
+/// Windows of 3 x 3 with a stride of 2 of as many planes as there are rows.
+static TensorType planesOf(const TensorType &x) {
+  int64_t height = widthOf(x) % 8 == 0 ? 8 : 1;
+  return like(x, {rowsOf(x), height, widthOf(x) / height});
+}
+static TensorType maximaOf(const TensorType &planes) {
+  auto half = [](int64_t size) { return (size + 1) / 2; };
+  return like(planes, {planes.shape[0], half(planes.shape[1]), half(planes.shape[2])});
+}
+static AttributeMap poolWindows() {
+  using Numbers = std::vector<int64_t>;
+  return {{"window", Numbers{3, 3}},
+          {"strides", Numbers{2, 2}},
+          {"padding", Numbers{1, 1}},
+          {"dilations", Numbers{1, 1}}};
+}
+
+static Calls maxPool(const char *name, const TensorType &x) {
+  TensorType planes = planesOf(x);
+  return {{name, {planes}, {maximaOf(planes)}, poolWindows(), {}}};
+}
+
+static Calls maxPoolGrad(const char *name, const TensorType &x) {
+  TensorType planes = planesOf(x);
+  return {{name, {planes, maximaOf(planes)}, {planes}, poolWindows(), {}}};
+}
+
 std::span<const KernelCase> fusedCases() {
   static constexpr KernelCase cases[] = {
       {"softmax", softmax, true},
@@ -144,6 +171,8 @@ std::span<const KernelCase> fusedCases() {
       {"cross_entropy_grad", crossEntropyGrad, true},
       {"cached_attention", cachedAttention, false, true, kCachedPositions},
       {"merge_attention", mergeAttention, true},
+      {"max_pool", maxPool, true},
+      {"max_pool_grad", maxPoolGrad, true},
   };
   return cases;
 }

@@ -30,8 +30,9 @@ struct KernelCase {
   int64_t indices = 256;
 };
 
-/// Kernels of whose time the bytes say enough: all of docs/kernels.md but einsum, attention,
-/// attention_grad, and constant and shard_offset, which are nearly nothing.
+/// Kernels of whose time the bytes say enough: all of docs/kernels.md but products and
+/// convolutions, attention, attention_grad, and constant and shard_offset, which are nearly
+/// nothing.
 std::span<const KernelCase> elementwiseCases();
 std::span<const KernelCase> movementCases();
 std::span<const KernelCase> fusedCases();

@@ -27,9 +27,9 @@ from captured_models import MODELS, REFUSED, Tied  # noqa: E402
 from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
 
-# Models that take a maximum over the samples of a batch, which microbatches do not see.
-WHOLE_BATCH = ("operators",)
-CLASSES = {"mlp": 5, "operators": 6, "vit": 5}
+# Models that take a maximum over the samples of a batch, or normalize by it, which microbatches do not see.
+WHOLE_BATCH = ("operators", "resnet", "windows")
+CLASSES = {"mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5}
 
 
 def capture_in(name, dtype, initial=None):
@@ -61,7 +61,7 @@ def ignored_of(text):
 
 
 def train(model, loss, samples):
-    """The losses of steps of SGD, the gradients of the first and the parameters after the last."""
+    """The losses of steps of SGD, the gradients of the first and the parameters and saved buffers after the last."""
     batch = {key: each.long() if each.dtype == torch.int32 else each for key, each in samples.items()}
     losses, gradients = [], None
     model.train()
@@ -75,6 +75,7 @@ def train(model, loss, samples):
         with torch.no_grad():
             for each in used.values():
                 each -= LEARNING_RATE * each.grad
+    used |= models.saved_buffers(model)
     return losses, gradients, {name: each.detach().clone() for name, each in used.items()}
 
 

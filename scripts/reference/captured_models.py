@@ -186,6 +186,90 @@ def vit():
         "pixels": torch.zeros(BATCH, 3, 9, 15), "labels": torch.zeros(BATCH, dtype=torch.long)}
 
 
+def of_images(model, channels=3, size=(24, 19)):
+    """A model of transformers that finds a class for each image, and images of no square."""
+    def loss(model, batch):
+        return F.cross_entropy(model(pixel_values=batch["pixels"]).logits, batch["labels"])
+    return model, loss, {"pixels": torch.zeros(BATCH, channels, *size), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
+def resnet(layer_type="basic"):
+    """Norms of batches, whose running statistics change, and a maximum over windows that overlap."""
+    import transformers
+
+    return of_images(transformers.ResNetForImageClassification(transformers.ResNetConfig(
+        embedding_size=6, hidden_sizes=[8, 12], depths=[2, 1], layer_type=layer_type, num_labels=5)))
+
+
+def resnet_eval():
+    """Norms by running statistics, with bottlenecks."""
+    model, loss, batch = resnet("bottleneck")
+
+    def begin():
+        with torch.no_grad():
+            for name, buffer in model.named_buffers():
+                if name.endswith("running_var"):
+                    buffer.abs_().add_(0.2)
+    model.begin, model.train = begin, lambda mode=True: model
+    for module in model.modules():
+        module.training = False
+    return model, loss, batch
+
+
+def convnext():
+    """Depthwise convolutions of 7 x 7, and patches."""
+    import transformers
+
+    return of_images(transformers.ConvNextForImageClassification(transformers.ConvNextConfig(
+        patch_size=2, num_stages=2, hidden_sizes=[6, 10], depths=[1, 2], layer_scale_init_value=0.5, num_labels=5)))
+
+
+def whisper():
+    """The encoder of Whisper on 18 frames of 7 mel bands: convolutions along time alone."""
+    import transformers
+
+    config = transformers.WhisperConfig(
+        num_mel_bins=7, max_source_positions=9, d_model=16, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=20,
+        decoder_layers=1, decoder_attention_heads=4, vocab_size=29, classifier_proj_size=6, num_labels=5, dropout=0.0,
+        pad_token_id=0, bos_token_id=0, eos_token_id=0, decoder_start_token_id=0)
+
+    def loss(model, batch):
+        return F.cross_entropy(model(input_features=batch["features"]).logits, batch["labels"])
+    return transformers.WhisperForAudioClassification(config), loss, {
+        "features": torch.zeros(BATCH, 7, 18), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
+class Windows(nn.Module):
+    """Convolutions and poolings as other models do not have them: groups, dilations, transposed, along one and three dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2))
+        self.norm = nn.BatchNorm2d(6, momentum=0.3, eps=1e-3)
+        self.plain_norm = nn.BatchNorm2d(6, affine=False, track_running_stats=False)
+        self.groups = nn.Conv2d(6, 10, 3, padding="same", groups=2, bias=False)
+        self.back = nn.ConvTranspose2d(10, 4, 3, stride=2, padding=1, output_padding=(1, 0), groups=2)
+        self.line, self.volume = nn.Conv1d(4, 5, 3, stride=2), nn.Conv3d(1, 2, (2, 3, 3), padding=(0, 1, 1))
+        self.head = nn.Linear(10, 5)
+
+    def forward(self, x):
+        x = self.first(x)                                                              # [B, 6, 6, 11]
+        x = torch.tanh(self.norm(x)) + self.plain_norm(x)
+        x = F.max_pool2d(x, 3, stride=2, padding=1) + F.avg_pool2d(x, 3, stride=2, padding=1, count_include_pad=False)
+        x = self.back(torch.tanh(self.groups(x)))                                      # [B, 4, 6, 11]
+        x = F.avg_pool2d(x, (2, 3), stride=1, padding=(1, 1)) + F.avg_pool2d(x, (2, 1), stride=1, padding=(1, 0))
+        x = torch.tanh(self.volume(x.unsqueeze(1)))                                    # [B, 2, 3, 7, 11]
+        x = F.adaptive_avg_pool2d(x.flatten(1, 2)[:, :4], (7, 1)).squeeze(-1)          # [B, 4, 7]
+        x = self.line(F.max_pool1d(x, 2, stride=1, dilation=1) + F.avg_pool1d(x, 2, stride=1))  # [B, 5, 2]
+        return self.head(x.flatten(1))
+
+
+def windows():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["pixels"]), batch["labels"])
+    return Windows(), loss, {"pixels": torch.zeros(BATCH, 3, 11, 9), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
 def t5():
     """An encoder of 8 tokens and a decoder of 6."""
     import transformers
@@ -224,6 +308,11 @@ MODELS = {
     "bert": of_transformers("Bert", kind="MaskedLM", **SIZES, **NO_DROPOUT),
     "roberta": of_transformers("Roberta", kind="MaskedLM", attention="eager", pad=0, **SIZES, **NO_DROPOUT),
     "vit": vit,
+    "resnet": resnet,
+    "resnet-eval": resnet_eval,
+    "convnext": convnext,
+    "whisper": whisper,
+    "windows": windows,
     "t5": t5,
 }
 
@@ -246,11 +335,12 @@ class Tied(nn.Module):
 
 
 class Small(nn.Module):
-    """A linear layer, a norm of batches, and a step that a refused model takes."""
+    """A linear layer, a sum that is not saved, and a step that a refused model takes."""
 
     def __init__(self, step, dtype=torch.float32):
         super().__init__()
-        self.step, self.linear, self.norm = step, nn.Linear(4, 4, dtype=dtype), nn.BatchNorm1d(4)
+        self.step, self.linear = step, nn.Linear(4, 4, dtype=dtype)
+        self.register_buffer("total", torch.zeros(()), persistent=False)
 
     def forward(self, x):
         return self.step(self, x)
@@ -285,6 +375,11 @@ def detached_in_region(model, x):
         return model.linear(x) * model.linear(x).detach_()
 
 
+def add_in_place(model, x):
+    model.total.add_(x.sum())
+    return model.linear(x)
+
+
 HEAD = nn.Linear(4, 2)
 
 
@@ -292,7 +387,7 @@ HEAD = nn.Linear(4, 2)
 REFUSED = {
     "no_grad": (lambda: Small(without_gradient), "torch.no_grad() is around values that depend on trained parameters"),
     "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),
-    "statistics": (lambda: Small(lambda model, x: model.norm(model.linear(x))), "changes 'norm.running_mean'"),
+    "counter": (lambda: Small(add_in_place), "changes 'total'"),
     "number": (lambda: Small(lambda model, x: model.linear(x) * model.linear(x).sum().item()), "depends on the data"),
     "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "torch.export cannot capture the model"),
     "bf16": (lambda: Small(lambda model, x: model.linear(x.bfloat16()).float(), torch.bfloat16), "capture model.float()"),

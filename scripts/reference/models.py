@@ -50,9 +50,9 @@ def llama_long():
 
 
 def saved_buffers(model):
-    """What is saved beside the parameters and does not train, such as the biases of DeepSeek's routers."""
+    """What is saved beside the parameters and does not train, such as the biases of DeepSeek's routers. Counters are none."""
     saved = model.state_dict().keys()
-    return {name: buffer for name, buffer in model.named_buffers() if name in saved}
+    return {name: buffer for name, buffer in model.named_buffers() if name in saved and buffer.is_floating_point()}
 
 
 def randomize(model, generator, spread=0.2):

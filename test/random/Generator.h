@@ -112,6 +112,9 @@ private:
   void route();
   void crossEntropy();
   void attention();
+  /// Convolves, with groups or without.
+  void convolve();
+  void maxPool();
 
   std::string signature(bool sharded, bool parameters) const;
   void finish();

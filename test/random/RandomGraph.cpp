@@ -309,7 +309,8 @@ const std::vector<Generator::Step> &Generator::allSteps() {
       &Generator::broadcast,   &Generator::sliceOrPad,    &Generator::concat,
       &Generator::layerNorm,   &Generator::rmsNorm,       &Generator::softmax,
       &Generator::indexed,     &Generator::crossEntropy,  &Generator::attention,
-      &Generator::route,       &Generator::embeddingGrad, &Generator::embeddingOfSamples};
+      &Generator::route,       &Generator::embeddingGrad, &Generator::embeddingOfSamples,
+      &Generator::convolve,    &Generator::maxPool};
   return steps;
 }
 

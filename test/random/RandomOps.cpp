@@ -282,6 +282,56 @@ void Generator::embeddingGrad() {
          {out});
 }
 
+void Generator::convolve() {
+  size_t x = anyValue(3);
+  Shape shape = values[x].shape;
+  // The batch is the first dimension or none: what is summed, and what must stay whole, is not.
+  for (size_t dim = 1; dim < shape.size(); ++dim)
+    if (isBatch(shape[dim]))
+      return;
+  bool hasGroups = shape.size() == 4 && chance(40);
+  size_t leading = hasGroups ? 3 : 2;
+  Shape strides, padding, dilations;
+  Shape weight =
+      hasGroups ? Shape{shape[1], randomSize(), shape[2]} : Shape{randomSize(), shape[1]};
+  Shape out(shape.begin(), shape.begin() + int64_t(leading) - 1);
+  out.push_back(weight[leading - 2]);
+  for (size_t dim = leading; dim < shape.size(); ++dim) {
+    strides.push_back(pick(1, 2));
+    padding.push_back(pick(0, 2));
+    dilations.push_back(pick(1, 2));
+    int64_t padded = shape[dim] + 2 * padding.back();
+    weight.push_back(pick(1, std::min<int64_t>(3, (padded - 1) / dilations.back() + 1)));
+    out.push_back((padded - (weight.back() - 1) * dilations.back() - 1) / strides.back() + 1);
+    if (isBatch(out.back()))
+      return;
+  }
+  size_t w = valueOf(weight);
+  append("dtc.conv " + use(x) + ", " + use(w) + " strides [" + list(strides) + "] padding [" +
+             list(padding) + "] dilations [" + list(dilations) + "]@ : (" + type(shape) + ", " +
+             type(weight) + ") -> " + type(out),
+         {out});
+}
+
+void Generator::maxPool() {
+  size_t x = anyValue(2);
+  Shape shape = values[x].shape, out = shape, window, strides, padding;
+  for (size_t dim = shape.size() - 2; dim < shape.size(); ++dim) {
+    if (isBatch(shape[dim]))
+      return;
+    window.push_back(pick(1, std::min<int64_t>(3, shape[dim])));
+    strides.push_back(pick(1, 3));
+    padding.push_back(pick(0, window.back() / 2));
+    out[dim] = (shape[dim] + 2 * padding.back() - window.back()) / strides.back() + 1;
+    if (isBatch(out[dim]))
+      return;
+  }
+  append("dtc.max_pool " + use(x) + " window [" + list(window) + "] strides [" + list(strides) +
+             "] padding [" + list(padding) + "] dilations [1, 1]@ : (" + type(shape) + ") -> " +
+             type(out),
+         {out});
+}
+
 void Generator::route() {
   // Which elements are the largest must not depend on rounding: they are those of an argument,
   // which are random numbers.

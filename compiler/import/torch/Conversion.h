@@ -68,6 +68,7 @@ llvm::ArrayRef<Rule> reductionRules();
 llvm::ArrayRef<Rule> normRules();
 llvm::ArrayRef<Rule> lookupRules();
 llvm::ArrayRef<Rule> attentionRules();
+llvm::ArrayRef<Rule> windowRules();
 
 /// Replaces all ops of the function by rules; what has none is an error of the log.
 void convertOps(mlir::func::FuncOp function, Conversion &conversion);

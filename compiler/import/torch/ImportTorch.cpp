@@ -49,6 +49,7 @@ private:
   bool readVersion();
   bool checkValue(Value value, Location loc);
   bool checkOps();
+  bool readUpdates();
   bool readArguments();
   void addRandomKey();
 
@@ -109,11 +110,36 @@ bool CaptureReader::checkOps() {
         return false;
   }
   Operation *terminator = block.getTerminator();
-  auto type = terminator->getNumOperands() == 1
+  auto type = terminator->getNumOperands() > 0
                   ? dyn_cast<RankedTensorType>(terminator->getOperand(0).getType())
                   : RankedTensorType();
   if (!type || type.getRank() != 0 || !isFloatTensor(type))
-    return fail(terminator->getLoc(), "the function does not return one scalar float, the loss");
+    return fail(terminator->getLoc(), "the function does not return a scalar float, the loss");
+  return true;
+}
+
+/// The results after the loss are new values of buffers, each of which has one at most.
+bool CaptureReader::readUpdates() {
+  Builder builder(function.getContext());
+  Operation *terminator = function.getBody().front().getTerminator();
+  SmallVector<DictionaryAttr> attributes(1, builder.getDictionaryAttr({}));
+  llvm::StringSet<> seen;
+  for (unsigned index = 1; index < terminator->getNumOperands(); ++index) {
+    auto name = function.getResultAttrOfType<StringAttr>(index, "torch.updates");
+    BlockArgument buffer;
+    for (BlockArgument argument : function.getArguments())
+      if (auto own = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "torch.buffer");
+          own && own == name)
+        buffer = argument;
+    if (!name || !buffer || !seen.insert(name.getValue()).second ||
+        buffer.getType() != terminator->getOperand(index).getType())
+      return fail(terminator->getLoc(), "result " + Twine(index) +
+                                            " is not the new value of a buffer, which "
+                                            "'torch.updates' names and no other result updates");
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr("dtc.updates", builder.getI64IntegerAttr(buffer.getArgNumber()))));
+  }
+  function.setAllResultAttrs(ArrayRef(attributes));
   return true;
 }
 
@@ -209,7 +235,7 @@ func::FuncOp CaptureReader::read() {
     fail(module.getLoc(), "the module has no function @loss of one block");
     return {};
   }
-  if (!conversion.log.errors.empty() || !checkOps() || !readArguments())
+  if (!conversion.log.errors.empty() || !checkOps() || !readUpdates() || !readArguments())
     return {};
   addRandomKey();
   return function;

@@ -95,45 +95,6 @@ static Results convertAddProduct(AtenOp &op, StringRef first, StringRef second) 
 static Results convertAddmm(AtenOp &op) { return convertAddProduct(op, "mat1", "mat2"); }
 static Results convertBaddbmm(AtenOp &op) { return convertAddProduct(op, "batch1", "batch2"); }
 
-/// A convolution whose windows neither overlap nor leave anything between, as images are cut into
-/// patches: input [B, C, n...], weight [O, C, k...], result [B, O, n/k...]. What is left at the end
-/// of a dimension that k does not divide is in no window.
-static Results convertConvolution(AtenOp &op) {
-  Value x = op.required("input"), weight = op.required("weight");
-  if (!x || !weight)
-    return {};
-  size_t rank = shapeOf(weight).size(), spatial = rank < 3 ? 0 : rank - 2;
-  ArrayRef<int64_t> kernel = shapeOf(weight).take_back(spatial);
-  auto isAll = [&](StringRef name, int64_t wanted) {
-    std::optional<ArrayRef<int64_t>> values = op.integers(name);
-    return values && llvm::all_of(*values, [&](int64_t each) { return each == wanted; });
-  };
-  std::optional<ArrayRef<int64_t>> stride = op.integers("stride");
-  if (spatial == 0 || spatial > 4 || shapeOf(x).size() != rank || !stride || *stride != kernel ||
-      op.flag("transposed") || op.integer("groups").value_or(1) != 1 || !isAll("padding", 0) ||
-      !isAll("dilation", 1))
-    return {op.fail("is a convolution whose stride is not the size of its kernel, or that has "
-                    "padding, groups or a dilation, for which there is no rule; only patches that "
-                    "do not overlap are a product")};
-  SmallVector<int64_t> parts(shapeOf(x).take_front(2));
-  std::string left = "bc", right = "oc", result = "bo";
-  for (auto [i, size] : llvm::enumerate(kernel)) {
-    int64_t dim = int64_t(i) + 2, count = shapeOf(x)[dim] / size;
-    x = op.slice(x, dim, 0, count * size);
-    if (!x)
-      return {};
-    parts.append({count, size});
-    left += {char('p' + 2 * i), char('q' + 2 * i)};
-    right += char('q' + 2 * i);
-    result += char('p' + 2 * i);
-  }
-  Value y = op.einsum(left + "," + right + "->" + result, op.reshape(x, parts), weight);
-  if (Value bias = op.operand("bias"); bias && y)
-    return {op.elementwise<AddOp>(
-        {y, op.broadcastAlong(op.convert(bias, typeOf(y).getElementType()), shapeOf(y), {1})})};
-  return {y};
-}
-
 /// Converts an einsum of two tensors. No term has a letter twice, and each letter is in at least
 /// two of the three terms (the two operands and the result).
 static Results convertEinsum(AtenOp &op) {
@@ -160,9 +121,9 @@ static Results convertEinsum(AtenOp &op) {
 ArrayRef<Rule> dtc::torch::productRules() {
   static const Rule rules[] = {
       {"aten.addmm", convertAddmm},   {"aten.baddbmm", convertBaddbmm},
-      {"aten.bmm", convertMatmul},    {"aten.convolution", convertConvolution},
-      {"aten.einsum", convertEinsum}, {"aten.linear", convertLinear},
-      {"aten.matmul", convertMatmul}, {"aten.mm", convertMatmul},
+      {"aten.bmm", convertMatmul},    {"aten.einsum", convertEinsum},
+      {"aten.linear", convertLinear}, {"aten.matmul", convertMatmul},
+      {"aten.mm", convertMatmul},
   };
   return rules;
 }

@@ -113,11 +113,23 @@ static bool isAlwaysConverted(Value value) {
          llvm::all_of(value.getUsers(), [](Operation *user) { return isa<ConvertOp>(user); });
 }
 
+/// The frozen parameters whose new values the model computes, such as running means.
+static llvm::DenseSet<Value> findRunningStates(func::FuncOp function) {
+  llvm::DenseSet<Value> states;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (auto updates = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
+        updates && function.getArgAttr(updates.getInt(), DtcDialect::kFrozenAttrName))
+      states.insert(function.getArgument(updates.getInt()));
+  return states;
+}
+
 /// Parameters and caches that the function computes with get 16 bits. A parameter that the model
-/// converts wherever it uses it stays f32: with these conversions the model asks for that.
+/// converts wherever it uses it stays f32: with these conversions the model asks for that. So do
+/// running means, to which a step adds less than 16 bits can tell.
 void PrecisionAssigner::retypeParameters() {
+  llvm::DenseSet<Value> running = findRunningStates(function);
   for (BlockArgument arg : function.getArguments())
-    if (isStateArgument(function, arg.getArgNumber()) &&
+    if (isStateArgument(function, arg.getArgNumber()) && !running.contains(arg) &&
         !function.getArgAttr(arg.getArgNumber(), "dtc.state") &&
         !isStepState(function, arg.getArgNumber()) && !isAlwaysConverted(arg))
       arg.setType(cast<RankedTensorType>(arg.getType()).clone(low));

@@ -51,6 +51,7 @@ private:
   void buildArguments();
   void buildScalars();
   void buildUpdates(ArrayRef<Value> gradients);
+  void buildModelUpdates();
   void updateStepState();
   void buildOutputs(ArrayRef<Value> gradients);
   Value scalar(double value) {
@@ -439,6 +440,17 @@ void TrainStepBuilder::updateStepState() {
   update(lossScale, SelectOp::create(builder, loc, scalars.apply, kept, half));
 }
 
+/// Returns the new values that the model computes of frozen parameters, and the old ones where the
+/// step is skipped.
+void TrainStepBuilder::buildModelUpdates() {
+  for (const ModelUpdate &own : updates) {
+    Location loc = own.value.getLoc();
+    auto type = cast<RankedTensorType>(own.state.getType()).clone(builder.getI1Type());
+    Value apply = BroadcastOp::create(builder, loc, type, scalars.apply, ArrayRef<int64_t>());
+    update(own.state, SelectOp::create(builder, loc, apply, own.value, own.state));
+  }
+}
+
 /// Adds the norm of the gradients and all updates. `gradients` are the gradients times a known
 /// factor.
 void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
@@ -489,6 +501,7 @@ void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
     for (auto [state, value] : llvm::zip_equal(parts, updated.drop_front()))
       update(state, value);
   }
+  buildModelUpdates();
   updateStepState();
 }
 

@@ -47,6 +47,12 @@ ModelFlops dtc::countModelFlops(func::FuncOp function, bool isTrained,
             passes += trained.contains(operand);
           flops.all += passes * product.getFlops();
         })
+        .Case([&](ConvOp conv) {
+          double passes = 1;
+          for (Value operand : {conv.getX(), conv.getW()})
+            passes += trained.contains(operand);
+          flops.all += passes * conv.getFlops();
+        })
         .Case([&](AttentionOp attention) {
           bool isReached = llvm::any_of(attention->getOperands(),
                                         [&](Value operand) { return trained.contains(operand); });

@@ -35,7 +35,7 @@ static LogicalResult checkNumbers(func::FuncOp function, const BuildTrainStepPas
                  succeeded(check("momentum", options.momentum, true)));
 }
 
-/// The results of the function but the first.
+/// The results of the function but the first and those that update its arguments.
 static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Type elementType) {
   SmallVector<ModelMetric> metrics;
   llvm::StringSet<> seen;
@@ -47,10 +47,13 @@ static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Ty
       return function.emitOpError()
              << "has the result #" << number << " of type " << value.getType();
     };
+    if (function.getResultAttr(number, "dtc.updates"))
+      continue;
     auto name = function.getResultAttrOfType<StringAttr>(number, DtcDialect::kMetricAttrName);
     if (!name)
-      return error() << ", expected the loss alone, or metrics after it: mark them with '"
-                     << DtcDialect::kMetricAttrName << "'";
+      return error() << ", expected the loss alone, or metrics and new values of arguments after "
+                        "it: mark them with '"
+                     << DtcDialect::kMetricAttrName << "' or 'dtc.updates'";
     auto [word, of] = name.getValue().split(':');
     bool isPart = name.getValue().contains(':');
     if (word.empty() || !llvm::isLower(word.front()) || (isPart && of.empty()) ||
@@ -77,6 +80,27 @@ static FailureOr<SmallVector<ModelMetric>> readMetrics(func::FuncOp function, Ty
   return metrics;
 }
 
+/// The results that update arguments, which are parameters that do not train.
+static FailureOr<SmallVector<ModelUpdate>> readUpdates(func::FuncOp function,
+                                                       ParameterSettings &settings) {
+  SmallVector<ModelUpdate> updates;
+  auto results = function.front().getTerminator()->getOperands();
+  for (auto [index, value] : llvm::enumerate(results)) {
+    auto number = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
+    if (!number)
+      continue;
+    BlockArgument state = function.getArgument(number.getInt());
+    if (!function.getArgAttr(state.getArgNumber(), DtcDialect::kParamAttrName) ||
+        !settings.isFrozen(state))
+      return function.emitOpError()
+             << "has the result #" << index << ", which updates argument " << number.getInt()
+             << ", expected a parameter that does not train: mark it with '"
+             << DtcDialect::kFrozenAttrName << "'";
+    updates.push_back({state, value});
+  }
+  return updates;
+}
+
 FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
                                          const BuildTrainStepPassOptions &options) {
   if (failed(checkNumbers(function, options)))
@@ -92,7 +116,8 @@ FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
   auto type = ret.getNumOperands() > 0 ? dyn_cast<RankedTensorType>(ret.getOperand(0).getType())
                                        : RankedTensorType();
   if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType()) ||
-      function.getResultAttr(0, DtcDialect::kMetricAttrName))
+      function.getResultAttr(0, DtcDialect::kMetricAttrName) ||
+      function.getResultAttr(0, "dtc.updates"))
     return function.emitOpError() << "has results (" << function.getResultTypes()
                                   << "), expected a scalar, the loss, and then metrics alone";
   auto metrics = readMetrics(function, type.getElementType());
@@ -114,6 +139,10 @@ FailureOr<TrainedLoss> TrainedLoss::read(func::FuncOp function,
   if (failed(settings))
     return failure();
   read.settings = std::move(*settings);
+  auto updates = readUpdates(function, read.settings);
+  if (failed(updates))
+    return failure();
+  read.updates = std::move(*updates);
   for (BlockArgument arg : function.getArguments()) {
     if (!isParameter(arg))
       continue;

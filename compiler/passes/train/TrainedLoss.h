@@ -22,6 +22,12 @@ struct ModelMetric {
   bool mustBeZero = false;
 };
 
+/// The new value of a frozen parameter that the model computes itself, such as a running mean.
+struct ModelUpdate {
+  mlir::BlockArgument state;
+  mlir::Value value;
+};
+
 /// The parts of a train step, or of gradients alone.
 struct TrainedLoss {
   /// Emits an error where the function is none that computes a loss of parameters that train, or
@@ -42,6 +48,7 @@ struct TrainedLoss {
   ParameterSettings settings = {};
   mlir::Value loss = {};
   llvm::SmallVector<ModelMetric> metrics = {};
+  llvm::SmallVector<ModelUpdate> updates = {};
   mlir::Type elementType = {};                        ///< of the loss and of all parameters
   llvm::SmallVector<mlir::BlockArgument> params = {}; ///< that train
 };

@@ -86,16 +86,20 @@ class Printer:
     def print(self):
         specs = {spec.arg.name: spec for spec in self.program.graph_signature.input_specs}
         groups = {"parameter": [], "buffer": [], "input": []}
+        loss, self.updates, counters = self.outputs()
+        self.left_out = needed_by(counters) - needed_by([loss, *self.updates.values()])
         # A tied parameter has a placeholder for each of its names, and only one of them is used.
         self.used = {self.name_of(specs[node.name]) for node in self.program.graph.nodes
                      if node.op == "placeholder" and node.users and specs[node.name].target}
         for node in self.program.graph.nodes:
+            if node in self.left_out:
+                continue
             if node.op == "placeholder":
                 self.add_placeholder(node, specs[node.name], groups)
             elif node.op == "call_function":
                 self.add_call(node)
             elif node.op == "output":
-                self.add_return(node)
+                self.add_return(loss)
             else:
                 refuse(node, f"the graph has a node '{node.op}', which cannot be captured")
         self.arguments = [each for group in groups.values() for each in group]
@@ -117,7 +121,7 @@ class Printer:
                 self.warnings.append(f"the loss does not depend on the parameter '{self.name_of(spec)}'; it is left out")
         elif spec.kind == InputKind.PARAMETER:
             self.add_argument(groups["parameter"], node, "parameter", self.name_of(spec))
-        elif self.initial_of(spec, tensor):
+        elif self.initial_of(spec, tensor) or self.name_of(spec) in self.updates:
             self.add_argument(groups["buffer"], node, "buffer", self.name_of(spec))
         else:
             self.add_constant(node, spec)
@@ -127,7 +131,11 @@ class Printer:
         zeros until the weights are read would be a wrong one."""
         if spec.kind != InputKind.BUFFER or not spec.persistent or not tensor.is_floating_point():
             return None
-        value = self.values.get(spec.target.removeprefix("model."))
+        return self.uniform_value(spec.target.removeprefix("model."))
+
+    def uniform_value(self, name):
+        """"zeros" or "ones" where all elements of a buffer are that."""
+        value = self.values.get(name)
         if value is None or value.is_meta or value.numel() == 0:
             return None
         first = value.flatten()[0].item()
@@ -139,8 +147,9 @@ class Printer:
     def add_argument(self, group, node, kind, name):
         attributes = {f"torch.{kind}": text.quoted(name)}
         if kind == "buffer":
-            value = self.values[name].flatten()[0].item()
-            attributes["torch.init"] = text.quoted("zeros" if value == 0 else "ones")
+            attributes["torch.init"] = text.quoted(self.uniform_value(name) or "zeros")
+            if not self.uniform_value(name):
+                self.warnings.append(f"the buffer '{name}' begins with zeros where no weights file gives its elements")
         if kind == "parameter" and not node.meta["val"].requires_grad:
             attributes["torch.frozen"] = "unit"
         group.append(f"%{node.name}: {self.type_of(node, node.meta['val'])}{text.attributes(attributes)} "
@@ -207,6 +216,8 @@ class Printer:
             attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
         values = node.meta["val"]
         several = isinstance(values, (list, tuple))
+        if name == "_native_batch_norm_legit_no_training":
+            values = values[:1]  # its statistics are empty
         types = [self.type_of(node, each) for each in (values if several else [values])]
         self.results[node] = [f"%{node.name}#{i}" for i in range(len(types))] if several else f"%{node.name}"
         result = f"%{node.name}:{len(types)}" if several else f"%{node.name}"
@@ -251,23 +262,56 @@ class Printer:
                 attributes[argument.name] = written
         return operands, attributes
 
-    def add_return(self, node):
-        results = node.args[0]
-        outputs = self.program.graph_signature.output_specs
-        for spec in outputs:
-            if spec.kind in (OutputKind.BUFFER_MUTATION, getattr(OutputKind, "PARAMETER_MUTATION", None)):
-                raise CaptureError(f"the model changes '{spec.target.removeprefix('model.')}' while it computes the loss, which "
-                                   "dtc cannot do; use model.eval() if that is a statistic of batches, or a norm without one")
-            if spec.kind == OutputKind.USER_INPUT_MUTATION:
+    def outputs(self):
+        """The loss, the new values of buffers by their names, and those of integer buffers, which count batches."""
+        losses, updates, counters = [], {}, {}
+        saved = {spec.target for spec in self.program.graph_signature.input_specs
+                 if spec.kind == InputKind.BUFFER and spec.persistent}
+        results = next(node for node in self.program.graph.nodes if node.op == "output").args[0]
+        for spec, result in zip(self.program.graph_signature.output_specs, results, strict=True):
+            name = (spec.target or "").removeprefix("model.")
+            if spec.kind == OutputKind.BUFFER_MUTATION and spec.target in saved:
+                if result.meta["val"].is_floating_point():
+                    updates[name] = result
+                else:
+                    counters[name] = result
+            elif spec.kind in (OutputKind.BUFFER_MUTATION, getattr(OutputKind, "PARAMETER_MUTATION", None)):
+                raise CaptureError(f"the model changes '{name}' while it computes the loss, which dtc can do with buffers that "
+                                   "are saved alone; register it as a persistent buffer")
+            elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 raise CaptureError(f"the loss changes the input '{spec.target}' in place; copy it first")
-        if len(results) != 1 or not isinstance(results[0], torch.fx.Node):
-            raise CaptureError(f"the loss gives {len(results)} values, expected one scalar tensor")
-        value = results[0].meta["val"]
+            else:
+                losses.append(result)
+        if len(losses) != 1 or not isinstance(losses[0], torch.fx.Node):
+            raise CaptureError(f"the loss gives {len(losses)} values, expected one scalar tensor")
+        if counters:
+            self.warnings.append(f"the model counts batches in {len(counters)} buffers such as '{next(iter(counters))}', which dtc leaves as "
+                                 "they are")
+        return losses[0], updates, counters.values()
+
+    def add_return(self, loss):
+        value = loss.meta["val"]
         if value.dim() != 0 or not value.is_floating_point():
             raise CaptureError(f"the loss is a tensor of the shape {list(value.shape)} and the type {value.dtype}, expected a "
                                "scalar float, such as the mean of it")
-        self.result_type = self.type_of(results[0], value)
-        self.lines.append(f'  return {self.results[results[0]]} : {self.result_type} loc("loss")')
+        types = [self.type_of(loss, value)]
+        types += [self.type_of(each, each.meta["val"]) for each in self.updates.values()]
+        marks = [""] + [text.attributes({"torch.updates": text.quoted(name)}) for name in self.updates]
+        several = ", ".join(f"{kind}{mark}" for kind, mark in zip(types, marks, strict=True))
+        self.result_type = f"({several})" if self.updates else types[0]
+        values = ", ".join(self.results[each] for each in (loss, *self.updates.values()))
+        self.lines.append(f'  return {values} : {", ".join(types)} loc("loss")')
+
+
+def needed_by(nodes):
+    """The nodes that these are computed from, and themselves."""
+    needed, pending = set(), list(nodes)
+    while pending:
+        node = pending.pop()
+        if node not in needed:
+            needed.add(node)
+            pending += node.all_input_nodes
+    return needed
 
 
 def is_empty(node):

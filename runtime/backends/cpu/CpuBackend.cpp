@@ -7,7 +7,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuDevice.h"
-#include "runtime/backends/cpu/CpuKernels.h"
+#include "runtime/backends/cpu/WindowKernels.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -46,11 +46,11 @@ public:
 private:
   int threads;
   KernelRegistry<CpuKernel> registry{
-      unaryKernels(),     binaryKernels(),         conversionKernels(), dataMovementKernels(),
-      reduceKernels(),    shardingKernels(),       einsumKernels(),     groupedProductKernels(),
-      indexingKernels(),  softmaxKernels(),        normKernels(),       rotaryKernels(),
-      attentionKernels(), crossEntropyKernels(),   dropoutKernels(),    cacheKernels(),
-      optimizerKernels(), quantizedBlocksKernels()};
+      unaryKernels(),     binaryKernels(),          conversionKernels(), dataMovementKernels(),
+      reduceKernels(),    shardingKernels(),        einsumKernels(),     groupedProductKernels(),
+      indexingKernels(),  softmaxKernels(),         normKernels(),       rotaryKernels(),
+      attentionKernels(), crossEntropyKernels(),    dropoutKernels(),    cacheKernels(),
+      optimizerKernels(), quantizedBlocksKernels(), convKernels(),       poolingKernels()};
 };
 
 } // namespace

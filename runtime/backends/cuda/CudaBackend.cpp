@@ -14,6 +14,7 @@
 #ifdef DTC_HAS_CUDNN
 #include "runtime/backends/cuda/CudnnAttention.h"
 #endif
+#include "runtime/backends/cuda/WindowKernels.h"
 #include "runtime/backends/shared/DeferredDevice.h"
 
 #include <algorithm>
@@ -127,11 +128,12 @@ private:
   std::shared_ptr<CudnnAttention> attention; // null: by kernels of our own
 #endif
   KernelRegistry<CudaKernel> registry{
-      unaryKernels(),   binaryKernels(),    conversionKernels(),     dataMovementKernels(),
-      reduceKernels(),  shardingKernels(),  einsumKernels(),         indexingKernels(),
-      softmaxKernels(), normKernels(),      normGradKernels(),       crossEntropyKernels(),
-      rotaryKernels(),  attentionKernels(), attentionGradKernels(),  cacheKernels(),
-      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels()};
+      unaryKernels(),   binaryKernels(),    conversionKernels(),      dataMovementKernels(),
+      reduceKernels(),  shardingKernels(),  einsumKernels(),          indexingKernels(),
+      softmaxKernels(), normKernels(),      normGradKernels(),        crossEntropyKernels(),
+      rotaryKernels(),  attentionKernels(), attentionGradKernels(),   cacheKernels(),
+      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels(), convKernels(),
+      poolingKernels()};
 };
 
 } // namespace cuda

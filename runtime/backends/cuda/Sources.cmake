@@ -7,6 +7,7 @@ foreach(source
   AttentionGrad.cu
   AttentionGradByWarpgroups.cu
   Cache.cu
+  Conv.cu
   Conversion.cu
   CrossEntropy.cu
   CudaBackend.cpp
@@ -25,6 +26,7 @@ foreach(source
   NormGrads.cu
   Norms.cu
   Optimizer.cu
+  Pooling.cu
   QuantizedBlocks.cu
   Reduce.cu
   Rotary.cu

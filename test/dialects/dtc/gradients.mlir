@@ -420,6 +420,45 @@ func.func @einsum3(%x: tensor<2x3x4xf32>, %y: tensor<3x4x2xf32>) -> (tensor<2x2x
   return %z : tensor<2x2x3xf32>
 }
 
+// CHECK-LABEL: func.func @conv_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x5x6xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4x3x3x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4x2x6xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.conv_input_grad %[[ARG2]], %[[ARG1]] strides [2, 1] padding [0, 1] dilations [1, 2] : (tensor<2x4x2x6xf32>, tensor<4x3x3x2xf32>) -> tensor<2x3x5x6xf32>
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.conv_weight_grad %[[ARG0]], %[[ARG2]] strides [2, 1] padding [0, 1] dilations [1, 2] : (tensor<2x3x5x6xf32>, tensor<2x4x2x6xf32>) -> tensor<4x3x3x2xf32>
+// CHECK: return %[[V0]], %[[V1]]
+func.func @conv(%x: tensor<2x3x5x6xf32>, %y: tensor<4x3x3x2xf32>) -> (tensor<2x4x2x6xf32>) {
+  %z = dtc.conv %x, %y strides [2, 1] padding [0, 1] dilations [1, 2] : (tensor<2x3x5x6xf32>, tensor<4x3x3x2xf32>) -> tensor<2x4x2x6xf32>
+  return %z : tensor<2x4x2x6xf32>
+}
+
+// CHECK-LABEL: func.func @conv_input_grad_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4x2x6xf32>, %[[ARG1:[^ ,:)]+]]: tensor<4x3x3x2xf32>, %[[ARG2:[^ ,:)]+]]: tensor<2x3x5x6xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.conv %[[ARG2]], %[[ARG1]] strides [2, 1] padding [0, 1] dilations [1, 2]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.conv_weight_grad %[[ARG2]], %[[ARG0]] strides [2, 1] padding [0, 1] dilations [1, 2]
+// CHECK: return %[[V0]], %[[V1]]
+func.func @conv_input_grad(%x: tensor<2x4x2x6xf32>, %y: tensor<4x3x3x2xf32>) -> (tensor<2x3x5x6xf32>) {
+  %z = dtc.conv_input_grad %x, %y strides [2, 1] padding [0, 1] dilations [1, 2] : (tensor<2x4x2x6xf32>, tensor<4x3x3x2xf32>) -> tensor<2x3x5x6xf32>
+  return %z : tensor<2x3x5x6xf32>
+}
+
+// CHECK-LABEL: func.func @conv_weight_grad_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x5x6xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x2x6xf32>, %[[ARG2:[^ ,:)]+]]: tensor<4x3x3x2xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.conv_input_grad %[[ARG1]], %[[ARG2]] strides [2, 1] padding [0, 1] dilations [1, 2]
+// CHECK: %[[V1:[^ ,:)]+]] = dtc.conv %[[ARG0]], %[[ARG2]] strides [2, 1] padding [0, 1] dilations [1, 2]
+// CHECK: return %[[V0]], %[[V1]]
+func.func @conv_weight_grad(%x: tensor<2x3x5x6xf32>, %y: tensor<2x4x2x6xf32>) -> (tensor<4x3x3x2xf32>) {
+  %z = dtc.conv_weight_grad %x, %y strides [2, 1] padding [0, 1] dilations [1, 2] : (tensor<2x3x5x6xf32>, tensor<2x4x2x6xf32>) -> tensor<4x3x3x2xf32>
+  return %z : tensor<4x3x3x2xf32>
+}
+
+// CHECK-LABEL: func.func @max_pool_vjp(
+// CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x5x6xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x3x3x4xf32>
+// CHECK: %[[V0:[^ ,:)]+]] = dtc.max_pool_grad %[[ARG0]], %[[ARG1]] window [3, 2] strides [2, 1] padding [1, 0] dilations [1, 2]
+// CHECK: return %[[V0]]
+func.func @max_pool(%x: tensor<2x3x5x6xf32>) -> (tensor<2x3x3x4xf32>) {
+  %z = dtc.max_pool %x window [3, 2] strides [2, 1] padding [1, 0] dilations [1, 2] : (tensor<2x3x5x6xf32>) -> tensor<2x3x3x4xf32>
+  return %z : tensor<2x3x3x4xf32>
+}
+
 // CHECK-LABEL: func.func @embedding_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<5x3xf32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG2:[^ ,:)]+]]: tensor<2x4x3xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding %[[ARG0]], %[[ARG1]]

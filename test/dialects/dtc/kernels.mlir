@@ -124,6 +124,26 @@ func.func @grouped_product(%x: tensor<4x2x3x8xf32>, %w: tensor<4x5x8xf32>, %rows
   return
 }
 
+func.func @conv(%x: tensor<8x3x32x30xf32>, %w: tensor<16x3x3x5xf32>, %dy: tensor<8x16x16x30xf32>, %g: tensor<8x2x3x9xf32>, %v: tensor<2x4x3x5xf32>) {
+  // expected-remark@+1 {{conv {dilations = array<i64: 1, 1>, padding = array<i64: 1, 2>, strides = array<i64: 2, 1>} flops 5529600.}}
+  %conv = dtc.conv %x, %w strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<16x3x3x5xf32>) -> tensor<8x16x16x30xf32>
+  // expected-remark@+1 {{conv_input_grad {dilations = array<i64: 1, 1>, padding = array<i64: 1, 2>, strides = array<i64: 2, 1>} flops 5529600.}}
+  %input = dtc.conv_input_grad %dy, %w strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x16x16x30xf32>, tensor<16x3x3x5xf32>) -> tensor<8x3x32x30xf32>
+  // expected-remark@+1 {{conv_weight_grad {dilations = array<i64: 1, 1>, padding = array<i64: 1, 2>, strides = array<i64: 2, 1>} flops 5529600.}}
+  %weight = dtc.conv_weight_grad %x, %dy strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<8x16x16x30xf32>) -> tensor<16x3x3x5xf32>
+  // expected-remark@+1 {{conv {dilations = array<i64: 1>, padding = array<i64: 0>, strides = array<i64: 1>} flops 9600.}}
+  %groups = dtc.conv %g, %v strides [1] padding [0] dilations [1] : (tensor<8x2x3x9xf32>, tensor<2x4x3x5xf32>) -> tensor<8x2x4x5xf32>
+  return
+}
+
+func.func @max_pool(%x: tensor<8x3x32x30xf32>, %dy: tensor<8x3x16x28xf32>) {
+  // expected-remark@+1 {{max_pool {dilations = array<i64: 1, 1>, padding = array<i64: 1, 0>, strides = array<i64: 2, 1>, window = array<i64: 3, 3>} flops 96768.}}
+  %pool = dtc.max_pool %x window [3, 3] strides [2, 1] padding [1, 0] dilations [1, 1] : (tensor<8x3x32x30xf32>) -> tensor<8x3x16x28xf32>
+  // expected-remark@+1 {{max_pool_grad {dilations = array<i64: 1, 1>, padding = array<i64: 1, 0>, strides = array<i64: 2, 1>, window = array<i64: 3, 3>} flops 96768.}}
+  %grad = dtc.max_pool_grad %x, %dy window [3, 3] strides [2, 1] padding [1, 0] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<8x3x16x28xf32>) -> tensor<8x3x32x30xf32>
+  return
+}
+
 func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>, %mask: tensor<4x8x64xi1>) {
   // expected-remark@+1 {{embedding {} flops 16384.}}
   %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>

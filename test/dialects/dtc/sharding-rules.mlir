@@ -139,6 +139,26 @@ func.func @grouped_product(%x: tensor<4x2x3x8xf32>, %y: tensor<4x2x3x5xf32>, %w:
   return
 }
 
+func.func @conv(%x: tensor<8x3x32x30xf32>, %w: tensor<16x3x3x5xf32>, %dy: tensor<8x16x16x30xf32>, %g: tensor<8x2x3x9xf32>, %v: tensor<2x4x3x5xf32>) {
+  // expected-remark@+1 {{abcd,ebfg->aehi a=8 b=3 sum c=32 whole d=30 whole e=16 f=3 whole g=5 whole h=16 whole i=30 whole linear {0} {1}.}}
+  %conv = dtc.conv %x, %w strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<16x3x3x5xf32>) -> tensor<8x16x16x30xf32>
+  // expected-remark@+1 {{abcd,befg->aehi a=8 b=16 sum c=16 whole d=30 whole e=3 f=3 whole g=5 whole h=32 whole i=30 whole linear {0} {1}.}}
+  %input = dtc.conv_input_grad %dy, %w strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x16x16x30xf32>, tensor<16x3x3x5xf32>) -> tensor<8x3x32x30xf32>
+  // expected-remark@+1 {{abcd,aefg->ebhi a=8 sum b=3 c=32 whole d=30 whole e=16 f=16 whole g=30 whole h=3 whole i=5 whole linear {0} {1}.}}
+  %weight = dtc.conv_weight_grad %x, %dy strides [2, 1] padding [1, 2] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<8x16x16x30xf32>) -> tensor<16x3x3x5xf32>
+  // expected-remark@+1 {{abcd,becf->abeg a=8 b=2 c=3 sum d=9 whole e=4 f=5 whole g=5 whole linear {0} {1}.}}
+  %groups = dtc.conv %g, %v strides [1] padding [0] dilations [1] : (tensor<8x2x3x9xf32>, tensor<2x4x3x5xf32>) -> tensor<8x2x4x5xf32>
+  return
+}
+
+func.func @max_pool(%x: tensor<8x3x32x30xf32>, %dy: tensor<8x3x16x28xf32>) {
+  // expected-remark@+1 {{abcd->abef a=8 b=3 c=32 whole d=30 whole e=16 whole f=28 whole.}}
+  %pool = dtc.max_pool %x window [3, 3] strides [2, 1] padding [1, 0] dilations [1, 1] : (tensor<8x3x32x30xf32>) -> tensor<8x3x16x28xf32>
+  // expected-remark@+1 {{abcd,abef->abcd a=8 b=3 c=32 whole d=30 whole e=16 whole f=28 whole linear {1}.}}
+  %grad = dtc.max_pool_grad %x, %dy window [3, 3] strides [2, 1] padding [1, 0] dilations [1, 1] : (tensor<8x3x32x30xf32>, tensor<8x3x16x28xf32>) -> tensor<8x3x32x30xf32>
+  return
+}
+
 func.func @index(%table: tensor<256x64xf32>, %ids: tensor<4x8xi32>, %dy: tensor<4x8x64xf32>, %dz: tensor<4x8xf32>, %id: tensor<i32>) {
   // expected-remark@+1 {{ab,cd->cdb a=256 sum b=64 c=4 d=8 linear {0} indices 1: a.}}
   %embedding = dtc.embedding %table, %ids : (tensor<256x64xf32>, tensor<4x8xi32>) -> tensor<4x8x64xf32>

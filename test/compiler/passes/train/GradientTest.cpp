@@ -94,6 +94,26 @@ const Case kCases[] = {
      "%r = dtc.grouped_product \"xbcd,xbcf->xdf\" %p0, %p1 rows %i : (tensor<2x2x3x4xf64>, "
      "tensor<2x2x3x5xf64>, tensor<2x2x3xi32>) -> tensor<2x4x5xf64>",
      "2x4x5"},
+    {"conv", "2x3x5x6 4x3x3x2", "",
+     "%r = dtc.conv %p0, %p1 strides [2, 1] padding [1, 2] dilations [1, 2] : "
+     "(tensor<2x3x5x6xf64>, tensor<4x3x3x2xf64>) -> tensor<2x4x3x8xf64>",
+     "2x4x3x8"},
+    {"conv_groups", "2x3x2x5 3x2x2x3", "",
+     "%r = dtc.conv %p0, %p1 strides [1] padding [1] dilations [1] : (tensor<2x3x2x5xf64>, "
+     "tensor<3x2x2x3xf64>) -> tensor<2x3x2x5xf64>",
+     "2x3x2x5"},
+    {"conv_input_grad", "2x4x3x3 4x3x2x2", "",
+     "%r = dtc.conv_input_grad %p0, %p1 strides [2, 1] padding [1, 0] dilations [1, 2] : "
+     "(tensor<2x4x3x3xf64>, tensor<4x3x2x2xf64>) -> tensor<2x3x5x5xf64>",
+     "2x3x5x5"},
+    {"conv_weight_grad", "2x3x4x5 2x4x2x5", "",
+     "%r = dtc.conv_weight_grad %p0, %p1 strides [2, 1] padding [0, 1] dilations [1, 1] : "
+     "(tensor<2x3x4x5xf64>, tensor<2x4x2x5xf64>) -> tensor<4x3x2x3xf64>",
+     "4x3x2x3"},
+    {"max_pool", "2x5x6", "",
+     "%r = dtc.max_pool %p0 window [3, 2] strides [2, 1] padding [1, 0] dilations [1, 2] : "
+     "(tensor<2x5x6xf64>) -> tensor<2x3x4xf64>",
+     "2x3x4"},
     {"reduce_sum", "2x3x4", "",
      "%r = dtc.reduce sum %p0 dims [0, 2] : (tensor<2x3x4xf64>) -> tensor<3xf64>", "3"},
     {"reduce_max", "2x3x4", "",

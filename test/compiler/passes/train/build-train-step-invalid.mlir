@@ -16,7 +16,7 @@ func.func @no_scalar(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<4xf32> {
 
 // -----
 
-// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f32>', expected the loss alone, or metrics after it: mark them with 'dtc.metric'}}
+// expected-error@+1 {{'func.func' op has the result #1 of type 'tensor<f32>', expected the loss alone, or metrics and new values of arguments after it: mark them with 'dtc.metric' or 'dtc.updates'}}
 func.func @two_results(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32>) {
   return %w, %w : tensor<f32>, tensor<f32>
 }
@@ -30,7 +30,7 @@ func.func @metric_first(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32> {dtc.
 
 // -----
 
-// expected-error@+1 {{'func.func' op has the result #2 of type 'tensor<4xf32>', expected the loss alone, or metrics after it: mark them with 'dtc.metric'}}
+// expected-error@+1 {{'func.func' op has the result #2 of type 'tensor<4xf32>', expected the loss alone, or metrics and new values of arguments after it: mark them with 'dtc.metric' or 'dtc.updates'}}
 func.func @third_result(%w: tensor<f32> {dtc.param = "w"}, %x: tensor<4xf32> {dtc.input = "x"})
     -> (tensor<f32>, tensor<4xf32> {dtc.metric = "count"}, tensor<4xf32>) {
   return %w, %x, %x : tensor<f32>, tensor<4xf32>, tensor<4xf32>
@@ -214,4 +214,25 @@ module {
     return %w : tensor<f32>
   }
   func.func private @other()
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has the result #1, which updates argument 0, expected a parameter that does not train: mark it with 'dtc.frozen'}}
+func.func @updates_trained(%w: tensor<f32> {dtc.param = "w"}) -> (tensor<f32>, tensor<f32> {dtc.updates = 0}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op result 1 updates argument 1, expected a parameter, a part of the optimizer's state, a cache or a step state}}
+func.func @updates_input(%w: tensor<f32> {dtc.param = "w"}, %x: tensor<f32> {dtc.input = "x"}) -> (tensor<f32>, tensor<f32> {dtc.updates = 1}) {
+  return %w, %w : tensor<f32>, tensor<f32>
+}
+
+// -----
+
+// expected-error@+1 {{'func.func' op has results ('tensor<f32>'), expected a scalar, the loss, and then metrics alone}}
+func.func @update_first(%w: tensor<f32> {dtc.param = "w"}, %m: tensor<f32> {dtc.param = "m", dtc.frozen}) -> (tensor<f32> {dtc.updates = 1}) {
+  return %w : tensor<f32>
 }

@@ -33,6 +33,10 @@ std::vector<KernelSignature> validCalls() {
   TensorType s = f32({}), a = f32({2, 3}), row = f32({3}), rows = f32({2});
   TensorType flag = boolean({});
   std::vector<AxisCoordinate> mesh = {{"dp", 2, 0, false}, {"micro", 3, 0, true}};
+  AttributeMap line{{"strides", Shape{1}}, {"padding", Shape{0}}, {"dilations", Shape{1}}};
+  AttributeMap conv{{"strides", Shape{2, 1}}, {"padding", Shape{1, 0}}, {"dilations", Shape{1, 1}}};
+  AttributeMap pool = conv;
+  pool["window"] = Shape{3, 2};
   std::vector<KernelSignature> calls;
   for (const char *kernel : {"neg", "abs", "exp", "log", "sqrt", "rsqrt", "tanh", "sigmoid",
                              "softplus", "relu", "silu", "softmax"})
@@ -102,6 +106,12 @@ std::vector<KernelSignature> validCalls() {
        {f32({2, 2, 3, 5})},
        {{"equation", "xbcd,xfd->xbcf"}},
        mesh},
+      {"conv", {f32({2, 3, 5, 4}), f32({4, 3, 3, 2})}, {f32({2, 4, 3, 3})}, conv, mesh},
+      {"conv_input_grad", {f32({2, 4, 3, 3}), f32({4, 3, 3, 2})}, {f32({2, 3, 5, 4})}, conv, mesh},
+      {"conv_weight_grad", {f32({2, 3, 5, 4}), f32({2, 4, 3, 3})}, {f32({4, 3, 3, 2})}, conv, mesh},
+      {"conv", {f32({2, 2, 3, 4}), f32({2, 5, 3, 2})}, {f32({2, 2, 5, 3})}, line, mesh},
+      {"max_pool", {f32({2, 5, 4})}, {f32({2, 3, 3})}, pool, mesh},
+      {"max_pool_grad", {f32({2, 5, 4}), f32({2, 3, 3})}, {f32({2, 5, 4})}, pool, mesh},
       {"embedding", {f32({4, 3}), i32({2, 2})}, {f32({2, 2, 3})}, {}, mesh},
       {"embedding_grad", {i32({2, 2}), f32({2, 2, 3})}, {f32({4, 3})}, {}, mesh},
       {"embedding", {f32({2, 4, 3}), i32({3, 2, 5})}, {f32({3, 2, 5, 3})}, {}, mesh},
@@ -385,8 +395,8 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 65u);
-  expectRefused({"conv", {}, {}, {}, {}}, "kernel 'conv' is unknown to the cpu backend");
+  EXPECT_EQ(kernels.size(), 70u);
+  expectRefused({"sort", {}, {}, {}, {}}, "kernel 'sort' is unknown to the cpu backend");
 }
 
 TEST(Fuzz, NearlyValidCalls) {
