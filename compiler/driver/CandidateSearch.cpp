@@ -345,7 +345,7 @@ bool CandidateSearch::isTooSlow(Candidate &candidate) {
   if (!addPlan(candidate))
     return false;
   addSeconds(candidate);
-  boundSeconds = candidate.seconds * slowdown(candidate.peak());
+  boundSeconds = candidate.seconds;
   if (*boundSeconds < slowest)
     return false;
   leastSeconds = boundSeconds;

@@ -18,7 +18,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <atomic>
-#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -98,13 +97,11 @@ public:
   void emitFailure();
 
   /// Where a candidate that recomputes is of use only if its step takes fewer seconds: the search
-  /// ends with none, and with `leastSeconds`, where a step takes as long at least: the seconds of
-  /// one without recomputation, times what `slowdown` says of the bytes that such a plan needs.
+  /// ends with none, and with `leastSeconds`, where the step takes as long without recomputation.
   double slowest = std::numeric_limits<double>::infinity();
-  std::function<double(int64_t bytes)> slowdown = [](int64_t) { return 1; };
   std::optional<double> leastSeconds;
-  /// The least seconds in any case, where `slowest` is finite and a plan is too large without
-  /// recomputation.
+  /// The seconds without recomputation in any case, where `slowest` is finite and that plan is too
+  /// large.
   std::optional<double> boundSeconds;
   /// Whether run() proves that a runtime would take the plan, which its user must do otherwise.
   bool provesPlan = true;

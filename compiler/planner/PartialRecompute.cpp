@@ -52,27 +52,6 @@ dtc::findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64
   return partly;
 }
 
-double dtc::leastRecomputeSlowdown(llvm::ArrayRef<EstimatedStrategy> alike, double bytes,
-                                   int64_t memoryLimit) {
-  constexpr double kCounted = 0.5;
-  llvm::SmallVector<const EstimatedStrategy *, 4> others; // that do not recompute in part
-  const EstimatedStrategy *none = nullptr;
-  for (const EstimatedStrategy &entry : alike) {
-    if (entry.strategy.recompute != Recompute::Auto)
-      others.push_back(&entry);
-    if (entry.strategy.recompute == Recompute::None)
-      none = &entry;
-  }
-  if (!none)
-    return 1;
-  std::optional<EstimatedStrategy> partly =
-      findPartlyRecomputed(others, memoryLimit, bytes / none->estimate.bytes);
-  if (!partly)
-    return 1;
-  double line = partly->estimate.seconds() / none->estimate.seconds();
-  return 1 + kCounted * std::max(0.0, line - 1);
-}
-
 ParallelStrategy dtc::withoutRecompute(ParallelStrategy strategy) {
   strategy.recompute = Recompute::None;
   strategy.memoryLimit = 0;

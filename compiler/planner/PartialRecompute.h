@@ -31,14 +31,6 @@ std::optional<EstimatedStrategy>
 findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t memoryLimit,
                      double memoryTimes = 1);
 
-/// How many times as long as without recomputation a step takes at least that fits the memory by
-/// recomputing in part, as far as estimates are right. `alike` are strategies that differ in
-/// nothing but what they recompute; `bytes` is what the one needs that recomputes nothing, by its
-/// plan. What is recomputed first saves most for its time, so that the line between two estimates
-/// says too much: half of it counts. 1 where nothing is known.
-double leastRecomputeSlowdown(llvm::ArrayRef<EstimatedStrategy> alike, double bytes,
-                              int64_t memoryLimit);
-
 /// Adds what findPartlyRecomputed() finds of all strategies.
 void addPartlyRecomputed(std::vector<EstimatedStrategy> &strategies, int64_t memoryLimit);
 

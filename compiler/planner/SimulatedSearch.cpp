@@ -132,10 +132,10 @@ void SimulatedSearch::noteSlower(size_t index) {
 
 void SimulatedSearch::simulateOne(size_t index) {
   EstimatedStrategy &entry = choice.best[index];
-  const std::vector<TrialRequest> upcoming = findUpcoming(index);
+  const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
   isDone[index] = true;
   countWork(index);
-  StrategyTrial trial = trials.take(requestOf(index), upcoming, best);
+  StrategyTrial trial = trials.take(entry.strategy, upcoming, best);
   bool isSimulated = take(entry, trial);
   if (entry.leastSeconds > 0)
     return noteSlower(index);
@@ -333,18 +333,14 @@ std::optional<size_t> SimulatedSearch::findNext() {
   return work.leftToList > 0 ? findNear() : std::nullopt;
 }
 
-TrialRequest SimulatedSearch::requestOf(size_t index) const {
-  return {choice.best[index].strategy, [](int64_t) { return 1; }};
-}
-
-std::vector<TrialRequest> SimulatedSearch::findUpcoming(size_t index) {
+std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
   const Work workBefore = work;
   const std::vector<bool> doneBefore = isDone;
   const size_t simulatedBefore = simulatedEstimates.size();
-  std::vector<TrialRequest> upcoming;
+  std::vector<ParallelStrategy> upcoming;
   for (std::optional<size_t> next = index; next; next = findNext()) {
     if (*next != index)
-      upcoming.push_back(requestOf(*next));
+      upcoming.push_back(choice.best[*next].strategy);
     if (upcoming.size() == kUpcoming)
       break;
     // What a trial says is most often about all that differ in recomputation alone.

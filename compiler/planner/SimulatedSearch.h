@@ -61,8 +61,7 @@ private:
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;
   /// The strategies that run() would simulate next if the trial of one were to say nothing new.
-  std::vector<TrialRequest> findUpcoming(size_t index);
-  TrialRequest requestOf(size_t index) const;
+  std::vector<ParallelStrategy> findUpcoming(size_t index);
   /// Whether the estimate of a strategy is nearly that of one that was simulated.
   bool isLikeSimulated(size_t index) const;
   /// The strategy with the least lower estimate, if that is less than the best: one with another

@@ -40,16 +40,15 @@ StrategyTrials::~StrategyTrials() {
   threads.clear();
 }
 
-StrategyTrial StrategyTrials::run(ModuleOp ofThread, const TrialRequest &request) {
+StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &strategy) {
   StrategyTrial trial;
   // What is wrong with a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(ofThread.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<CandidateSearch>(ofThread, name, options.cluster);
   search->slowest = slowest;
-  search->slowdown = request.slowdown;
   search->isEnding = &isEnding;
   search->provesPlan = false;
-  std::optional<Candidate> candidate = search->run(optionsOf(request.strategy, options));
+  std::optional<Candidate> candidate = search->run(optionsOf(strategy, options));
   trial.boundSeconds = search->boundSeconds;
   if (!candidate) {
     if (!search->leastSeconds && !search->failure.empty())
@@ -76,20 +75,20 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, const TrialRequest &request
 }
 
 void StrategyTrials::runUnlocked(std::unique_lock<std::mutex> &lock, ModuleOp ofThread,
-                                 const TrialRequest &request) {
-  trials.try_emplace(request.strategy);
+                                 const ParallelStrategy &strategy) {
+  trials.try_emplace(strategy);
   lock.unlock();
-  StrategyTrial trial = run(ofThread, request);
+  StrategyTrial trial = run(ofThread, strategy);
   lock.lock();
-  trials[request.strategy] = std::move(trial);
+  trials[strategy] = std::move(trial);
   changed.notify_all();
 }
 
-std::optional<TrialRequest> StrategyTrials::nextWanted() {
+std::optional<ParallelStrategy> StrategyTrials::nextWanted() {
   while (!wanted.empty()) {
-    TrialRequest next = std::move(wanted.front());
+    ParallelStrategy next = std::move(wanted.front());
     wanted.pop_front();
-    if (!trials.contains(next.strategy))
+    if (!trials.contains(next))
       return next;
   }
   return std::nullopt;
@@ -104,7 +103,7 @@ void StrategyTrials::work() {
     return;
   std::unique_lock lock(mutex);
   while (!isEnding) {
-    if (std::optional<TrialRequest> next = nextWanted())
+    if (std::optional<ParallelStrategy> next = nextWanted())
       runUnlocked(lock, *copy, *next);
     else
       changed.wait(lock);
@@ -123,8 +122,8 @@ void StrategyTrials::startThreads(size_t count) {
     threads.emplace_back([this] { work(); });
 }
 
-StrategyTrial StrategyTrials::take(const TrialRequest &request, ArrayRef<TrialRequest> next,
-                                   double slowestUseful) {
+StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
+                                   ArrayRef<ParallelStrategy> next, double slowestUseful) {
   slowest = std::min(slowestUseful, std::numeric_limits<double>::max());
   std::unique_lock lock(mutex);
   wanted.assign(next.begin(), next.end());
@@ -133,12 +132,12 @@ StrategyTrial StrategyTrials::take(const TrialRequest &request, ArrayRef<TrialRe
                          : size_t(llvm::hardware_concurrency().compute_thread_count());
   startThreads(std::min({next.size(), kMostThreads - 1, all - 1}));
   changed.notify_all();
-  if (!trials.contains(request.strategy))
-    runUnlocked(lock, model, request);
+  if (!trials.contains(strategy))
+    runUnlocked(lock, model, strategy);
   // Where another thread has it, this one does something else meanwhile.
-  std::optional<StrategyTrial> &trial = trials[request.strategy];
+  std::optional<StrategyTrial> &trial = trials[strategy];
   while (!trial) {
-    if (std::optional<TrialRequest> other = nextWanted())
+    if (std::optional<ParallelStrategy> other = nextWanted())
       runUnlocked(lock, model, *other);
     else
       changed.wait(lock);

@@ -18,7 +18,6 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -28,12 +27,6 @@
 #include <vector>
 
 namespace dtc {
-
-/// A strategy to be compiled and simulated.
-struct TrialRequest {
-  ParallelStrategy strategy;
-  std::function<double(int64_t bytes)> slowdown; ///< see CandidateSearch::slowdown
-};
 
 /// What is known of a strategy once it was compiled and simulated.
 struct StrategyTrial {
@@ -66,7 +59,7 @@ public:
   /// The trial of a strategy, which is not asked for again. `next` are strategies that may be asked
   /// for next, the most likely first. Steps of `slowest` seconds or more are of no use, in this
   /// trial and in all that follow.
-  StrategyTrial take(const TrialRequest &request, llvm::ArrayRef<TrialRequest> next,
+  StrategyTrial take(const ParallelStrategy &strategy, llvm::ArrayRef<ParallelStrategy> next,
                      double slowest);
 
   /// The candidate of a trial with its module, which belongs to the context of the model, and the
@@ -74,15 +67,15 @@ public:
   bool complete(StrategyTrial &trial) const;
 
 private:
-  StrategyTrial run(mlir::ModuleOp ofThread, const TrialRequest &request);
+  StrategyTrial run(mlir::ModuleOp ofThread, const ParallelStrategy &strategy);
   /// Takes strategies from `wanted` until there are no more, on a thread of its own.
   void work();
   void startThreads(size_t count);
   /// Runs a trial without the lock and notes its result.
   void runUnlocked(std::unique_lock<std::mutex> &lock, mlir::ModuleOp ofThread,
-                   const TrialRequest &request);
-  /// Takes the next wanted request, if there is one.
-  std::optional<TrialRequest> nextWanted();
+                   const ParallelStrategy &strategy);
+  /// Takes the next wanted strategy, if there is one.
+  std::optional<ParallelStrategy> nextWanted();
 
   mlir::ModuleOp model;
   llvm::StringRef name;
@@ -93,7 +86,7 @@ private:
 
   std::mutex mutex; ///< of what follows
   std::condition_variable changed;
-  std::deque<TrialRequest> wanted;
+  std::deque<ParallelStrategy> wanted;
   /// By strategy; nothing while the trial runs.
   std::map<ParallelStrategy, std::optional<StrategyTrial>> trials;
   std::vector<std::jthread> threads;

@@ -361,19 +361,6 @@ TEST(CandidateSearch, EndsWhereAStepIsTooSlow) {
     ASSERT_TRUE(search.boundSeconds);
     EXPECT_DOUBLE_EQ(*search.boundSeconds, secondsOf(*all));
   }
-  // What is known of the time that recomputation takes counts.
-  for (double slowdown : {1.5, 3.0}) {
-    CandidateSearch search(*module, "model");
-    search.slowest = 2 * secondsOf(*all);
-    search.slowdown = [&](int64_t bytes) {
-      EXPECT_EQ(bytes, arenaOf(*all));
-      return slowdown;
-    };
-    EXPECT_EQ(search.run(options).has_value(), slowdown < 2);
-    ASSERT_TRUE(search.boundSeconds);
-    EXPECT_DOUBLE_EQ(*search.boundSeconds, slowdown * secondsOf(*all));
-    EXPECT_EQ(search.leastSeconds.has_value(), slowdown > 2);
-  }
   // A search that is to end makes no candidate.
   const std::atomic<bool> isEnding = true;
   CandidateSearch search(*module, "model");

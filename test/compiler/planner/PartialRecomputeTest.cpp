@@ -61,28 +61,6 @@ TEST_F(PartialRecompute, OfThoseThatFitTheFastestCounts) {
   EXPECT_EQ(partly[0].estimate.bytes, 80);
 }
 
-/// Half of what the line between two estimates says, at the bytes that a plan was found to need.
-TEST_F(PartialRecompute, TakesSomeTimeAtLeast) {
-  add(Recompute::None, 200, 10);
-  EXPECT_EQ(leastRecomputeSlowdown(strategies, 200, 100), 1); // nothing fits
-  add(Recompute::Full, 50, 16);
-  const double none = strategies[0].estimate.seconds(), full = strategies[1].estimate.seconds();
-  // 100 of the 150 bytes between the two are too many.
-  EXPECT_DOUBLE_EQ(leastRecomputeSlowdown(strategies, 200, 100),
-                   1 + 0.5 * (full - none) * (100.0 / 150) / none);
-  // Both need half as much again: 200 / 1.5 of them are there, of the least 75.
-  EXPECT_DOUBLE_EQ(leastRecomputeSlowdown(strategies, 300, 100),
-                   1 + 0.5 * (full - none) * ((200 - 100 / 1.5) / 150) / none);
-  EXPECT_EQ(leastRecomputeSlowdown(strategies, 90, 100), 1);  // it fits
-  EXPECT_EQ(leastRecomputeSlowdown(strategies, 900, 100), 1); // nothing fits
-  // One that recomputes in part says nothing of itself.
-  add(Recompute::Auto, 50, 11);
-  EXPECT_GT(leastRecomputeSlowdown(strategies, 200, 100), 1);
-  strategies.erase(strategies.begin());
-  EXPECT_EQ(leastRecomputeSlowdown(strategies, 200, 100), 1);
-  EXPECT_EQ(leastRecomputeSlowdown({}, 200, 100), 1);
-}
-
 /// What has hardly any memory left by its estimate may not fit.
 TEST_F(PartialRecompute, StandsBesideWhatNearlyFills) {
   add(Recompute::None, 97, 10);

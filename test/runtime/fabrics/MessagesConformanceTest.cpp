@@ -50,8 +50,10 @@ TEST_P(MessagesConformance, NoListenerRunsOnceItIsTakenAway) {
 
 INSTANTIATE_TEST_SUITE_P(
     Messages, MessagesConformance,
-    ::testing::Values(std::pair<const char *, OpenMessages>{
-                          "Threads", [](int64_t count) { return openThreadMessages(count); }},
+    ::testing::Values(std::pair<const char *, OpenMessages>{"Threads",
+                                                            [](int64_t count) {
+                                                              return openThreadMessages(count);
+                                                            }},
                       std::pair<const char *, OpenMessages>{"Sockets", openSocketMessagesHere}),
     [](const auto &info) { return info.param.first; });
 
