@@ -282,7 +282,7 @@ static Results convertAdaptiveAvgPool(AtenOp &op) {
     return {op.fail("has an input that does not fit its result")};
   Numbers parts(in.drop_back(2));
   SmallVector<int64_t> reduced;
-  double count = 1;
+  int64_t count = 1; // elements of a window
   for (auto [from, to] : llvm::zip(in.take_back(2), out.take_back(2))) {
     if (from % to != 0)
       return {op.fail(fmt::format("divides a dimension of {} elements into {} windows, expected a "
@@ -290,10 +290,10 @@ static Results convertAdaptiveAvgPool(AtenOp &op) {
                                   from, to))};
     parts.append({to, from / to});
     reduced.push_back(int64_t(parts.size()) - 1);
-    count *= double(from / to);
+    count *= from / to;
   }
   Value sums = op.reduce(op.reshape(x, parts), ReductionKind::Sum, reduced, /*keep=*/false);
-  return {op.reshape(op.scale(sums, 1 / count), out)};
+  return {op.reshape(op.scale(sums, 1 / double(count)), out)};
 }
 
 ArrayRef<Rule> dtc::torch::windowRules() {
