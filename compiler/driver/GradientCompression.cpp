@@ -47,8 +47,8 @@ struct Setting {
   const char *key;
   std::string expected;
   bool (*hasIt)(CompressionMethod method);
-  bool (*read)(StringRef value, GradientCompression &compression);
-  std::string (*str)(const GradientCompression &compression);
+  bool (*read)(StringRef value, CompressionSettings &compression);
+  std::string (*str)(const CompressionSettings &compression);
 };
 
 } // namespace
@@ -58,7 +58,7 @@ struct Setting {
 static bool feedsBack(CompressionMethod method) { return !quantizes(method); }
 
 static std::vector<Setting> allSettings() {
-  using C = GradientCompression;
+  using C = CompressionSettings;
   using M = CompressionMethod;
   return {
       {.key = "rank",
@@ -101,7 +101,7 @@ static std::vector<Setting> allSettings() {
 }
 
 /// Reads a setting such as "block=64".
-static MaybeError parseSetting(StringRef text, GradientCompression &compression) {
+static MaybeError parseSetting(StringRef text, CompressionSettings &compression) {
   auto [key, value] = text.split('=');
   std::vector<std::string> keys;
   for (const Setting &setting : allSettings()) {
@@ -120,18 +120,20 @@ static MaybeError parseSetting(StringRef text, GradientCompression &compression)
                            didYouMean(key.str(), keys))};
 }
 
-std::string GradientCompression::str() const {
+std::string dtc::str(const CompressionSettings &compression) {
   std::vector<std::string> settings;
   for (const Setting &setting : allSettings())
-    if (std::string value = setting.hasIt(method) ? setting.str(*this) : ""; !value.empty())
+    if (std::string value = setting.hasIt(compression.method) ? setting.str(compression) : "";
+        !value.empty())
       settings.push_back(fmt::format("{}={}", setting.key, value));
-  return fmt::format("{}={}:{}", axis, name(method), llvm::join(settings, ","));
+  return fmt::format("{}={}:{}", compression.axis, name(compression.method),
+                     llvm::join(settings, ","));
 }
 
-Expected<GradientCompression> dtc::parseGradientCompression(StringRef text) {
+Expected<CompressionSettings> dtc::parseGradientCompression(StringRef text) {
   auto [target, settings] = text.split(':');
   auto [axis, method] = target.split('=');
-  GradientCompression compression{.axis = axis.str()};
+  CompressionSettings compression{.axis = axis.str()};
   if (!llvm::is_contained(dataAxes(), axis))
     return Error{fmt::format("\"{}\" is no axis of data parallelism, expected one of {}",
                              axis.str(), llvm::join(dataAxes(), ", "))};

@@ -196,7 +196,7 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
         settings.push_back(fmt::format("{}:lr_scale={}", pattern.str(), scale));
   }
   if (auto compression = parseGradientCompression(options.compress))
-    settings.push_back("compress=" + compression->str());
+    settings.push_back("compress=" + str(*compression));
   if (!options.outer.empty())
     settings.push_back(fmt::format("outer={}, outer_step={}", options.outer, options.outerStep));
   if (!options.outer.empty() && options.outerStep == "nesterov")

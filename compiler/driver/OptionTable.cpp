@@ -382,7 +382,7 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
   if (options.compress.empty())
     return std::nullopt;
   std::string found = fmt::format("{} is \"{}\"", given("compress"), options.compress);
-  Expected<GradientCompression> compression = parseGradientCompression(options.compress);
+  Expected<CompressionSettings> compression = parseGradientCompression(options.compress);
   if (!compression)
     return Error{fmt::format("{}: {}", found, compression.error().message)};
   if (source == MeshSource::Options && !options.hasAxis(compression->axis))

@@ -47,9 +47,9 @@ struct StrategyTrial {
 };
 
 /// Compiles and simulates strategies of a model, several at a time: the one that is asked for on
-/// the thread that asks, and those that may be next on other threads, each of which has a copy of
-/// the model in an MLIR context of its own. What is found of a strategy depends neither on the
-/// other strategies nor on the number of threads.
+/// the thread that asks, and those that may be next on other threads. Each thread has a copy of the
+/// model in an MLIR context of its own. The result for a strategy depends neither on the other
+/// strategies nor on the number of threads.
 class StrategyTrials {
 public:
   /// `model`, `name` and `options` outlive the trials.

@@ -118,7 +118,7 @@ bool CaptureReader::checkOps() {
   return true;
 }
 
-/// The results after the loss are new values of buffers, each of which has one at most.
+/// Reads the results after the loss, which are new values of buffers: one at most for each buffer.
 bool CaptureReader::readUpdates() {
   Builder builder(function.getContext());
   Operation *terminator = function.getBody().front().getTerminator();

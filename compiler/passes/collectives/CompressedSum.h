@@ -25,17 +25,6 @@
 
 namespace dtc {
 
-/// The options of the pass, as values.
-struct CompressionSettings {
-  std::string axis;
-  CompressionMethod method = CompressionMethod::Int8;
-  Rounding rounding = Rounding::Nearest; ///< of integers
-  int64_t block = 256;                   ///< elements of a block, of integers or of top-k
-  double share = 0.01;                   ///< of the elements of a block that travel, of top-k
-  int64_t rank = 4;                      ///< columns of the factors of PowerSGD
-  bool feedback = false;
-};
-
 /// A sum of a gradient over the axis that an optimizer reads.
 struct GradientSum {
   mlir::Operation *op;

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace dtc {
 
@@ -43,6 +44,17 @@ inline constexpr char kFactorStateName[] = "powersgd_factor";
 constexpr int64_t defaultBlock(CompressionMethod method) {
   return method == CompressionMethod::TopK ? 1024 : 256;
 }
+
+/// How sums of gradients over an axis are compressed: the options of dtc-compress-gradients.
+struct CompressionSettings {
+  std::string axis;
+  CompressionMethod method = CompressionMethod::Int8;
+  Rounding rounding = Rounding::Nearest; ///< of integers
+  int64_t block = 256;                   ///< elements of a block, of integers or of top-k
+  double share = 0.01;                   ///< of the elements of a block that travel, of top-k
+  int64_t rank = 4;                      ///< columns of the factors of PowerSGD
+  bool feedback = false;
+};
 
 } // namespace dtc
 

@@ -85,7 +85,7 @@ AxisList FactoredSum::withAxis(const AxisList &axes) const {
   return all;
 }
 
-/// Decides which dimensions are the rows: so many of the first ones that the factors are smallest.
+/// Decides how many of the first dimensions are the rows: the number with the smallest factors.
 bool FactoredSum::choose() {
   rank = build.settings.rank;
   auto inFull = [&](const Twine &reason) {
@@ -147,9 +147,9 @@ Value FactoredSum::column(Value matrix, int64_t first, int64_t count) {
 }
 
 /// Modified Gram-Schmidt: each column in turn is made of length 1, and what later columns have of
-/// it is subtracted from these. A column of which earlier ones leave no more than a 2^-14th (f32)
-/// or a 2^-43rd (f64) of its length is rounding errors: it becomes zeros, as a column of zeros
-/// does. Sets `lengths`. A length that is not finite makes NaNs.
+/// it is subtracted from these. If no more than a 2^-14th (f32) or a 2^-43rd (f64) of the length of
+/// a column is left, the rest is rounding errors: the column becomes zeros, as one of zeros does.
+/// Sets `lengths`. A length that is not finite makes NaNs.
 Value FactoredSum::orthonormalize(Value matrix) {
   auto type = cast<RankedTensorType>(matrix.getType());
   Type elementType = type.getElementType();

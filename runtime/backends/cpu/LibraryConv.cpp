@@ -52,7 +52,7 @@ Range::Axis sharedAxis(const ConvCall &call, int threads, int64_t &size) {
   return best.axis;
 }
 
-/// A dense tensor of which a part has `shape`, and where that part begins.
+/// A part of a dense tensor: its shape, its strides, and the offset of its first element.
 struct Subtensor {
   int rank = 0;
   dnnl_dims_t shape = {}, strides = {};

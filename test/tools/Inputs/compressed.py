@@ -139,7 +139,7 @@ class Largest:
 class Factors:
     def __init__(self, name, size, shape, settings):
         self.rank = int(settings["rank"])
-        # The rows are the first dimensions, so many that rows and columns are fewest.
+        # The first dimensions are the rows: the number of them with which rows and columns are fewest.
         cuts = [(math.prod(shape[:cut]) + math.prod(shape[cut:]), cut) for cut in range(1, len(shape))]
         self.is_smaller = bool(cuts) and self.rank * min(cuts)[0] < size
         if not self.is_smaller:
