@@ -47,17 +47,21 @@ public:
     this->mask.iteration += static_cast<uint32_t>(key[1]);
   }
 
-  __device__ __forceinline__ bool keeps(int64_t element) {
+  /// The random word of an element.
+  __device__ __forceinline__ uint32_t wordOf(int64_t element) {
     uint64_t index = static_cast<uint64_t>(element);
     if (index / 4 != known) {
       known = index / 4;
       block = maskBlockAt(mask, known);
     }
     unsigned number = static_cast<unsigned>(index % 4);
-    uint32_t word = number == 0   ? block.words[0]
-                    : number == 1 ? block.words[1]
-                    : number == 2 ? block.words[2]
-                                  : block.words[3];
+    return number == 0   ? block.words[0]
+           : number == 1 ? block.words[1]
+           : number == 2 ? block.words[2]
+                         : block.words[3];
+  }
+  __device__ __forceinline__ bool keeps(int64_t element) {
+    uint32_t word = wordOf(element);
     return mask.all != 0 || word > mask.limit;
   }
 

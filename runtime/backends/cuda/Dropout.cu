@@ -66,30 +66,18 @@ PrepareResult prepareDropout(const KernelSignature &signature) {
 __global__ void __launch_bounds__(256)
     uniformKernel(const DeviceLoops<1> __grid_constant__ loops, MaskWords words, int64_t origin,
                   const int32_t *key, float *out) {
-  words.seed = static_cast<uint32_t>(key[0]);
   // The numbers are those of the step, in whichever repetition of the loop they are drawn.
-  words.iteration = static_cast<uint32_t>(key[1]);
+  words.iteration = 0;
+  MaskReader reader(words, key);
   int64_t step = int64_t{gridDim.x} * blockDim.x * kElementsPerThread;
   int64_t first = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * kElementsPerThread;
   for (; first < loops.count; first += step) {
     int64_t last =
         first + kElementsPerThread < loops.count ? first + kElementsPerThread : loops.count;
-    uint64_t known = ~uint64_t{0}; // the number of `block`
-    MaskBlock block = {};
     for (int64_t i = first; i < last; ++i) {
       int64_t offset[1];
       loops.offsetsAt(i, offset);
-      uint64_t element = static_cast<uint64_t>(origin + offset[0]);
-      if (element / 4 != known) {
-        known = element / 4;
-        block = maskBlockAt(words, known);
-      }
-      unsigned number = static_cast<unsigned>(element % 4);
-      uint32_t word = number == 0   ? block.words[0]
-                      : number == 1 ? block.words[1]
-                      : number == 2 ? block.words[2]
-                                    : block.words[3];
-      out[i] = static_cast<float>(word >> 8) * 0x1p-24F;
+      out[i] = static_cast<float>(reader.wordOf(origin + offset[0]) >> 8) * 0x1p-24F;
     }
   }
 }
