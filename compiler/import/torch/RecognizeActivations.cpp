@@ -126,18 +126,18 @@ static Value geluOperand(Operation &op, const ConstantMap &constants) {
 
 /// Erases an op without uses, and what only it used. Known values stay, as the map has them.
 static void eraseParts(Operation &unused, const ConstantMap &constants) {
-  SmallVector<Operation *> pending{&unused};
+  // A set: two ops that are erased may have used the same one.
+  llvm::SetVector<Operation *> pending;
+  pending.insert(&unused);
   while (!pending.empty()) {
     Operation *op = pending.pop_back_val();
     if (!op->use_empty() ||
         llvm::any_of(op->getResults(), [&](Value each) { return constants.contains(each); }))
       continue;
-    llvm::SetVector<Operation *> producers;
     for (Value operand : op->getOperands())
       if (Operation *producer = operand.getDefiningOp())
-        producers.insert(producer);
+        pending.insert(producer);
     op->erase();
-    llvm::append_range(pending, producers);
   }
 }
 
