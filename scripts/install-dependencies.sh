@@ -10,7 +10,7 @@ packages=(g++ lld cmake ninja-build ccache git ca-certificates python3 python3-p
   libopenmpi-dev openmpi-bin iproute2)
 if [[ "${1:-}" != --runtime-only ]]; then
   packages+=(clang-format clang-tidy-22 libmlir-22-dev mlir-22-tools llvm-22-dev llvm-22-tools perl-doc chromium
-    python3-dev)
+    valgrind python3-dev)
 fi
 
 missing=()

@@ -27,6 +27,10 @@ if browser:
     config.substitutions.append(("%browser", browser))
 else:
     lit_config.note("no browser is installed (Debian's package is chromium): pages are not opened in one")
+if shutil.which("valgrind"):
+    config.available_features.add("valgrind")
+else:
+    lit_config.note("valgrind is not installed: uses of memory that was freed are not looked for")
 if config.dtc_has_mpi:
     config.available_features.add("mpi")
 # Hosts are made of network namespaces, where that is allowed.
