@@ -28,6 +28,8 @@ METHODS = {
     "powersgd, rank 4": ["--compress", "dp=powersgd:rank=4"],
     "topk, 1%": ["--compress", "dp=topk:share=0.01"],
     "outer step": ["--outer", "dp"],
+    "outer step, int8": ["--outer", "dp", "--compress", "dp=int8"],
+    "outer step, int4, feedback": ["--outer", "dp", "--compress", "dp=int4:feedback=on"],
 }
 
 
@@ -80,7 +82,7 @@ def write_inputs(args):
 
 def measure(args, method, seed):
     """The loss on held-out text after the last step, and the seconds of a step in the middle of the run."""
-    outer = ["--outer-every", args.outer_every] if method == "outer step" else []
+    outer = ["--outer-every", args.outer_every] if "--outer" in METHODS[method] else []
     call(args, "dtc-run", "m.plan", "--data", args.data, "--eval-data", args.eval_data, "--eval-batches", args.eval_batches,
          "--eval-every", args.steps, "--steps", args.steps, "--lr", args.lr, "--seed", seed, "--metrics", "m.jsonl",
          "--log-every", 1000000, *outer)

@@ -38,7 +38,8 @@ public:
       return std::ranges::find(dim.axes(), axis) != dim.axes().end();
     });
   }
-  /// The names of states that differ after the entry point, each at least once since the last call.
+  /// The names of states whose copies differ after the entry point, each at least once since the
+  /// last call.
   std::vector<std::string> takeUpdated() { return std::exchange(updated, {}); }
 
 private:
@@ -95,10 +96,10 @@ DifferingValues::DifferingValues(const plan::Plan &plan, const std::string &axis
 void DifferingValues::addStates(const plan::Program &program, size_t first) {
   for (const plan::State &state : program.states()) {
     statesByName.emplace(state.name(), first + state.buffer());
-    if (state.has_update())
-      updatesByValue.emplace(first + state.update(), state.name());
-    if (names(state.sharding()))
+    if (names(state.sharding())) // devices have parts of it, and no copies that could differ
       startsDiffering[first + state.buffer()] = true;
+    else if (state.has_update())
+      updatesByValue.emplace(first + state.update(), state.name());
   }
   for (const plan::Input &input : program.inputs())
     if (names(input.sharding()))
@@ -172,14 +173,17 @@ void DifferingValues::mark(size_t value) {
   }
 }
 
-/// The axes over which the outer step reduces alone.
+/// The axes over which the outer step reduces alone, in full or, by an all-to-all of what each
+/// device adds up, in a compressed form.
 static std::set<std::string> outerAxesOf(const plan::Plan &outer) {
   std::set<std::string> axes;
   for (const plan::Program &program : outer.programs())
     for (const plan::Task &task : program.tasks())
       for (const plan::Instruction &instruction : task.instructions())
         if (const plan::Collective &collective = instruction.collective();
-            collective.kind() == plan::Collective::ALL_REDUCE && collective.axes_size() == 1)
+            (collective.kind() == plan::Collective::ALL_REDUCE ||
+             collective.kind() == plan::Collective::ALL_TO_ALL) &&
+            collective.axes_size() == 1)
           axes.insert(collective.axes(0));
   return axes;
 }
@@ -251,7 +255,8 @@ static MaybeError checkOuterStep(const plan::Plan &outer, const Replicas &replic
     for (const plan::State &state : outer.programs(program).states()) {
       bool isWeights =
           state.kind() == plan::State::PARAMETER || state.kind() == plan::State::MASTER_WEIGHTS;
-      if (!isWeights && !state.has_update())
+      // A state with a part for each replica, such as what compression has lost, is one of all.
+      if ((!isWeights && !state.has_update()) || values.names(state.sharding()))
         continue;
       uint32_t end = state.has_update() ? state.update() : state.buffer();
       if (values.of(program, end))

@@ -140,6 +140,9 @@ struct CompileOptions {
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;
+  /// The factor of the proximal term, which draws parameters to what they were after the last outer
+  /// step, or before the first step (see dtc-build-train-step). 0: none.
+  double proximal = 0;
 
   /// The data axis along which replicas train on their own between outer steps; empty: none. The
   /// outer step is one of outerSteps(): by "mean" the parameters become their mean, by "nesterov"

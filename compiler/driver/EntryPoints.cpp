@@ -6,6 +6,7 @@
 
 #include "compiler/driver/EntryPoints.h"
 
+#include "compiler/driver/GradientCompression.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/exec/Exec.h"
 #include "support/OuterEntries.h"
@@ -22,7 +23,8 @@ std::vector<EntryPoint> dtc::entryPointsOf(const ResolvedOptions &options) {
     entries.push_back({kOuterStepEntry, options});
     entries.back().options.isOuterStep = true;
   }
-  if (!options.outer.empty() && options.outerStep == "nesterov") {
+  const bool hasMomentum = !options.outer.empty() && options.outerStep == "nesterov";
+  if (hasMomentum || options.proximal > 0 || outerCompressionOf(options)) {
     entries.push_back({kOuterBeginEntry, options});
     entries.back().options.isOuterBegin = true;
   }

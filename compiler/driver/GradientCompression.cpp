@@ -154,3 +154,10 @@ Expected<CompressionSettings> dtc::parseGradientCompression(StringRef text) {
       return *error;
   return compression;
 }
+
+std::optional<CompressionSettings> dtc::outerCompressionOf(const CompileOptions &options) {
+  auto compression = parseGradientCompression(options.compress);
+  if (options.outer.empty() || !compression || compression->axis != options.outer)
+    return std::nullopt;
+  return *compression;
+}

@@ -7,11 +7,13 @@
 #ifndef DTC_COMPILER_DRIVER_GRADIENTCOMPRESSION_H
 #define DTC_COMPILER_DRIVER_GRADIENTCOMPRESSION_H
 
+#include "compiler/driver/CompileOptions.h"
 #include "compiler/passes/collectives/CompressionMethod.h"
 #include "support/Error.h"
 
 #include "llvm/ADT/StringRef.h"
 
+#include <optional>
 #include <string>
 
 namespace dtc {
@@ -23,6 +25,9 @@ std::string str(const CompressionSettings &compression);
 /// The error says what was expected in place of the part that is wrong, without the name of the
 /// option.
 Expected<CompressionSettings> parseGradientCompression(llvm::StringRef text);
+
+/// How replicas exchange what they have changed in an outer step; none: in full, or not at all.
+std::optional<CompressionSettings> outerCompressionOf(const CompileOptions &options);
 
 } // namespace dtc
 

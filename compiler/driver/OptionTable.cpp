@@ -262,6 +262,11 @@ static void addModelOptions(std::vector<Option> &options) {
                      .member = &O::clip,
                      .help = "Largest norm of the gradient; 0 does not clip",
                      .range = kNotNegative});
+  options.push_back({.name = "proximal",
+                     .member = &O::proximal,
+                     .help = "Adds mu / 2 |w - s|^2 to the loss, s being the parameters after the "
+                             "last outer step, or before the first step (FedProx); 0: nothing",
+                     .range = kNotNegative});
   options.push_back({.name = "weight_decay",
                      .member = &O::weightDecay,
                      .help = "Of parameters with two or more dimensions",
@@ -400,17 +405,18 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
                              "left of a gradient would have another scale; choose bf16, or "
                              "feedback=off",
                              found, given("dtype"))};
-  if (options.zero > 1 && (options.microbatches > 1 || options.accumulates))
+  if (options.zero > 1 && (options.microbatches > 1 || options.accumulates) &&
+      !outerCompressionOf(options))
     return Error{
         fmt::format("{}, but with {} {} gradients are summed between devices once for "
                     "each microbatch or batch, and would be compressed each time; choose a "
                     "stage of at most 1, or one microbatch",
                     found, given("zero"), options.zero)};
-  if (!options.outer.empty())
-    return Error{
-        fmt::format("{}, and {} is \"{}\"; what is sent in an outer step is not compressed, "
-                    "leave one of them out",
-                    found, given("outer"), options.outer)};
+  if (outerCompressionOf(options) &&
+      (!quantizes(compression->method) || compression->rounding == Rounding::Stochastic))
+    return Error{fmt::format("{}, and {} is \"{}\"; an outer step sends integers that are rounded "
+                             "to the nearest: choose int8 or int4 without rounding=stochastic",
+                             found, given("outer"), options.outer)};
   return std::nullopt;
 }
 
@@ -474,6 +480,10 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
       return error;
   if (MaybeError error = findOuterConflict(options, spelling, source))
     return error;
+  if (options.proximal > 0 && options.mode != CompileMode::Train)
+    return Error{fmt::format("{} is {}, but only plans of --mode train have a proximal term; leave "
+                             "it out",
+                             given("proximal"), options.proximal)};
   if (spelling == OptionSpelling::Field && llvm::is_contained(options.zeroAxes, kPipelineAxis))
     return Error{fmt::format("{} has \"{}\", the pipeline, whose devices have different layers",
                              given("zero_axes"), kPipelineAxis)};

@@ -149,6 +149,7 @@ static BuildTrainStepPassOptions trainStepOptions(const ResolvedOptions &options
   train.eps = options.eps;
   train.weightDecay = options.weightDecay;
   train.momentum = options.momentum;
+  train.proximal = options.proximal;
   train.freeze.assign(options.freeze.begin(), options.freeze.end());
   train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
   // Gradients in bf16 have the range of those in f32.
@@ -188,6 +189,18 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
   manager.addPass(createParallelizeContextPass(context));
 }
 
+static void addCompression(OpPassManager &manager, const CompressionSettings &compression) {
+  CompressGradientsPassOptions compress;
+  compress.axis = compression.axis;
+  compress.method = name(compression.method);
+  compress.rounding = name(compression.rounding);
+  compress.block = compression.block;
+  compress.share = compression.share;
+  compress.rank = compression.rank;
+  compress.feedback = compression.feedback;
+  manager.addPass(createCompressGradientsPass(compress));
+}
+
 /// How gradients are summed between devices, in the local view.
 static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &options) {
   if (!options.outer.empty())
@@ -200,17 +213,9 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
   VerifyPrecisionPassOptions verify;
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
-  if (auto compression = parseGradientCompression(options.compress); compression) {
-    CompressGradientsPassOptions compress;
-    compress.axis = compression->axis;
-    compress.method = name(compression->method);
-    compress.rounding = name(compression->rounding);
-    compress.block = compression->block;
-    compress.share = compression->share;
-    compress.rank = compression->rank;
-    compress.feedback = compression->feedback;
-    manager.addPass(createCompressGradientsPass(compress));
-  }
+  if (auto compression = parseGradientCompression(options.compress);
+      compression && compression->axis != options.outer)
+    addCompression(manager, *compression);
 }
 
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
@@ -323,10 +328,14 @@ void dtc::buildDeviceFunctions(OpPassManager &manager, const ResolvedOptions &op
 }
 
 void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) {
-  if (options.isOuterStep || options.isOuterBegin)
-    manager.addPass(
-        createBuildOuterStepPass({options.outer, options.outerStep, options.outerLearningRate,
-                                  options.outerMomentum, options.isOuterBegin}));
+  if (options.isOuterStep || options.isOuterBegin) {
+    std::optional<CompressionSettings> compression = outerCompressionOf(options);
+    manager.addPass(createBuildOuterStepPass({options.outer, options.outerStep,
+                                              options.outerLearningRate, options.outerMomentum,
+                                              compression.has_value(), options.isOuterBegin}));
+    if (compression && options.isOuterStep)
+      addCompression(manager, *compression);
+  }
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));

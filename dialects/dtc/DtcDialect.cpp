@@ -124,6 +124,7 @@ LogicalResult UniformAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 #define GET_ATTRDEF_CLASSES
 #include "dialects/dtc/DtcAttributes.cpp.inc"
 #include "dialects/dtc/LossChunkAttribute.h"
+#include "dialects/dtc/WeightsAttributes.h"
 
 //===----------------------------------------------------------------------===//
 // The dialect
@@ -297,7 +298,8 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
                                      << op->getNumResults() << " results, expected one result";
     return verifyAxes(op, "the result", attribute.getValue(), op->getResult(0).getType());
   }
-  if (name == kAgreedAttrName || name == kLossChunkAttrName) {
+  if (name == kAgreedAttrName || name == kLossChunkAttrName || name == kReadsMasterAttrName ||
+      name == kOuterGradientAttrName) {
     if (!isa<UnitAttr>(attribute.getValue()))
       return violates(op, "dtc-c13")
              << "'" << name << "' is " << attribute.getValue() << ", expected no value";

@@ -74,7 +74,8 @@ def Dtc_Dialect : Dialect {
       `alpha` (a finite float greater than 0), `dropout` (a float of at least 0 and less than 1) and
       `targets` (an array of strings).
     - [dtc-c12] An operation with `dtc.axes` has one result.
-    - [dtc-c13] `dtc.agreed` and `dtc.loss_chunk`, on an operation, have no value.
+    - [dtc-c13] `dtc.agreed`, `dtc.loss_chunk`, `dtc.reads_master` and `dtc.outer_gradient`, on an operation, have no
+      value.
     - [dtc-c14] `dtc.op` and `dtc.gradient_of`, on an operation, are integers.
     - [dtc-c15] An operation has no other attribute of the dialect than those of dtc-c11 to dtc-c14.
     - [dtc-c16] An argument with an attribute of the dialect is one of a function, and the attribute

@@ -43,12 +43,16 @@ class Client:
 def train_round(client: Client, parameters: Mapping[str, Any], config: Config) -> tuple[dict[str, Any], dict[str, float]]:
     """Trains a round, from the server's parameters. "lr" of the configuration stands for the optimizer's learning rate.
 
+    Of a step with a proximal term (FedProx; Li et al., "Federated optimization in heterogeneous networks", MLSys 2020), the
+    server's parameters are those that the round's stay near to.
+
     Returns the parameters, by the names of Step.parameters(), and the metrics of UPDATE_METRICS. A mean loss that is not
-    finite, a round without a batch, and the proximal term of FedProx are errors.
+    finite, a round without a batch, and another factor of the proximal term than the server's "proximal-mu" are errors.
     """
-    if mu := config.get("proximal-mu"):
-        raise Error(f'the server\'s configuration has "proximal-mu" {mu}: clients of dtc have no proximal term; use another '
-                    "strategy than FedProx")
+    mu = config.get("proximal-mu", client.step.proximal)
+    if mu != client.step.proximal:
+        raise Error(f'the server\'s configuration has "proximal-mu" {mu}, and the client\'s step proximal={client.step.proximal}; '
+                    "compile the step with the server's")
     if client.keep_optimizer:
         client.step.load_state_dict(parameters)
     else:

@@ -75,7 +75,9 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(str(error).replace("memory_limit", "memory")) from None
     for note in [*source.warnings, *notes]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
-    return Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, remarks=remarks)
+    step = Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, remarks=remarks)
+    step.proximal = float(options.get("proximal", 0))
+    return step
 
 
 class Step:
@@ -84,6 +86,7 @@ class Step:
     def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int, remarks: list[str]):
         self.optimizer = optimizer
         self.remarks = remarks  # what the import made of several operators
+        self.proximal = 0.0  # the factor of the proximal term
         self._plan, self._source, self._init, self._seed, self._threads = plan, source, init, seed, threads
         self._opened, self._batches = None, batches
 
@@ -112,7 +115,8 @@ class Step:
         return self._source.state_dict(self._session().weights())
 
     def load_state_dict(self, weights: Weights) -> list[str]:
-        """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. Returns notes."""
+        """Sets the parameters, from a state_dict or safetensors files; the optimizer's state stays. A proximal term is from then
+        on that of these parameters. Returns notes."""
         self._source.check_weights("weights", weights)
         return self._load(self._session(), weights)
 

@@ -32,6 +32,7 @@ Expected<std::vector<std::string>> TrainSession::loadWeights(const std::string &
   std::lock_guard lock(mutex);
   if (MaybeError error = joined.agree("load_state_dict", checkOpen(), describeAlike(weights)))
     return *error;
+  outerIsStale = true;
   return runtime::loadWeights(*session, WeightsFileShards::ofMemory(name, std::move(weights)));
 }
 
@@ -41,6 +42,7 @@ TrainSession::loadWeights(const std::vector<std::string> &paths) {
   if (MaybeError error = joined.agree("load_state_dict", checkOpen(),
                                       {{"path", fmt::format("{}", fmt::join(paths, " "))}}))
     return *error;
+  outerIsStale = true;
   return runtime::loadWeights(*session, paths);
 }
 
@@ -237,6 +239,7 @@ TrainSession::loadCheckpoint(const std::string &path, const std::set<std::string
                              source->path(), position.step, state->stepsDone())};
   outcomes = StepOutcomes(*state, position);
   hasBegun = true;
+  outerIsStale = false;
   ownFolders.insert(CheckpointFolder::follow(path).path());
   return notes;
 }

@@ -99,8 +99,17 @@ MaybeError TrainSession::checkOpen() const {
 
 /// Gives the states that have no value yet their initial ones.
 MaybeError TrainSession::begin() {
-  if (hasBegun)
-    return std::nullopt;
+  if (!hasBegun)
+    if (MaybeError error = initialize())
+      return error;
+  Session *entry = outerIsStale ? session->findEntry(kOuterBeginEntry) : nullptr;
+  outerIsStale = false;
+  if (MaybeError error = entry ? entry->step() : std::nullopt)
+    return joined.failTogether(error->inContext("before the first step"));
+  return std::nullopt;
+}
+
+MaybeError TrainSession::initialize() {
   if (MaybeError error = startStepState(*session, lossScale, seed, position.nextBatch))
     return error;
   if (MaybeError error = session->initializeOtherStates(seed))

@@ -95,6 +95,7 @@ private:
   TrainSession(uint64_t seed, int64_t batches) : seed(seed), batches(batches) {}
   MaybeError checkOpen() const;
   MaybeError begin();
+  MaybeError initialize();
   Alike describeAlike(const Tensors &tensors) const;
   MaybeError checkStep(const std::vector<Tensors> &given, double learningRate);
   MaybeError setInputs(runtime::Session &of, const Tensors &tensors, int64_t batch = 0) const;
@@ -111,6 +112,7 @@ private:
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;
   bool hasBegun = false;            // the states have values
+  bool outerIsStale = true;         // the outer parameters are not those that were loaded last
   std::set<std::string> ownFolders; // of checkpoints that were written or read
   std::string lastRate;             // of the last step, for people
   std::mutex mutex;

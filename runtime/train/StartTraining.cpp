@@ -265,17 +265,14 @@ MaybeError TrainingRun::loadCheckpoint() {
 /// Finds the outer step of replicas that differ, and runs what comes before the first step.
 MaybeError TrainingRun::openOuterStep() {
   outerStep = session->findEntry(kOuterStepEntry);
-  if (!outerStep) {
-    if (options.outerEvery)
-      return Error{"--outer-every: the plan has no outer step, as its replicas do not differ; "
-                   "compile with --outer for one that has, or leave the flag out"};
-    return std::nullopt;
-  }
+  if (!outerStep && options.outerEvery)
+    return Error{"--outer-every: the plan has no outer step, as its replicas do not differ; "
+                 "compile with --outer for one that has, or leave the flag out"};
   if (begin.step >= steps) { // it is only evaluated, or its weights are saved
     outerStep = nullptr;
     return std::nullopt;
   }
-  if (!options.outerEvery)
+  if (outerStep && !options.outerEvery)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
   Session *first = session->findEntry(kOuterBeginEntry);

@@ -23,13 +23,14 @@ enum class Mistake {
   StepStateDiffers,    ///< neither is what counts steps
   OuterStepSkipsState, ///< the outer step leaves a parameter as it is
   OuterStepReadsOwn,   ///< and adds to its sum what differs
+  OuterStepReadsPart,  ///< and adds to its sum the replica's part of a state
   BeginningDiffers,    ///< what the outer step starts from is not the same on all replicas
   SeveralAxes,         ///< the outer step sums over another axis as well
 };
 
 /// A step that adds the replica's data to `w`, on 2 replicas of 2 devices. The
-/// outer step adds the sum of `w` over the replicas to `o`, which is `w` at the beginning; `f` is
-/// frozen.
+/// outer step adds the sum of `w` over the replicas to `o`, which is `w` at the beginning, and
+/// doubles `lost`, of which each replica has a part; `f` is frozen.
 static plan::Plan planOf(const std::string &entry, Mistake mistake) {
   PlanBuilder builder;
   builder.axis("dp", 2);
@@ -37,6 +38,7 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake) {
   uint32_t w = builder.state("w", DType::F32, {4}, {{"tp"}}).buffer();
   uint32_t o = builder.state("o", DType::F32, {4}, {{"tp"}}).buffer();
   builder.state("f", DType::F32, {2}, {{}});
+  uint32_t lost = builder.state("lost", DType::F32, {4}, {{"dp"}}).buffer();
   plan::State &counter = builder.state("dtc.applied_steps", DType::I32, {}, {});
   counter.set_kind(plan::State::APPLIED_STEPS);
   uint32_t steps = counter.buffer();
@@ -72,6 +74,9 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake) {
     builder.kernel("add", {sum, o}, {sum});
     if (mistake == Mistake::OuterStepReadsOwn)
       builder.kernel("add", {sum, w}, {sum});
+    if (mistake == Mistake::OuterStepReadsPart)
+      builder.kernel("add", {sum, lost}, {sum});
+    builder.kernel("add", {lost, lost}, {lost});
     if (mistake != Mistake::OuterStepSkipsState)
       builder.kernel("copy", {sum}, {w});
     builder.schedule(0);
@@ -98,6 +103,27 @@ TEST(Replicas, DifferInWhatTheirDataChange) {
   EXPECT_FALSE(replicasOf(planWith(Mistake::None, "other")));
 }
 
+TEST(Replicas, AddUpInACompressedForm) {
+  // Each adds up its part, and all gather the parts.
+  plan::Plan step = planOf("", Mistake::None);
+  PlanBuilder builder;
+  builder.axis("dp", 2);
+  builder.axis("tp", 2);
+  uint32_t w = builder.state("w", DType::F32, {4}, {{"tp"}}).buffer();
+  uint32_t parts = builder.buffer(DType::F32, {2}), part = builder.buffer(DType::F32, {1});
+  builder.task("outer");
+  builder.collective(plan::Collective::ALL_TO_ALL, {"dp"}, w, parts);
+  builder.kernel("reduce", {parts}, {part});
+  builder.collective(plan::Collective::ALL_GATHER, {"dp"}, part, w);
+  builder.schedule(0);
+  builder.plan.set_entry("outer");
+  *step.add_entry_points() = *builder.build();
+  std::optional<Replicas> replicas = replicasOf(step);
+  ASSERT_TRUE(replicas);
+  EXPECT_EQ(replicas->axis, "dp");
+  EXPECT_OK(checkReplicas(step));
+}
+
 TEST(Replicas, AgreeOnOutputs) {
   EXPECT_ERROR(verifyPlan(planWith(Mistake::OutputDiffers)),
                "output \"sum\" differs between the replicas along \"dp\"");
@@ -109,7 +135,8 @@ TEST(Replicas, AgreeOnTheStepState) {
 }
 
 TEST(Replicas, AreAlikeAfterTheOuterStep) {
-  for (Mistake mistake : {Mistake::OuterStepSkipsState, Mistake::OuterStepReadsOwn})
+  for (Mistake mistake :
+       {Mistake::OuterStepSkipsState, Mistake::OuterStepReadsOwn, Mistake::OuterStepReadsPart})
     EXPECT_ERROR(verifyPlan(planWith(mistake)),
                  "entry point \"outer\": state \"w\" differs between the replicas along \"dp\" "
                  "after the outer step");

@@ -24,8 +24,8 @@ def batch(seed, labels=5):
             "labels": generator.integers(0, labels, 4).astype(numpy.int32)}
 
 
-def client(batches=(batch(1), batch(2)), optimizer=dtc.AdamW(lr=0.05), mesh=None, **options):
-    step = dtc.compile(MLP, mesh=mesh, optimizer=optimizer, seed=3, threads=1)
+def client(batches=(batch(1), batch(2)), optimizer=dtc.AdamW(lr=0.05), mesh=None, proximal=0.0, **options):
+    step = dtc.compile(MLP, mesh=mesh, optimizer=optimizer, seed=3, threads=1, proximal=proximal)
     return Client(step, lambda config: batches, samples=8, **options)
 
 
@@ -56,6 +56,25 @@ class Federated(unittest.TestCase):
             alone.step(each)
         self.assertNear(second, alone.step.parameters(), 1e-12)
 
+    def test_a_proximal_term_draws_to_the_parameters_of_the_server(self):
+        sgd = dtc.SGD(lr=0.1, weight_decay=0.0, momentum=0.0, clip=0.0)
+        plain = client(optimizer=sgd)
+        for options in ({}, {"mesh": "dp=2,tp=2"}, {"keep_optimizer": True}):
+            near = client(optimizer=sgd, proximal=0.5, **options)
+            begin = near.step.parameters()
+            for server_round in range(2):
+                # The first step begins where the server is, so that the term is 0; the second one has the change of the first.
+                plain.step.restart(begin)
+                plain.step(batch(1))
+                first = plain.step.parameters()
+                plain.step(batch(2))
+                second = plain.step.parameters()
+                expected = {name: second[name] - 0.1 * 0.5 * (first[name] - begin[name]) for name in begin}
+                found, _ = train_round(near, begin, {"proximal-mu": 0.5, "server-round": server_round})
+                self.assertNear(found, expected, 1e-6)
+                self.assertGreater(max(abs(found[name] - second[name]).max() for name in begin), 1e-5)
+                begin = found
+
     def test_the_server_may_give_the_learning_rate(self):
         trained = client(optimizer=dtc.SGD(lr=0.1, weight_decay=0.0, clip=0.0))
         begin = trained.step.parameters()
@@ -75,8 +94,10 @@ class Federated(unittest.TestCase):
         begin = client().step.parameters()
         with self.assertRaisesRegex(dtc.Error, "has given no batch for this round"):
             train_round(client(batches=()), begin, {})
-        with self.assertRaisesRegex(dtc.Error, 'has "proximal-mu" 0.1: clients of dtc have no proximal term'):
+        with self.assertRaisesRegex(dtc.Error, r'has "proximal-mu" 0.1, and the client\'s step proximal=0.0; compile the step'):
             train_round(client(), begin, {"proximal-mu": 0.1})
+        with self.assertRaisesRegex(dtc.Error, r'has "proximal-mu" 0.0, and the client\'s step proximal=0.1; compile the step'):
+            train_round(client(proximal=0.1), begin, {"proximal-mu": 0.0})
         with self.assertRaisesRegex(dtc.Error, r'has no tensor "head.bias"'):
             train_round(client(), {name: each for name, each in begin.items() if name != "head.bias"}, {})
         infinite = {name: numpy.full_like(each, numpy.inf) for name, each in begin.items()}

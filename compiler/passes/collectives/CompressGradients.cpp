@@ -15,6 +15,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/collectives/CompressedSum.h"
 #include "compiler/passes/precision/GradientSums.h"
+#include "dialects/dtc/WeightsAttributes.h"
 #include "support/QuantizedBlocks.h"
 
 #include <fmt/format.h>
@@ -125,11 +126,11 @@ Value GradientCompressor::completeAddend(const GradientSum &sum, Value addend) {
 /// addend that the other devices did not get.
 FailureOr<BlockArgument> GradientCompressor::addResidual(const GradientSum &sum) {
   const LinkedMesh &mesh = build.mesh;
-  // The first moment lies as the gradient does that its optimizer reads.
-  BlockArgument moment = argumentOf(OptimizerOpInterface(sum.optimizer)->getOperand(2));
-  auto sharding = build.function.getArgAttrOfType<dist::ShardingAttr>(moment.getArgNumber(),
-                                                                      dist::kShardingAttrName);
-  if (!build.parameterName(sum) || !sharding || sharding.getDims().size() != sum.shape.size())
+  StringAttr parameter = build.parameterName(sum);
+  auto sharding = parameter ? build.function.getArgAttrOfType<dist::ShardingAttr>(
+                                  sum.state.getArgNumber(), dist::kShardingAttrName)
+                            : dist::ShardingAttr();
+  if (!sharding || sharding.getDims().size() != sum.shape.size())
     return sum.op->emitError() << "the gradient of " << describeLocation(sum.op->getLoc())
                                << " has no state beside it that lies as it does, so that nothing "
                                   "says how its residual would; choose no feedback";
@@ -204,7 +205,8 @@ void GradientCompressor::finish(MutableArrayRef<std::unique_ptr<CompressedSum>> 
   }
 }
 
-/// The sums over the axis of gradients that optimizers read, in the order of the function.
+/// The sums over the axis of gradients that optimizers read and of outer gradients, in the order of
+/// the function.
 SmallVector<GradientSum> GradientCompressor::findSums() {
   func::FuncOp function = build.function;
   llvm::DenseMap<Operation *, OptimizerOpInterface> found;
@@ -215,15 +217,19 @@ SmallVector<GradientSum> GradientCompressor::findSums() {
   });
   SmallVector<GradientSum> sums;
   function.walk([&](Operation *op) {
-    auto it = found.find(op);
-    if (it == found.end())
+    GradientSum sum{.op = op, .group = build.mesh.axes[build.axis()].size};
+    if (OptimizerOpInterface optimizer = found.lookup(op)) {
+      sum.state = argumentOf(optimizer->getOperand(2));
+      sum.apply = optimizer->getOperands().back();
+      if (BlockArgument parameter = argumentOf(optimizer.getParameterMutable().get()))
+        sum.shape = globalShapeOf(function, parameter);
+    } else if (op->hasAttr(kOuterGradientAttrName)) {
+      // Its addend is the outer parameters less those of the replica.
+      sum.state = argumentOf(op->getOperand(0));
+      sum.shape = globalShapeOf(function, sum.state);
+    } else {
       return;
-    GradientSum sum{.op = op,
-                    .optimizer = it->second,
-                    .shape = {},
-                    .group = build.mesh.axes[build.axis()].size};
-    if (BlockArgument parameter = argumentOf(it->second.getParameterMutable().get()))
-      sum.shape = globalShapeOf(function, parameter);
+    }
     if (ArrayRef<int64_t> operand = sum.type().getShape(); sum.shape.size() != operand.size())
       sum.shape.assign(operand.begin(), operand.end()); // it is reshaped after the sum
     sums.push_back(std::move(sum));

@@ -120,15 +120,9 @@ InFlightDiagnostic SumBuilder::remark(const GradientSum &sum) {
 // Layouts and states
 //===----------------------------------------------------------------------===//
 
-/// The first moment lies as the gradient does that its optimizer reads.
-static BlockArgument momentOf(const GradientSum &sum) {
-  return argumentOf(OptimizerOpInterface(sum.optimizer)->getOperand(2));
-}
-
 StringAttr SumBuilder::parameterName(const GradientSum &sum) {
-  BlockArgument moment = momentOf(sum);
-  return moment ? function.getArgAttrOfType<StringAttr>(moment.getArgNumber(), "dtc.state_of")
-                : StringAttr();
+  return sum.state ? function.getArgAttrOfType<StringAttr>(sum.state.getArgNumber(), "dtc.state_of")
+                   : StringAttr();
 }
 
 BlockArgument SumBuilder::randomKey() {
@@ -141,11 +135,10 @@ BlockArgument SumBuilder::randomKey() {
 }
 
 std::optional<Layout> SumBuilder::addendLayout(const GradientSum &sum) {
-  BlockArgument moment = momentOf(sum);
-  if (!moment || !parameterName(sum))
+  if (!parameterName(sum))
     return std::nullopt;
-  auto sharding =
-      function.getArgAttrOfType<dist::ShardingAttr>(moment.getArgNumber(), dist::kShardingAttrName);
+  auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(sum.state.getArgNumber(),
+                                                                dist::kShardingAttrName);
   if (!sharding || sharding.getDims().size() != sum.shape.size() ||
       sum.type().getRank() != int64_t(sum.shape.size()))
     return std::nullopt;
@@ -183,7 +176,7 @@ FailureOr<BlockArgument> SumBuilder::addState(const GradientSum &sum, StringRef 
   auto type = RankedTensorType::get(layout.localShape(mesh, shape), sum.type().getElementType());
   unsigned index = function.getNumArguments();
   if (failed(function.insertArgument(index, type, attributes.getDictionary(builder.getContext()),
-                                     momentOf(sum).getLoc())))
+                                     sum.state.getLoc())))
     return failure();
   return function.getArgument(index);
 }
@@ -193,10 +186,13 @@ void SumBuilder::updateState(const GradientSum &sum, BlockArgument state, Value 
   Operation *ret = function.front().getTerminator();
   builder.setInsertionPoint(ret);
   auto type = cast<RankedTensorType>(state.getType());
-  Value apply = OptimizerOpInterface(sum.optimizer)->getOperands().back();
-  auto mask = RankedTensorType::get(type.getShape(), builder.getI1Type());
-  Value applies = create<BroadcastOp>(sum, mask, apply, ArrayRef<int64_t>());
-  Value chosen = create<SelectOp>(sum, applies, reshape(sum, next, type.getShape()), state);
+  Value applies;
+  if (sum.apply)
+    applies = create<BroadcastOp>(sum, RankedTensorType::get(type.getShape(), builder.getI1Type()),
+                                  sum.apply, ArrayRef<int64_t>());
+  Value chosen = reshape(sum, next, type.getShape());
+  if (applies)
+    chosen = create<SelectOp>(sum, applies, chosen, state);
   ret->insertOperands(ret->getNumOperands(), chosen);
   auto argument = int64_t(state.getArgNumber());
   NamedAttrList attributes;

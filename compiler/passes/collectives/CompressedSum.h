@@ -25,10 +25,13 @@
 
 namespace dtc {
 
-/// A sum of a gradient over the axis that an optimizer reads.
+/// A sum of a gradient over the axis that an optimizer reads, or of an outer gradient.
 struct GradientSum {
   mlir::Operation *op;
-  OptimizerOpInterface optimizer;
+  /// A state of the parameter that lies as the gradient does in the end: the first moment of the
+  /// optimizer, or the outer parameters.
+  mlir::BlockArgument state;
+  mlir::Value apply;                ///< whether the step is not skipped; null: it never is
   llvm::SmallVector<int64_t> shape; ///< the parameter's, on all devices together
   int64_t group = 1;                ///< the devices of the axis
 

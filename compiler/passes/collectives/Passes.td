@@ -30,6 +30,8 @@ def CompressGradientsPass : Pass<"dtc-compress-gradients", "::mlir::ModuleOp"> {
 
     With `feedback` each device adds what the others did not get of its gradient to its next one.
 
+    In an outer step (dtc-build-outer-step) the gradients are what replicas have changed their parameters by.
+
     ```mlir
     // dtc-opt --dtc-compress-gradients="axis=dp block=4"
     // Before

@@ -6,7 +6,9 @@
 
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/outer/OuterPasses.h"
+#include "compiler/passes/train/ProximalTerm.h"
 #include "compiler/passes/train/RemoveDropout.h"
+#include "dialects/dtc/WeightsAttributes.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -42,6 +44,7 @@ public:
 
 private:
   void findWeights();
+  BlockArgument findState(const TrainedWeights &trained, StringRef name);
   BlockArgument addState(const TrainedWeights &trained, StringRef name);
   void update(BlockArgument state, Value value);
   void build(const TrainedWeights &trained);
@@ -87,7 +90,18 @@ void OuterStepBuilder::findWeights() {
   }
 }
 
-/// A part of the optimizer's state of the parameter, which lies as its weights do.
+/// A part of the optimizer's state of the parameter that the train step has; null: it has not.
+BlockArgument OuterStepBuilder::findState(const TrainedWeights &trained, StringRef name) {
+  for (BlockArgument arg : function.getArguments()) {
+    auto state = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state");
+    if (state && state.getValue() == name &&
+        function.getArgAttr(arg.getArgNumber(), "dtc.state_of") == trained.name)
+      return arg;
+  }
+  return {};
+}
+
+/// A new part of the optimizer's state of the parameter, which lies as its weights do.
 BlockArgument OuterStepBuilder::addState(const TrainedWeights &trained, StringRef name) {
   unsigned from = trained.weights.getArgNumber(), index = function.getNumArguments();
   NamedAttrList attrs;
@@ -117,19 +131,35 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
   else
     builder.setInsertionPointToStart(&function.front());
   const bool hasMomentum = options.step == "nesterov";
+  // The train step has them for its proximal term.
+  BlockArgument outer = findState(trained, kOuterParametersState);
+  if (!outer && (options.begins || hasMomentum || options.compressed))
+    outer = addState(trained, kOuterParametersState);
   if (options.begins) {
-    update(addState(trained, "outer_params"), trained.weights);
+    update(outer, trained.weights);
     return;
   }
+  Location loc = trained.weights.getLoc();
   int64_t replicas = mesh.axes[*mesh.find(options.axis)].size;
-  Value sum = reducedOver(builder, trained.weights, ReductionKind::Sum, mesh.name, options.axis,
-                          trained.name.getValue());
-  Value weights = multiplied(builder, sum, 1.0 / double(replicas));
+  auto mean = [&](Value value) {
+    Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, options.axis,
+                            trained.name.getValue());
+    if (options.compressed)
+      sum.getDefiningOp()->setAttr(kOuterGradientAttrName, builder.getUnitAttr());
+    return multiplied(builder, sum, 1.0 / double(replicas));
+  };
+  // What has changed is small, so that less of it is lost in a compressed form than of the weights.
+  Value gradient, weights;
+  if (options.compressed) {
+    gradient = mean(SubOp::create(builder, loc, outer, trained.weights));
+    weights = SubOp::create(builder, loc, outer, gradient);
+  } else {
+    weights = mean(trained.weights);
+  }
   if (hasMomentum) {
-    Location loc = weights.getLoc();
-    BlockArgument outer = addState(trained, "outer_params");
     BlockArgument momentum = addState(trained, "outer_momentum");
-    Value gradient = SubOp::create(builder, loc, outer, weights);
+    if (!gradient)
+      gradient = SubOp::create(builder, loc, outer, weights);
     Value newMomentum =
         AddOp::create(builder, loc, multiplied(builder, momentum, options.momentum), gradient);
     Value direction =
@@ -137,8 +167,9 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
     weights =
         SubOp::create(builder, loc, outer, multiplied(builder, direction, options.learningRate));
     update(momentum, newMomentum);
-    update(outer, weights);
   }
+  if (outer)
+    update(outer, weights);
   old.replaceAllUsesWith(weights);
   update(trained.weights, weights);
   if (trained.parameterUpdate)
@@ -185,10 +216,10 @@ struct BuildOuterStepPass : dtc::impl::BuildOuterStepPassBase<BuildOuterStepPass
                                  << "'; known are mean and nesterov";
       return signalPassFailure();
     }
-    BuildOuterStepPassOptions given{axis, step, learningRate, momentum, begins};
+    BuildOuterStepPassOptions given{axis, step, learningRate, momentum, compressed, begins};
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
-              if (!mesh.find(axis))
+              if (!begins && !mesh.find(axis))
                 return function.emitError() << "the mesh has no axis \"" << axis << "\"";
               return OuterStepBuilder(function, mesh, given).run();
             })))

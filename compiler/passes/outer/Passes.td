@@ -67,8 +67,13 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
       algorithm 1). s and m are two more parts of the optimizer's state of each parameter, `outer_params` and
       `outer_momentum`, which do not differ between replicas.
 
+    With `compressed` the replicas exchange what they have changed by, s - w_r: the mean of these is d, and w is s - d. The
+    sums are marked for dtc-compress-gradients, and `mean` has s too.
+
     Where a parameter has master weights, these are averaged, and the parameter is what they round to, on the devices
     and by the ops of the train step. Other states, such as the moments of Adam, stay those of each replica.
+
+    A train step with a proximal term has s too (see dtc-build-train-step): then `mean` makes it the new parameter.
 
     With `begins` it is the function before the first step instead: s becomes the parameter.
 
@@ -105,6 +110,7 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     Option<"step", "step", "std::string", "\"nesterov\"", "mean or nesterov">,
     Option<"learningRate", "learning-rate", "double", "0.7", "of nesterov">,
     Option<"momentum", "momentum", "double", "0.9", "of nesterov">,
+    Option<"compressed", "compressed", "bool", "false", "exchange changes, in a compressed form">,
     Option<"begins", "begins", "bool", "false", "what comes before the first step">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];

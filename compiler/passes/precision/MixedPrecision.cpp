@@ -15,6 +15,7 @@
 
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
+#include "dialects/dtc/WeightsAttributes.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -321,8 +322,13 @@ void PrecisionAssigner::keepMasters() {
                                  locations);
   for (auto [number, parameter] : llvm::enumerate(parameters)) {
     auto convert = parameter->get().getDefiningOp<ConvertOp>();
-    parameter->set(function.getArgument(first + unsigned(number)));
-    if (!convert || !convert.use_empty())
+    BlockArgument master = function.getArgument(first + unsigned(number));
+    parameter->set(master);
+    if (!convert)
+      continue;
+    convert.getResult().replaceUsesWithIf(
+        master, [](OpOperand &use) { return use.getOwner()->hasAttr(kReadsMasterAttrName); });
+    if (!convert.use_empty())
       continue;
     // What is returned may ask for the same conversion later.
     converted.erase({convert.getOperand(), elementOf(convert)});

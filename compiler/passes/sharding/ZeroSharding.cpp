@@ -14,6 +14,7 @@
 #include "compiler/passes/sharding/ZeroSharding.h"
 
 #include "compiler/analysis/ZeroSplit.h"
+#include "compiler/passes/train/ProximalTerm.h"
 #include "support/Format.h"
 
 using namespace mlir;
@@ -45,6 +46,18 @@ static BlockArgument getUpdatedParameter(func::FuncOp function, OptimizerOpInter
     if (function.getArgAttr(arg.getArgNumber(), "dtc.param") == master)
       return arg;
   return {};
+}
+
+/// The states that keep the values of parameters after the last outer step, by the parameters'
+/// names.
+static llvm::DenseMap<Attribute, Value> findOuterParameters(func::FuncOp function) {
+  llvm::DenseMap<Attribute, Value> found;
+  for (BlockArgument arg : function.getArguments()) {
+    auto state = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state");
+    if (state && state.getValue() == kOuterParametersState)
+      found[function.getArgAttr(arg.getArgNumber(), "dtc.state_of")] = arg;
+  }
+  return found;
 }
 
 /// Those of the axes that do not split the layout yet.
@@ -194,9 +207,11 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
       propagation.revisit(user);
 }
 
-/// Splits what the stage splits of a parameter that an optimizer updates.
+/// Splits what the stage splits of a parameter that an optimizer updates, and its outer parameter
+/// (null: it has none).
 static void splitTrained(Propagation &propagation, const ZeroOptions &options,
-                         OptimizerOpInterface op, BlockArgument parameter, UnevenTensors &tensors) {
+                         OptimizerOpInterface op, BlockArgument parameter, Value outer,
+                         UnevenTensors &tensors) {
   const LinkedMesh &mesh = propagation.getMesh();
   Layout layout = propagation.layoutOf(parameter);
   AxisList axes = freeAxes(layout, options.axes);
@@ -211,6 +226,10 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
     if (isa<BlockArgument>(operand.get()) && operand.get() != parameter &&
         cast<RankedTensorType>(operand.get().getType()).getShape() == type.getShape())
       states.push_back(operand.get());
+  // An outer step computes with it and with the weights, so that it lies as they do.
+  SmallVector<Value> parameters = {parameter};
+  if (outer)
+    (op.getParameterMutable().get() == parameter ? parameters : states).push_back(outer);
   int64_t bytes = 0;
   for (Value state : states)
     bytes += elementBytes(state.getType());
@@ -222,7 +241,8 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
     tensors.count(parameter, bytes, layout, target);
   // What a stage leaves alone must not follow the optimizer's state.
   if (options.stage < 3 || !target)
-    propagation.close(parameter);
+    for (Value each : parameters)
+      propagation.close(each);
   if (!target)
     return;
   auto split = [&](Value value) {
@@ -232,7 +252,7 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
   };
   llvm::for_each(states, split);
   if (options.stage >= 3)
-    split(parameter);
+    llvm::for_each(parameters, split);
   if (options.stage >= 2)
     splitGradient(propagation, op, gradient, *target);
 }
@@ -249,13 +269,16 @@ LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &option
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
   llvm::DenseSet<Value> trained;
+  llvm::DenseMap<Attribute, Value> outer = findOuterParameters(propagation.getFunction());
   UnevenTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);
     if (!parameter)
       continue;
     trained.insert(parameter);
-    splitTrained(propagation, options, op, parameter, tensors);
+    Attribute name =
+        propagation.getFunction().getArgAttr(parameter.getArgNumber(), DtcDialect::kParamAttrName);
+    splitTrained(propagation, options, op, parameter, outer.lookup(name), tensors);
   }
   if (options.stage >= 3)
     splitFrozen(propagation, options, trained, tensors);

@@ -7,6 +7,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/Gradients.h"
 #include "compiler/passes/train/Optimizers.h"
+#include "compiler/passes/train/ProximalTerm.h"
 #include "compiler/passes/train/TrainedLoss.h"
 #include "dialects/dtc/AgreedAttribute.h"
 
@@ -50,7 +51,7 @@ private:
   LogicalResult addGradients(Value summand, Value factor, MutableArrayRef<Value> gradients);
   void buildArguments();
   void buildScalars();
-  void buildUpdates(ArrayRef<Value> gradients);
+  void buildUpdates(SmallVector<Value> gradients);
   void buildModelUpdates();
   void updateStepState();
   void buildOutputs(ArrayRef<Value> gradients);
@@ -66,7 +67,8 @@ private:
   Value sumOverBatches(Value value, bool overSamples = false) {
     return dist::SumBatchesOp::create(builder, value.getLoc(), value.getType(), value, overSamples);
   }
-  Value gradientNorm(ArrayRef<Value> gradients);
+  Value gradientFactor();
+  Value gradientNorm(ArrayRef<Value> gradients, Value factor);
   Value infiniteUnlessZero(const ModelMetric &metric);
   void addMetrics();
   void declareState(BlockArgument param, StringRef state);
@@ -96,6 +98,8 @@ private:
   /// divisor does not.
   BlockArgument batches;
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
+  /// Of each parameter the one that the proximal term draws to; empty without such a term.
+  SmallVector<BlockArgument> outerParameters;
   struct NewArgument {
     Type type;
     DictionaryAttr attrs;
@@ -260,7 +264,19 @@ LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
   return success();
 }
 
-Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
+/// What the gradients have been multiplied by: the divisor of the loss, its scale, and the number
+/// of batches. Null: nothing.
+Value TrainStepBuilder::gradientFactor() {
+  Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
+  Value factor = divisor;
+  for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
+    if (further)
+      factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
+  return factor;
+}
+
+/// The norm of all gradients together, of which `factor` is taken out again (null: there is none).
+Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients, Value factor) {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
   // Joined and then summed, not added one after another: devices then complete all parts of the sum
   // together.
@@ -279,7 +295,12 @@ Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients) {
       parts.push_back(ReshapeOp::create(builder, loc, part, infiniteUnlessZero(metric)));
   Value joined = ConcatOp::create(builder, loc, parts, 0);
   Value total = ReduceOp::create(builder, loc, joined, ReductionKind::Sum, ArrayRef<int64_t>{0});
-  return SqrtOp::create(builder, loc, total);
+  Value norm = SqrtOp::create(builder, loc, total);
+  if (!factor)
+    return norm;
+  // A divisor may be negative; a norm is not.
+  Value magnitude = divisor ? Value(AbsOp::create(builder, loc, factor)) : factor;
+  return DivOp::create(builder, loc, norm, magnitude);
 }
 
 /// A scalar that is infinite if an element of the metric is at least 1, and 0 if all are 0. It is
@@ -377,6 +398,10 @@ void TrainStepBuilder::buildArguments() {
   for (BlockArgument param : params)
     for (StringRef state : optimizer->states)
       declareState(param, state);
+  const size_t numStates = params.size() * optimizer->states.size();
+  if (options.proximal > 0)
+    for (BlockArgument param : params)
+      declareState(param, kOuterParametersState);
   SmallVector<BlockArgument> added = insertArguments();
   ArrayRef<BlockArgument> next = added;
   auto take = [&] {
@@ -395,7 +420,8 @@ void TrainStepBuilder::buildArguments() {
     goodSteps = take();
     growthInterval = take();
   }
-  states.assign(next.begin(), next.end());
+  llvm::append_range(states, next.take_front(numStates));
+  llvm::append_range(outerParameters, next.drop_front(numStates));
 }
 
 /// Computes the scalars that all updates share from the step state.
@@ -453,19 +479,13 @@ void TrainStepBuilder::buildModelUpdates() {
 
 /// Adds the norm of the gradients and all updates. `gradients` are the gradients times a known
 /// factor.
-void TrainStepBuilder::buildUpdates(ArrayRef<Value> gradients) {
+void TrainStepBuilder::buildUpdates(SmallVector<Value> gradients) {
   buildScalars();
-  Value norm = gradientNorm(gradients);
+  Value factor = gradientFactor();
+  for (auto [gradient, param, outer] : llvm::zip(gradients, params, outerParameters))
+    gradient = addProximalTerm(builder, gradient, param, outer, options.proximal, factor);
+  Value norm = gradientNorm(gradients, factor);
   Location loc = norm.getLoc();
-  Value factor = divisor;
-  for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
-    if (further)
-      factor = factor ? Value(MulOp::create(builder, loc, factor, further)) : further;
-  if (factor) {
-    // A divisor may be negative; a norm is not.
-    Value magnitude = divisor ? Value(AbsOp::create(builder, loc, factor)) : factor;
-    norm = DivOp::create(builder, loc, norm, magnitude);
-  }
   // It says whether the step is skipped, to each device and to the caller.
   norm.getDefiningOp()->setAttr(kAgreedAttrName, builder.getUnitAttr());
   addResult(norm, "dtc.output", builder.getStringAttr("grad_norm"));
@@ -568,6 +588,7 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
     options.eps = eps;
     options.weightDecay = weightDecay;
     options.momentum = momentum;
+    options.proximal = proximal;
     options.freeze.assign(freeze.begin(), freeze.end());
     options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
     options.lossScale = lossScale;

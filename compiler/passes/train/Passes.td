@@ -155,6 +155,10 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     skipped step, and doubled after `growth_interval` applied steps without a skipped one between them (Micikevicius et
     al. 2018, section 3.2).
 
+    With `proximal` mu the loss of the step has the proximal term mu / 2 |w - s|^2 of each parameter w that trains (FedProx;
+    Li et al. 2020, equation 2), so that its gradient and the norm have mu (w - s). s is a state of the parameter,
+    `outer_params`, which dtc-build-outer-step gives its value.
+
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
     With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over
@@ -245,6 +249,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Option<"eps", "eps", "double", "1e-8", "Adam, AdamW: added to the root of the second moment">,
     Option<"weightDecay", "weight-decay", "double", "0.1", "weight decay; decoupled but for Adam and SGD">,
     Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
+    Option<"proximal", "proximal", "double", "0.0", "the factor mu of the proximal term; 0: none">,
     ListOption<"freeze", "freeze", "std::string", "patterns of the names of frozen parameters">,
     ListOption<"paramGroup", "param-group", "std::string",
       "pattern:weight_decay=W,lr_scale=S for the parameters whose names match; the first that matches holds">,

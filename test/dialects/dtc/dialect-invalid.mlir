@@ -250,6 +250,22 @@ func.func @agreed(%x: tensor<f32>) {
 
 // -----
 
+func.func @reads_master(%x: tensor<f32>) {
+  // expected-error@+1 {{'dtc.reads_master' is 1 : i32, expected no value [dtc-c13]}}
+  %0 = dtc.neg %x {dtc.reads_master = 1 : i32} : tensor<f32>
+  return
+}
+
+// -----
+
+func.func @outer_gradient(%x: tensor<f32>) {
+  // expected-error@+1 {{'dtc.outer_gradient' is true, expected no value [dtc-c13]}}
+  %0 = dtc.neg %x {dtc.outer_gradient = true} : tensor<f32>
+  return
+}
+
+// -----
+
 func.func @loss_chunk(%x: tensor<f32>) {
   // expected-error@+1 {{'dtc.loss_chunk' is 2 : i64, expected no value [dtc-c13]}}
   %0 = dtc.neg %x {dtc.loss_chunk = 2} : tensor<f32>

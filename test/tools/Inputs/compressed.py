@@ -232,4 +232,5 @@ def main():
         assert math.isfinite(largest) and largest > 0 and worst <= 1e-9 * largest, (name, worst, largest)
 
 
-main()
+if __name__ == "__main__":
+    main()

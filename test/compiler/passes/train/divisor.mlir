@@ -26,8 +26,8 @@
 // SCALE-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}
 // SCALE: %[[LOSS:.*]] = dtc.div %{{.*}}, %[[COUNT:.*]] : tensor<f32>
 // SCALE: dtc.broadcast %[[SCALE]] dims []
+// SCALE: %[[BOTH:.*]] = dtc.mul %[[COUNT]], %[[SCALE]]
 // SCALE: %[[SUMNORM:.*]] = dtc.sqrt
-// SCALE-NEXT: %[[BOTH:.*]] = dtc.mul %[[COUNT]], %[[SCALE]]
 // SCALE-NEXT: %[[MAGNITUDE:.*]] = dtc.abs %[[BOTH]]
 // SCALE-NEXT: %[[NORM:.*]] = dtc.div %[[SUMNORM]], %[[MAGNITUDE]]
 // SCALE: %[[CLIP:.*]] = dtc.minimum
