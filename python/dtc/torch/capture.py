@@ -210,7 +210,7 @@ class Printer:
             self.add_dropout(node)
             return
         # Of what no gradient flows through, by the checks of decompose().
-        name = "alias" if name == "detach" else name
+        name = "alias" if name in ("detach", "detach_") else name
         operands, attributes = self.split_arguments(node)
         if operands:
             attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
@@ -335,9 +335,10 @@ def fail(problem):
 
 def decompose(program):
     """The program with functional operators. torch decomposes those that have no rule in dtc-import."""
-    regions = gradients.check_regions(program, refuse)
+    gradients.check_regions(program, refuse)
+    regions = gradients.inline_regions(program.graph_module)
     operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
-    ignored = ("_assert_tensor_metadata", "_assert_scalar")
+    ignored = ("_assert_tensor_metadata", "_assert_scalar", "detach_")  # detach_() changes no element
     if not regions and all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
         return program
     table = torch.export.default_decompositions()

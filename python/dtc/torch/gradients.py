@@ -31,10 +31,19 @@ def trained_nodes(graph, trained):
     return found
 
 
+def region_of(owner, node):
+    """The module of a region of the graph, and the values that its placeholders stand for."""
+    at = next(i for i, each in enumerate(node.args) if isinstance(each, torch.fx.Node) and each.op == "get_attr")
+    return getattr(owner, node.args[at].target), node.args[at + 1:]
+
+
+def is_region(node):
+    return node.op == "call_function" and getattr(node.target, "__name__", "") in REGIONS
+
+
 def check_graph(owner, trained, fail):
     """check_regions() of a graph and of the graphs of its regions."""
     found = trained_nodes(owner.graph, trained)
-    regions = False
     for node in owner.graph.nodes:
         name = getattr(node.target, "__name__", "")
         depends = any(each in found for each in node.all_input_nodes)
@@ -46,23 +55,45 @@ def check_graph(owner, trained, fail):
         elif node.target in DETACHED and depends:
             fail(node, "detach() is of a value that depends on trained parameters, and dtc differentiates all of a loss; compute "
                        "it from frozen parameters or from the batch")
-        if name in REGIONS:
-            regions = True
-            at = next(i for i, each in enumerate(node.args) if isinstance(each, torch.fx.Node) and each.op == "get_attr")
-            body = getattr(owner, node.args[at].target)
+        if is_region(node):
+            body, values = region_of(owner, node)
             places = [each for each in body.graph.nodes if each.op == "placeholder"]
-            check_graph(body, {place.name for place, each in zip(places, node.args[at + 1:])
+            check_graph(body, {place.name for place, each in zip(places, values)
                                if isinstance(each, torch.fx.Node) and each in found}, fail)
-    return regions
 
 
 def check_regions(program, fail):
     """Calls fail(node, problem) where a region of the graph would be differentiated that PyTorch leaves out, or computed in
-    another type. Other regions are as if they were not there. Returns whether there are some."""
+    another type. Other regions are as if they were not there."""
     parameters = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.PARAMETER}
     trained = {node.name for node in program.graph.nodes
                if node.op == "placeholder" and node.name in parameters and node.meta["val"].requires_grad}
-    return check_graph(program.graph_module, trained, fail)
+    check_graph(program.graph_module, trained, fail)
+
+
+def inline_regions(owner):
+    """Puts the nodes of regions into the graph around them, after check_regions(). A region that has tensors of its own stays.
+    Returns whether one stays."""
+    graph, stays = owner.graph, False
+    for node in [each for each in graph.nodes if is_region(each)]:
+        body, values = region_of(owner, node)
+        if inline_regions(body) or any(each.op == "get_attr" for each in body.graph.nodes):
+            stays = True
+            continue
+        given, copies = iter(values), {}
+        with graph.inserting_before(node):
+            for each in body.graph.nodes:
+                if each.op == "placeholder":
+                    copies[each] = next(given)
+                elif each.op != "output":
+                    copies[each] = graph.node_copy(each, copies.__getitem__)
+        results = next(each for each in body.graph.nodes if each.op == "output").args[0]
+        for user in list(node.users):  # each takes one result of the region
+            user.replace_all_uses_with(copies[results[user.args[1]]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+    graph.eliminate_dead_code(lambda node: node.op != "get_attr")
+    return stays
 
 
 def check_hooks(model, fail):
