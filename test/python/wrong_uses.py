@@ -50,6 +50,7 @@ USES = (
     (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
     (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),
     (lambda: compiled(accumulate=True), "accumulate is True, expected a whole number"),
+    (lambda: compiled(batch="own"), "batch is 'own', expected \"global\" or \"local\""),
     (lambda: compiled(schedule="1f1b"), 'schedule is given, but the mesh has no axis "pp"'),
     (lambda: compiled(recompute="most"), 'recompute is "most", expected one of none, gathers, selective, full, auto'),
     (lambda: compiled(batch_size=3), 'there is no option "batch_size"; the options are those of dtc-compile'),
@@ -138,7 +139,11 @@ def uses_of_torch():
     class WithStatistics(Model):
         def __init__(self):
             super().__init__()
-            self.part = nn.BatchNorm1d(5)
+            self.register_buffer("steps", torch.zeros(5), persistent=False)
+
+        def forward(self, x):
+            self.steps.add_(1)
+            return self.inner(x) + self.steps
 
     class WithoutElements(Model):
         def __init__(self):
@@ -186,7 +191,7 @@ def uses_of_torch():
     here = r"part \(.*wrong_uses.py:\d+\): "
     return (
         (of(lambda x: x.sort(-1).values), f"Model: {here}'aten.sort' has no rule; write this part of the model with other"),
-        (of(lambda x: F.conv1d(x[:, None], torch.ones(1, 1, 1))[:, 0]), f"{here}'aten.convolution' has no rule"),
+        (of(lambda x: x.cumprod(-1)), f"{here}'aten.cumprod' has no rule"),
         (of(lambda x: x + torch.rand_like(x)), f"{here}'aten.rand_like' has no rule"),
         (of(lambda x: torch.fft.fft(x).real), f"{here}'aten._fft_r2c.default' gives elements of torch.complex64"),
         (of(lambda x: x * x.sum().item()), f"{here}.*a number that depends on the data cannot be captured"),
@@ -197,7 +202,7 @@ def uses_of_torch():
         (of(lambda x: x.register_hook(print) and x), r"register_hook\(\) changes a gradient"),
         (of(lambda x: x if x.sum() > 0 else -x), r"(?s)torch.export cannot capture the model.*data-dependent"),
         (of(lambda x: x @ torch.ones(4, 4)), "torch.export cannot capture the model: RuntimeError: a and b must have same"),
-        (of(model=WithStatistics()), r"'part.running_mean' while it computes the loss.*use model.eval\(\)"),
+        (of(model=WithStatistics()), "changes 'steps' while it computes the loss, .*; register it as a persistent buffer"),
         (of(model=WithoutElements()), "torch.export cannot capture the model"),
         (of(model=Model().bfloat16()), r"'inner.weight' has elements of torch.bfloat16.*capture model.float\(\)"),
         (of(model=Model().requires_grad_(False)), "no parameter that trains: all of them are frozen"),
