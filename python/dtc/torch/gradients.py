@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 DETACHED = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default, torch.ops.aten.detach_copy.default)
+CHANGES = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__")
 REGIONS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -104,12 +105,14 @@ def check_hooks(model, fail):
 
 
 class Foreign(TorchFunctionMode):
-    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters: torch.export
-    would make a constant of it."""
+    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters, of which torch.export
+    would make a constant, and where one changes a parameter by its .data, which torch.export does not see. Calls
+    failed(operator, error) with each exception of an operator."""
 
-    def __init__(self, fail):
+    def __init__(self, fail, failed):
         super().__init__()
-        self.fail = fail
+        self.fail, self.failed = fail, failed
+        self.data = {}  # the .data of tensors that have gradients, by id
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         for each in pytree.tree_leaves((args, kwargs or {})):
@@ -117,7 +120,18 @@ class Foreign(TorchFunctionMode):
                 self.fail(f"a tensor of the shape {list(each.shape)} has a gradient but is used without being a parameter of the "
                           "model: a constant would not be trained; make the module that it belongs to a part of the model, "
                           "take parameters from their modules, or freeze it with requires_grad_(False)")
-        return func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if args and id(args[0]) in self.data and (name.endswith("_") and not name.endswith("__") or name in CHANGES):
+            self.fail(f"'{name}' changes the .data of a tensor of the shape {list(args[0].shape)}, such as of a parameter, while "
+                      "the loss is computed; change parameters between steps, by step.load_state_dict()")
+        try:
+            result = func(*args, **(kwargs or {}))
+        except Exception as error:
+            self.failed(func, error)
+            raise
+        if func == torch.Tensor.data.__get__ and args[0].requires_grad:
+            self.data[id(result)] = result
+        return result
 
 
 def subclasses(cls):
