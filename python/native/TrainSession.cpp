@@ -259,7 +259,7 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   return metrics;
 }
 
-/// Gives the session the batches of a step. All processes return the same error, or none.
+/// Gives the session its batches. All processes return the same error, or none.
 MaybeError TrainSession::giveBatches(const std::vector<Tensors> &given, double learningRate) {
   MaybeError error = checkOpen();
   if (!error && (!std::isfinite(learningRate) || learningRate < 0))
