@@ -26,8 +26,8 @@ Weights = Mapping[str, Any] | str | os.PathLike | Sequence[str | os.PathLike]
 
 def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example_batch: Batch | None = None, *,
             optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, memory: str | int | None = None,
-            dtype: str | None = None, accumulate: int = 1, init: Weights | None = None, seed: int = 0, threads: int = 0,
-            **options: Any) -> Step:
+            dtype: str | None = None, accumulate: int = 1, batch: str = "global", init: Weights | None = None, seed: int = 0,
+            threads: int = 0, **options: Any) -> Step:
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
@@ -38,6 +38,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
     dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
     accumulate: the batches of a step, over which gradients are summed before the update.
+    batch: what each of several processes gives: "global", the whole batch, or "local", an equal part of its samples. The parts
+        are put together in the order of the processes. The example is the whole batch in either case.
     init: a state_dict, safetensors files, a folder with a model of transformers, or one of checkpoints, to go on from the
         newest. Without it a module
         gives the values that its parameters have when the first step is taken; others start from initializers and `seed`.
@@ -47,7 +49,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         with commas.
 
     Where mpirun, torchrun or srun has started several processes, all compile, and each has its part of the devices: every
-    process makes the same calls with the same batches.
+    process makes the same calls, with the same batches or its parts of them.
 
     No parameter gets memory before the first step. Raises Error, or dtc.torch.CaptureError, which is one.
     """
@@ -57,6 +59,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f"optimizer is a {type(optimizer).__name__}, expected dtc.AdamW, dtc.Adam, dtc.SGD or dtc.Lion")
     for name, value, least in (("accumulate", accumulate, 1), ("threads", threads, 0), ("seed", seed, 0)):
         _check_whole(name, value, least)
+    if batch not in ("global", "local"):
+        raise Error(f'batch is {batch!r}, expected "global" or "local"')
     if init is not None:
         source.check_weights("init", init)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
@@ -75,7 +79,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(str(error).replace("memory_limit", "memory")) from None
     for note in [*source.warnings, *notes]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
-    step = Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, remarks=remarks)
+    step = Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
+                remarks=remarks)
     step.proximal = float(options.get("proximal", 0))
     return step
 
@@ -83,12 +88,13 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
 class Step:
     """A training step: what compile() gives. step(batch) trains, and gives metrics."""
 
-    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int, remarks: list[str]):
+    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int, parts: bool,
+                 remarks: list[str]):
         self.optimizer = optimizer
         self.remarks = remarks  # what the import made of several operators
         self.proximal = 0.0  # the factor of the proximal term
         self._plan, self._source, self._init, self._seed, self._threads = plan, source, init, seed, threads
-        self._opened, self._batches = None, batches
+        self._opened, self._batches, self._parts = None, batches, parts
 
     def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
         """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence. With
@@ -206,7 +212,7 @@ class Step:
     def _session(self):
         """The session, which gets its memory and initial values once."""
         if self._opened is None:
-            session = _native.Session.open(self._plan, self._threads, self._seed, self._batches)
+            session = _native.Session.open(self._plan, self._threads, self._seed, self._batches, self._parts)
             if self._init is None:
                 # The capture has said which tensors of the model are no parameters.
                 notes = []

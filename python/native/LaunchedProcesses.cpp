@@ -69,18 +69,32 @@ Expected<JoinedProcesses> dtc::python::joinProcesses() {
   return result;
 }
 
+/// What a process calls that has done its work.
+static constexpr const char *kEnd = "the end of the program";
+
 void dtc::python::leaveProcesses(const std::string &error) {
   Joined &own = joined();
   std::lock_guard lock(own.mutex);
   own.hasLeft = true;
-  if (own.membership && !error.empty())
-    own.membership->fail(Error{error});
+  if (own.membership) {
+    if (!error.empty())
+      own.membership->fail(Error{error});
+    // Another process may wait for this one in a call.
+    JoinedProcesses all;
+    all.processes = own.membership->processes();
+    if (MaybeError differs = all.agree(kEnd, std::nullopt))
+      own.membership->fail(*differs);
+  }
   own.membership.reset();
 }
 
 //===----------------------------------------------------------------------===//
 // Agreement
 //===----------------------------------------------------------------------===//
+
+static std::string verbOf(const std::string &call) {
+  return call == kEnd ? "has come to " + call : "calls " + call;
+}
 
 /// Names what differs between the processes. Each has said the same lines with values of its own.
 static std::string differenceOf(const std::vector<std::string> &said) {
@@ -95,9 +109,10 @@ static std::string differenceOf(const std::vector<std::string> &said) {
   for (size_t process = 1; process < said.size(); ++process) {
     std::vector<std::string> other = linesOf(said[process]);
     if (other.front() != first.front())
-      return fmt::format("process 0 calls {}, and process {} calls {}; all processes make the same "
-                         "calls in the same order, those that save and load included",
-                         first.front(), process, other.front());
+      return fmt::format(
+          "process 0 {}, and process {} {}; all processes make the same calls in the "
+          "same order, those that save and load included",
+          verbOf(first.front()), process, verbOf(other.front()));
     for (size_t line = 1; line < first.size(); ++line)
       if (line >= other.size() || other[line] != first[line])
         return fmt::format("{}: process {} has another {} than process 0; give all processes the "

@@ -41,7 +41,9 @@ struct JoinedProcesses {
 Expected<JoinedProcesses> joinProcesses();
 
 /// Leaves the others at the end of this process, when no session is left. `error`: what ends it;
-/// empty if it has done its work. With an error all processes end, this one within the call.
+/// empty if it has done its work. Then it returns when all others have come to their end too. With
+/// an error, and where another one makes a call instead, all processes end, this one within the
+/// call.
 void leaveProcesses(const std::string &error);
 
 } // namespace dtc::python

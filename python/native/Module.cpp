@@ -224,11 +224,14 @@ static void addPlan(nb::module_ &module) {
 
 static void addSession(nb::module_ &module) {
   nb::class_<TrainSession>(module, "Session")
-      .def_static("open",
-                  [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches) {
-                    return withoutLock(
-                        [&] { return TrainSession::open(plan.plan, threads, seed, batches); });
-                  })
+      .def_static(
+          "open",
+          [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches,
+             bool givesPartOfBatch) {
+            return withoutLock([&] {
+              return TrainSession::open(plan.plan, {threads, seed, batches, givesPartOfBatch});
+            });
+          })
       .def("close",
            [](TrainSession &self) {
              nb::gil_scoped_release released;

@@ -24,6 +24,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <span>
 #include <string_view>
 
 using namespace dtc;
@@ -39,15 +40,14 @@ static std::string describe(const TensorInMemory &tensor) {
 //===----------------------------------------------------------------------===//
 
 Expected<std::unique_ptr<TrainSession>>
-TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, uint64_t seed,
-                   int64_t batches) {
+TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSettings &settings) {
   if (generates(*plan))
     return Error{"the plan generates tokens, which dtc-run generate does; compile with mode "
                  "\"train\" or \"forward\""};
   if (findEntryPoint(*plan, kOuterStepEntry))
     return Error{"the replicas of the plan differ between outer steps, which dtc-run --outer-every "
                  "runs, and Python does not; compile without outer"};
-  std::unique_ptr<TrainSession> result(new TrainSession(seed, batches));
+  std::unique_ptr<TrainSession> result(new TrainSession(settings));
   Expected<JoinedProcesses> joined = joinProcesses();
   if (!joined)
     return joined.error();
@@ -55,8 +55,8 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, u
   const Processes &processes = result->joined.processes;
   TrainOptions options;
   options.planPath = plan->model();
-  options.threadsPerDevice = threads;
-  options.batches = batches;
+  options.threadsPerDevice = settings.threads;
+  options.batches = settings.batches;
   options.processes = processes;
   options.watch = result->joined.watch;
   options.onHang = result->joined.fail;
@@ -66,9 +66,12 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, int threads, u
   result->lossScale = *scaling;
   std::string planHash = processes.areSeveral() ? checksumOf(serializePlan(*plan)) : "";
   const Alike alike = {{"plan", planHash},
-                       {"seed", std::to_string(seed)},
-                       {"number of batches", std::to_string(batches)}};
+                       {"seed", std::to_string(settings.seed)},
+                       {"number of batches", std::to_string(settings.batches)},
+                       {"kind of batch", settings.givesPartOfBatch ? "local" : "global"}};
   MaybeError unplaced = checkProcesses(meshOf(*plan), processes.count());
+  if (!unplaced)
+    unplaced = result->checkParts(*plan);
   if (MaybeError error = result->joined.agree("compile", unplaced, alike))
     return *error;
   auto opened = openSession(plan, createCpuBackend(), options);
@@ -83,6 +86,21 @@ void TrainSession::close() {
   std::lock_guard lock(mutex);
   session.reset();
   joined = {};
+}
+
+/// Whether the processes can have equal parts of each batch.
+MaybeError TrainSession::checkParts(const plan::Plan &plan) const {
+  if (!hasParts())
+    return std::nullopt;
+  const int64_t count = joined.processes.count();
+  for (const DataInput &input : dataInputsOf(plan))
+    if (input.type.rank() == 0 || input.type.shape[0] % count != 0)
+      return Error{
+          fmt::format("batch is \"local\", but the samples of \"{}\" ({}) cannot be divided "
+                      "among {} processes; compile for a batch of a multiple of {} samples, "
+                      "or give all processes the whole batch (batch=\"global\")",
+                      input.name, input.type.str(), count, count)};
+  return std::nullopt;
 }
 
 MaybeError TrainSession::meet(const std::string &call, const std::string &error) {
@@ -136,8 +154,15 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-MaybeError TrainSession::setInputs(Session &of, const Tensors &tensors, int64_t batch) const {
-  for (const DataInput &input : dataInputsOf(of.plan())) {
+/// What has to be alike of a batch.
+Alike TrainSession::describeBatch(const Tensors &tensors) const {
+  return hasParts() ? Alike() : describeAlike(tensors);
+}
+
+/// The inputs of the plan as this process gives them, in their types.
+Expected<Batch> TrainSession::readBatch(const plan::Plan &plan, const Tensors &tensors) const {
+  Batch batch;
+  for (const DataInput &input : dataInputsOf(plan)) {
     auto found = tensors.find(input.name);
     if (found == tensors.end()) {
       std::vector<std::string> names;
@@ -148,17 +173,51 @@ MaybeError TrainSession::setInputs(Session &of, const Tensors &tensors, int64_t 
                       names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", ")))};
     }
     const TensorInMemory &given = found->second;
-    if (given.shape != input.type.shape)
-      return Error{fmt::format("\"{}\" of the batch is {}, expected {}, as in the example batch: a "
-                               "plan is for one shape",
-                               input.name, describe(given), input.type.str())};
-    HostTensor value(input.type);
+    TensorType type = input.type;
+    std::string why = "as in the example batch: a plan is for one shape";
+    if (hasParts()) {
+      type.shape[0] /= joined.processes.count();
+      why = fmt::format("the part of one of {} processes of {} (batch=\"local\")",
+                        joined.processes.count(), input.type.str());
+    }
+    if (given.shape != type.shape)
+      return Error{fmt::format("\"{}\" of the batch is {}, expected {}, {}", input.name,
+                               describe(given), type.str(), why)};
+    HostTensor value(type);
     if (MaybeError error =
-            convertElements(given.dtype, given.bytes, 0, input.type.dtype, value.bytes.data()))
+            convertElements(given.dtype, given.bytes, 0, type.dtype, value.bytes.data()))
       return error->inContext(fmt::format("\"{}\" of the batch", input.name));
-    if (MaybeError error = of.setInput(input.name, std::move(value), batch))
-      return error;
+    batch.emplace(input.name, std::move(value));
   }
+  return batch;
+}
+
+/// Puts the parts of all processes together.
+MaybeError TrainSession::gatherParts(const plan::Plan &plan, Batch &batch) const {
+  if (!hasParts())
+    return std::nullopt;
+  for (const DataInput &input : dataInputsOf(plan)) {
+    HostTensor &value = batch.at(input.name);
+    auto parts = joined.processes.all(
+        std::string(reinterpret_cast<const char *>(value.bytes.data()), value.bytes.size()));
+    if (!parts)
+      return parts.error();
+    HostTensor whole(input.type);
+    std::byte *to = whole.bytes.data();
+    for (const std::string &part : *parts)
+      to = std::ranges::copy(std::as_bytes(std::span(part)), to).out;
+    value = std::move(whole);
+  }
+  return std::nullopt;
+}
+
+/// Gives a session the inputs of a batch, after all processes have agreed on it.
+MaybeError TrainSession::setInputs(Session &of, Batch batch, int64_t number) const {
+  if (MaybeError error = gatherParts(of.plan(), batch))
+    return error;
+  for (auto &[name, value] : batch)
+    if (MaybeError error = of.setInput(name, std::move(value), number))
+      return error;
   return std::nullopt;
 }
 
@@ -209,8 +268,8 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   return metrics;
 }
 
-/// Gives the session its inputs. All processes return the same error, or none.
-MaybeError TrainSession::checkStep(const std::vector<Tensors> &given, double learningRate) {
+/// Gives the session its batches. All processes return the same error, or none.
+MaybeError TrainSession::giveBatches(const std::vector<Tensors> &given, double learningRate) {
   MaybeError error = checkOpen();
   if (!error && (!std::isfinite(learningRate) || learningRate < 0))
     error = Error{fmt::format("the learning rate is {}, expected a finite number of at least 0",
@@ -218,15 +277,26 @@ MaybeError TrainSession::checkStep(const std::vector<Tensors> &given, double lea
   if (!error && std::ssize(given) != batches)
     error = Error{fmt::format("a step takes {} batches (accumulate), but there are {}", batches,
                               given.size())};
+  auto inBatch = [&](const Error &of, size_t batch) {
+    return batches > 1 ? of.inContext(fmt::format("batch {} of the step", batch)) : of;
+  };
   Alike alike = {{"learning rate", fmt::format("{}", learningRate)}};
+  std::vector<Batch> read;
   for (size_t batch = 0; !error && batch < given.size(); ++batch) {
-    error = setInputs(*session, given[batch], static_cast<int64_t>(batch));
-    if (error && batches > 1)
-      error = error->inContext(fmt::format("batch {} of the step", batch));
-    for (auto &each : describeAlike(given[batch]))
+    Expected<Batch> own = readBatch(session->plan(), given[batch]);
+    if (own)
+      read.push_back(std::move(*own));
+    else
+      error = inBatch(own.error(), batch);
+    for (auto &each : describeBatch(given[batch]))
       alike.push_back(std::move(each));
   }
-  return joined.agree("step", error, alike);
+  if (MaybeError refused = joined.agree("step", error, alike))
+    return refused;
+  for (size_t batch = 0; batch < read.size(); ++batch)
+    if (MaybeError wrong = setInputs(*session, std::move(read[batch]), static_cast<int64_t>(batch)))
+      return inBatch(*wrong, batch);
+  return std::nullopt;
 }
 
 Expected<StepMetrics> TrainSession::step(const std::vector<Tensors> &given, double learningRate) {
@@ -235,7 +305,7 @@ Expected<StepMetrics> TrainSession::step(const std::vector<Tensors> &given, doub
     if (MaybeError error = begin())
       return *error;
   auto started = std::chrono::steady_clock::now();
-  if (MaybeError error = checkStep(given, learningRate))
+  if (MaybeError error = giveBatches(given, learningRate))
     return *error;
   const double rates[] = {learningRate};
   if (MaybeError error = session->setLearningRates(position.step, rates))
@@ -253,15 +323,23 @@ Expected<double> TrainSession::evaluate(const Tensors &batch) {
   std::lock_guard lock(mutex);
   MaybeError refused = checkOpen();
   Session *entry = nullptr;
+  Batch read;
   if (!refused) {
     entry = trains(session->plan()) ? session->findEntry("evaluate") : session.get();
     if (!entry)
       refused = Error{"the plan has no entry point \"evaluate\"; a warning of the compilation says "
                       "why"};
-    else if (refused = begin(); !refused)
-      refused = setInputs(*entry, batch);
+    else if (refused = begin(); !refused) {
+      Expected<Batch> own = readBatch(entry->plan(), batch);
+      if (own)
+        read = std::move(*own);
+      else
+        refused = own.error();
+    }
   }
-  if (MaybeError error = joined.agree("evaluate", refused, describeAlike(batch)))
+  if (MaybeError error = joined.agree("evaluate", refused, describeBatch(batch)))
+    return *error;
+  if (MaybeError error = setInputs(*entry, std::move(read)))
     return *error;
   if (MaybeError error = entry->step())
     return *joined.failTogether(error->inContext("evaluation"));

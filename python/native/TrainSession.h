@@ -12,6 +12,7 @@
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
+#include "runtime/data/DataSource.h"
 #include "runtime/data/WeightsFileShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/metrics/StepMetrics.h"
@@ -34,6 +35,13 @@ namespace dtc::python {
 /// Tensors of the caller by name, which stay for the call.
 using Tensors = std::map<std::string, runtime::TensorInMemory>;
 
+struct TrainSettings {
+  int threads = 0;               // of the host for each device; 0: its cores divided by the devices
+  uint64_t seed = 0;             // of initial values and random masks
+  int64_t batches = 1;           // of a step, over which gradients are summed
+  bool givesPartOfBatch = false; // each process gives an equal part of the samples of each batch
+};
+
 /// The inputs, the states and the steps of a plan on virtual devices of the CPU, in this process or
 /// in all that a launcher has started. The caller gives the batches and the learning rates, which
 /// dtc-run takes from files and flags. All else is done as dtc-run does, so that a step has its
@@ -43,12 +51,9 @@ using Tensors = std::map<std::string, runtime::TensorInMemory>;
 /// that is not the same in all, or that one of them refuses, is an error in all, and does nothing.
 class TrainSession {
 public:
-  /// Prepares the plan and allocates its memory. `threads` of the host for each device; 0: the
-  /// cores of the machine divided by the devices. `seed`: of initial values and random masks.
-  /// `batches`: of a step, over which gradients are summed.
+  /// Prepares the plan and allocates its memory.
   static Expected<std::unique_ptr<TrainSession>> open(const std::shared_ptr<const plan::Plan> &plan,
-                                                      int threads, uint64_t seed,
-                                                      int64_t batches = 1);
+                                                      const TrainSettings &settings);
   /// Frees the devices and their memory. Any later call is an error.
   void close();
 
@@ -66,7 +71,8 @@ public:
 
   /// A train step at the learning rate, or, of a plan that does not train, its program once. There
   /// are as many batches as the session has in a step. Each has a tensor for each data input, whose
-  /// first dimension is all samples of the batch, over all devices; others are not looked at.
+  /// first dimension is all samples of the batch, over all devices, or the part of this process:
+  /// the batch has the parts in the order of the processes. Other tensors are not looked at.
   /// Integers become i32, floats the type of the input.
   Expected<runtime::StepMetrics> step(const std::vector<Tensors> &batches, double learningRate);
   /// The loss of a batch, without dropout and without an update.
@@ -92,13 +98,20 @@ public:
                                                     const std::set<std::string> &allowedChanges);
 
 private:
-  TrainSession(uint64_t seed, int64_t batches) : seed(seed), batches(batches) {}
+  explicit TrainSession(const TrainSettings &settings)
+      : seed(settings.seed), batches(settings.batches),
+        givesPartOfBatch(settings.givesPartOfBatch) {}
   MaybeError checkOpen() const;
   MaybeError begin();
   MaybeError initialize();
+  bool hasParts() const { return givesPartOfBatch && joined.processes.areSeveral(); }
+  MaybeError checkParts(const plan::Plan &plan) const;
   Alike describeAlike(const Tensors &tensors) const;
-  MaybeError checkStep(const std::vector<Tensors> &given, double learningRate);
-  MaybeError setInputs(runtime::Session &of, const Tensors &tensors, int64_t batch = 0) const;
+  Alike describeBatch(const Tensors &tensors) const;
+  Expected<runtime::Batch> readBatch(const plan::Plan &plan, const Tensors &tensors) const;
+  MaybeError gatherParts(const plan::Plan &plan, runtime::Batch &batch) const;
+  MaybeError setInputs(runtime::Session &of, runtime::Batch batch, int64_t number = 0) const;
+  MaybeError giveBatches(const std::vector<Tensors> &given, double learningRate);
   Expected<runtime::CheckpointFolder> openToSave(const std::string &path);
   Expected<runtime::Checkpoint> openToLoad(const std::string &path,
                                            std::vector<std::string> &notes);
@@ -108,6 +121,7 @@ private:
   std::unique_ptr<runtime::Session> session; // null: closed
   uint64_t seed = 0;
   int64_t batches = 1;                           // of a step
+  bool givesPartOfBatch = false;                 // see TrainSettings
   std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;

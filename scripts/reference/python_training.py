@@ -9,6 +9,7 @@ PyTorch's to 1e-9; in f32, losses and norms to 1e-4, and the parameters of SGD.
 """
 
 import argparse
+import contextlib
 import itertools
 import sys
 import tempfile
@@ -17,6 +18,7 @@ import warnings
 import torch
 from captured_models import MODELS
 from capture import CLASSES, WHOLE_BATCH, draw, ignored_of
+from families import everything_in_f64
 
 import dtc
 from dtc.torch import capture
@@ -82,10 +84,12 @@ def compare(name, dtype, optimizer, layout):
     model, loss, example = MODELS[name]()
     if dtype == "f64":
         model, example = model.double(), in_double(example)
-    step = dtc.compile(model, loss, example, optimizer=ours, threads=1, **layout)
-    batches = list(batches_of(name, example, ignored_of(capture(model, loss, example).text)))
-    found = [(metrics["loss"], metrics["grad_norm"]) for metrics in map(step, batches)]
-    wanted = train_with_torch(model, loss, batches, theirs)
+    # The losses of transformers convert logits to f32.
+    with everything_in_f64() if dtype == "f64" else contextlib.nullcontext():
+        step = dtc.compile(model, loss, example, optimizer=ours, threads=1, **layout)
+        batches = list(batches_of(name, example, ignored_of(capture(model, loss, example).text)))
+        found = [(metrics["loss"], metrics["grad_norm"]) for metrics in map(step, batches)]
+        wanted = train_with_torch(model, loss, batches, theirs)
     values = max(difference(a, b) for pair in zip(found, wanted, strict=True) for a, b in zip(*pair, strict=True))
     after, expected = step.state_dict(), model.state_dict()
     if list(after) != list(expected):

@@ -7,6 +7,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -29,15 +30,21 @@ def batch(rows):
     return single | {"features": training.tensor("d", values, [len(rows), 6])}
 
 
-def train(folder):
-    """The losses of three steps and of what follows from the checkpoint after them."""
-    step = dtc.compile(folder / "mlp.mlir", optimizer=dtc.AdamW(lr=0.05), **OPTIONS)
-    losses = [step(batch(rows))["loss"] for rows in ROWS]
+def part(step, rows):
+    """The samples that this process gives of a batch by parts."""
+    count = len(rows) // step.processes
+    return rows[step.process * count:(step.process + 1) * count]
+
+
+def train(folder, given=lambda step, rows: rows, **options):
+    """The losses of three steps and of what follows from the checkpoint after them. `given`: the rows that a process gives."""
+    step = dtc.compile(folder / "mlp.mlir", optimizer=dtc.AdamW(lr=0.05), **OPTIONS, **options)
+    losses = [step(batch(given(step, rows)))["loss"] for rows in ROWS]
     step.save(folder / "ckpt")
-    losses.append(step(batch(ROWS[0]))["loss"])
-    losses.append(step.evaluate(batch(ROWS[1])))
+    losses.append(step(batch(given(step, ROWS[0])))["loss"])
+    losses.append(step.evaluate(batch(given(step, ROWS[1]))))
     step.load(folder / "ckpt")
-    losses.append(step(batch(ROWS[0]))["loss"])
+    losses.append(step(batch(given(step, ROWS[0])))["loss"])
     step.save_weights(folder / f"weights-{step.processes}.safetensors")
     return step, losses
 
@@ -51,7 +58,23 @@ def refused(call):
     raise AssertionError("there was no error")
 
 
+def give_parts(folder):
+    """Trains on batches that each process has a part of, one after the other and several in a step."""
+    step, losses = train(folder, part, batch="local")
+    own = step.process
+    errors = [refused(lambda: step(batch([1, 2] if own == 2 else [1]))),
+              refused(lambda: step.evaluate(batch([1, 2, 3, 4]))),
+              refused(lambda: dtc.compile(folder / "mlp.mlir", **OPTIONS, batch="local" if own == 1 else "global").state_dict())]
+    rest = step.evaluate(batch(part(step, ROWS[0])))
+    several = dtc.compile(folder / "mlp.mlir", **OPTIONS, accumulate=2, batch="local")
+    losses.append(several([batch(part(several, rows)) for rows in ROWS[:2]])["loss"])
+    losses.append(several(batch([row for rows in ROWS[:2] for row in part(several, rows)]))["loss"])
+    (folder / f"{own}.json").write_text(json.dumps({"losses": [*losses, rest], "errors": errors}))
+
+
 def run_as_one_of_several(folder, end):
+    if end == "parts":
+        return give_parts(folder)
     step, losses = train(folder)
     own = step.process
     errors = [refused(lambda: step(batch([own, 0, 0, 0]))),
@@ -65,6 +88,8 @@ def run_as_one_of_several(folder, end):
         os._exit(9)
     if end == "raises" and own == 1:
         raise KeyError("not there")
+    if end == "leaves" and own == 1:
+        sys.exit(0)
     step(batch(ROWS[0]))
 
 
@@ -78,13 +103,15 @@ class Processes(unittest.TestCase):
 
     def start(self, end):
         """Runs this file in four processes; their statuses and what they have printed of errors."""
+        return self.start_all([sys.executable, __file__, "--one-of-several", str(self.folder), end], 4)
+
+    def start_all(self, command, count):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        command = [sys.executable, __file__, "--one-of-several", str(self.folder), end]
         running = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                    env=os.environ | {"RANK": str(rank), "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1",
-                                                      "MASTER_PORT": str(port)}) for rank in range(4)]
+                                    env=os.environ | {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "127.0.0.1",
+                                                      "MASTER_PORT": str(port)}) for rank in range(count)]
         errors = [each.communicate(timeout=100)[1] for each in running]
         return [each.returncode for each in running], errors
 
@@ -117,12 +144,36 @@ class Processes(unittest.TestCase):
         self.check()
 
     def test_a_process_that_ends_ends_the_others(self):
-        for end, message in (("lost", "process 1 .* was lost"), ("raises", "error: process 1 .*: KeyError: 'not there'")):
+        for end, message in (("lost", "process 1 .* was lost"), ("raises", "error: process 1 .*: KeyError: 'not there'"),
+                             ("leaves", "process 0 calls step, and process 1 has come to the end of the program")):
             with self.subTest(end):
                 shutil.rmtree(self.folder / "ckpt", ignore_errors=True)
                 statuses, errors = self.start(end)
                 self.assertNotIn(0, statuses)
                 self.assertRegex("".join(errors), message)
+
+    def check_parts(self):
+        several = [json.loads((self.folder / f"{process}.json").read_text()) for process in range(4)]
+        shutil.rmtree(self.folder / "ckpt")
+        one, losses = train(self.folder)
+        two = dtc.compile(self.folder / "mlp.mlir", **OPTIONS, accumulate=2)
+        losses += [two([batch(rows) for rows in ROWS[:2]])["loss"] for _ in range(2)]
+        losses.append(one.evaluate(batch(ROWS[0])))
+        for process, each in enumerate(several):
+            self.assertEqual(each["losses"], several[0]["losses"])
+            for mine, other in zip(losses, each["losses"], strict=True):
+                self.assertAlmostEqual(mine, other, delta=1e-12)
+            for error, other, message in zip(each["errors"], several[0]["errors"], (
+                    r'"features" of the batch is F64\[2, 6\], expected f64\[1,6\], the part of one of 4 processes of f64\[4,6\]',
+                    r'"features" of the batch is F64\[4, 6\], expected f64\[1,6\], the part of one of 4 processes',
+                    "compile: process 1 has another kind of batch than process 0"), strict=True):
+                self.assertRegex(error, message)
+                self.assertEqual(re.sub(r"^process \d: ", "", error), re.sub(r"^process \d: ", "", other), process)
+
+    def test_processes_give_parts_of_a_batch(self):
+        statuses, errors = self.start("parts")
+        self.assertEqual(statuses, [0] * 4, errors)
+        self.check_parts()
 
     @unittest.skipUnless(os.environ.get("DTC_HAS_MPI") and shutil.which("mpirun"), "built without MPI")
     def test_processes_of_mpirun(self):
@@ -130,6 +181,20 @@ class Processes(unittest.TestCase):
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check()
+
+    @unittest.skipUnless(os.environ.get("DTC_HAS_MPI") and shutil.which("mpirun"), "built without MPI")
+    def test_processes_of_mpirun_give_parts_of_a_batch(self):
+        done = subprocess.run([*MPIRUN, sys.executable, __file__, "--one-of-several", str(self.folder), "parts"], timeout=100,
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_parts()
+
+    def test_processes_that_cannot_have_equal_parts(self):
+        program = f"import dtc; dtc.compile({str(training.MLP)!r}, mesh='dp=4', batch='local').state_dict()"
+        statuses, errors = self.start_all([sys.executable, "-c", program], 3)
+        self.assertNotIn(0, statuses)
+        self.assertIn('batch is "local", but the samples of "features" (f32[4,6]) cannot be divided among 3 processes',
+                      "".join(errors))
 
     def test_what_launchers_have_to_say(self):
         program = f"import dtc; dtc.compile({str(training.MLP)!r}, mesh='dp=2').state_dict()"

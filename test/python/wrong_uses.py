@@ -36,6 +36,7 @@ USES = (
     (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module, parameters of JAX or the path"),
     (lambda: dtc.compile("."), r"\.: cannot be read: .*Is a directory"),
     (lambda: dtc.compile("empty.mlir"), "empty.mlir:1:1: error: the model has 0 functions, expected one, func.func @loss"),
+    (lambda: dtc.compile("newer.mlir"), "newer.mlir.*version"),
     (lambda: dtc.compile("binary.mlir"), "binary.mlir: cannot be read: 'utf-8'"),
     (lambda: compiled(optimizer=dtc.AdamW), "optimizer is a type, expected dtc.AdamW"),
     (lambda: compiled(optimizer=dtc.AdamW(betas=0.9)), "betas is 0.9, expected two numbers"),
@@ -50,6 +51,7 @@ USES = (
     (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
     (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),
     (lambda: compiled(accumulate=True), "accumulate is True, expected a whole number"),
+    (lambda: compiled(batch="own"), "batch is 'own', expected \"global\" or \"local\""),
     (lambda: compiled(schedule="1f1b"), 'schedule is given, but the mesh has no axis "pp"'),
     (lambda: compiled(recompute="most"), 'recompute is "most", expected one of none, gathers, selective, full, auto'),
     (lambda: compiled(batch_size=3), 'there is no option "batch_size"; the options are those of dtc-compile'),
@@ -97,6 +99,7 @@ class WrongUses(unittest.TestCase):
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(folder.name)
         pathlib.Path("empty.mlir").touch()
+        pathlib.Path("newer.mlir").write_text(MLP.read_text().replace("version = 1 ", "version = 2 "))
         pathlib.Path("binary.mlir").write_bytes(b"\xff\xfe\0")
         pathlib.Path("text").write_text("x")
 
@@ -138,7 +141,11 @@ def uses_of_torch():
     class WithStatistics(Model):
         def __init__(self):
             super().__init__()
-            self.part = nn.BatchNorm1d(5)
+            self.register_buffer("steps", torch.zeros(5), persistent=False)
+
+        def forward(self, x):
+            self.steps.add_(1)
+            return self.inner(x) + self.steps
 
     class WithoutElements(Model):
         def __init__(self):
@@ -147,6 +154,17 @@ def uses_of_torch():
 
         def forward(self, x):
             return self.inner(x) + self.scale
+
+    class Changing(Model):
+        def forward(self, x):
+            with torch.no_grad():
+                self.inner.weight.mul_(2)
+            return self.inner(x)
+
+    class ChangingData(Model):
+        def forward(self, x):
+            self.inner.weight.data.mul_(2)
+            return self.inner(x)
 
     class LossWithParameters(nn.Module):
         def __init__(self):
@@ -183,10 +201,11 @@ def uses_of_torch():
     def of(body=None, model=None, loss=loss, example=example):
         return lambda: dtc.compile(model or (Model(body) if body else Model()), loss, example)
 
+    needs = "needs the elements of a tensor, which a capture does not have; choose between tensors by torch.where"
     here = r"part \(.*wrong_uses.py:\d+\): "
     return (
         (of(lambda x: x.sort(-1).values), f"Model: {here}'aten.sort' has no rule; write this part of the model with other"),
-        (of(lambda x: F.conv1d(x[:, None], torch.ones(1, 1, 1))[:, 0]), f"{here}'aten.convolution' has no rule"),
+        (of(lambda x: x.cumprod(-1)), f"{here}'aten.cumprod' has no rule"),
         (of(lambda x: x + torch.rand_like(x)), f"{here}'aten.rand_like' has no rule"),
         (of(lambda x: torch.fft.fft(x).real), f"{here}'aten._fft_r2c.default' gives elements of torch.complex64"),
         (of(lambda x: x * x.sum().item()), f"{here}.*a number that depends on the data cannot be captured"),
@@ -195,24 +214,41 @@ def uses_of_torch():
         (of(in_other_types), r"part: torch.autocast\(\) chooses types of elements"),
         (of(OwnGradient.apply), "'OwnGradient' is a torch.autograd.Function, whose backward"),
         (of(lambda x: x.register_hook(print) and x), r"register_hook\(\) changes a gradient"),
-        (of(lambda x: x if x.sum() > 0 else -x), r"(?s)torch.export cannot capture the model.*data-dependent"),
-        (of(lambda x: x @ torch.ones(4, 4)), "torch.export cannot capture the model: RuntimeError: a and b must have same"),
-        (of(model=WithStatistics()), r"'part.running_mean' while it computes the loss.*use model.eval\(\)"),
-        (of(model=WithoutElements()), "torch.export cannot capture the model"),
+        (of(lambda x: x if x.sum() > 0 else -x), f"{here}'torch.Tensor.__bool__' {needs}"),
+        (of(lambda x: x * float(x.max())), f"{here}'torch.Tensor.__float__' {needs}"),
+        (of(lambda x: sum(x for _ in range(int(x.sum())))), f"{here}'torch.Tensor.__int__' {needs}"),
+        (of(lambda x: x * x.numpy().size), f"{here}'torch.Tensor.numpy' {needs}"),
+        (of(lambda x: x[x.sum(-1) > 0].sum() + x), rf"{here}'aten.index.Tensor' gives a tensor of the shape \(u0, 5\), expected"),
+        (of(lambda x: x * x.nonzero().sum()), f"{here}'aten.nonzero.default' gives a tensor of the shape .*torch.where"),
+        (of(lambda x: x * torch.unique(x).sum()), f"{here}'aten._unique2.default' gives a tensor of the shape"),
+        (of(lambda x: torch.cond(x.sum() > 0, lambda y: y, lambda y: -y, (x,))), f"{here}.*takes functions, .*torch.where"),
+        (of(lambda x: x @ torch.ones(4, 4)), f"{here}'torch.Tensor.matmul' fails with RuntimeError: a and b must have same"),
+        (of(lambda x: x + "a"), f"{here}.* fails with TypeError: unsupported operand.*; try the loss in PyTorch"),
+        (of(lambda x: x.missing), f"{here}.* fails with AttributeError: .* no attribute 'missing'; try the loss"),
+        (of(model=Changing()), r"model: torch.no_grad\(\) is around values that depend on trained parameters"),
+        (of(model=ChangingData()), r"model \(.*wrong_uses.py:\d+\): 'mul_' changes the .data of a tensor of the shape \[5, 6\]"),
+        (of(model=WithStatistics()), "changes 'steps' while it computes the loss, .*; register it as a persistent buffer"),
+        (of(model=WithoutElements()), r"model \(.*:\d+\): 'torch.Tensor.add' takes tensors of several devices .*empty_weights"),
         (of(model=Model().bfloat16()), r"'inner.weight' has elements of torch.bfloat16.*capture model.float\(\)"),
         (of(model=Model().requires_grad_(False)), "no parameter that trains: all of them are frozen"),
         (of(loss=None), "a torch.nn.Module needs a loss, a function"),
         (of(loss=LossWithParameters()), "the loss has parameters of its own; make it a part of the model"),
         (of(loss=lambda model, batch: model(batch["x"]).sum(0)), r"the loss is a tensor of the shape \[5\].*expected a scalar"),
         (of(loss=lambda model, batch: (loss(model, batch), 1)), "the loss gives 2 values, expected one scalar tensor"),
-        (of(loss=lambda model, batch: model(batch["z"]).sum()), "torch.export cannot capture the model: KeyError: 'z'"),
+        (of(loss=lambda model, batch: model(batch["z"]).sum()), r"loss \(.*wrong_uses.py:\d+\): .* fails with KeyError: 'z'"),
         (of(loss=changing_input), "the loss changes the input 'batch_x' in place; copy it first"),
         (of(example={"x": 3}), "'x' of the example batch is a int, expected a tensor"),
         (of(example={}), "the example batch is empty, expected tensors by name"),
         (of(example=example | {"x": torch.zeros(4, 6).half()}), r"inner \(.*\): 'aten.linear' multiplies tensors that are not"),
         (lambda: dtc.compile(Model, loss, example), "model is a type, expected a torch.nn.Module"),
         (lambda: dtc.compile(Model(), loss, example, mesh="dp=8"), "'x': dimension 0 .* has size 4, which .* 8 shards"),
-        (lambda: of()().load_state_dict({"inner.weight": torch.zeros(3)}), "the state_dict: .*inner.*"),
+        (lambda: of()().load_state_dict({"inner.weight": torch.zeros(3), "inner.bias": torch.zeros(5)}),
+         r'"inner.weight" is F32\[3\], but the parameter "inner.weight" is f32\[5,6\]'),
+        (lambda: of()().load_state_dict({"inner.weight": torch.zeros(5, 6)}), 'the state_dict: has no tensor "inner.bias"'),
+        (lambda: of()()(example | {"x": torch.zeros(3, 6)}), r'"x" of the batch is F32\[3, 6\], expected f32\[4,6\]'),
+        (lambda: of()()(example | {"x": torch.zeros(4, 6, 1)}), r'"x" of the batch is F32\[4, 6, 1\], expected f32\[4,6\]'),
+        (lambda: of()()(example | {"y": torch.zeros(4)}), '"y" of the batch'),
+        (lambda: of()()({"x": example["x"]}), r'the batch has no "y" \(i32\[4\]\); it has "x"'),
         (lambda: of()()(example | {"y": example["y"] + 7}), '"y".*element 0 is 7; expected an index from 0 to 4'),
         (lambda: of()()(example | {"x": example["x"].to(torch.complex64)}), '"x" .*'),
         (lambda: of()().save_pretrained("x"), "save_pretrained is for models of transformers"),

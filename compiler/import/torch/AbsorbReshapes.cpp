@@ -16,20 +16,14 @@
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-namespace {
-/// Dimension `dim` of one shape is the dimensions [dim, dim + count) of another.
-struct Split {
-  int64_t dim, count;
-};
-} // namespace
-
-static std::optional<Split> findSplit(ArrayRef<int64_t> merged, ArrayRef<int64_t> split) {
+std::optional<Split> dtc::torch::findSplit(ArrayRef<int64_t> merged, ArrayRef<int64_t> split) {
   if (split.size() <= merged.size() || merged.empty())
     return std::nullopt;
   size_t dim = 0;
@@ -69,9 +63,8 @@ static std::optional<SmallVector<int64_t>> findMerges(ArrayRef<int64_t> merged,
   return counts;
 }
 
-/// The sizes with dimension `dim` replaced by others.
-static SmallVector<int64_t> replaced(ArrayRef<int64_t> shape, int64_t dim,
-                                     ArrayRef<int64_t> sizes) {
+SmallVector<int64_t> dtc::torch::replaced(ArrayRef<int64_t> shape, int64_t dim,
+                                          ArrayRef<int64_t> sizes) {
   SmallVector<int64_t> result(shape.take_front(dim));
   llvm::append_range(result, sizes);
   llvm::append_range(result, shape.drop_front(dim + 1));
@@ -101,8 +94,7 @@ static Value reshapeTo(OpBuilder &builder, Location loc, Value x, ArrayRef<int64
   return ReshapeOp::create(builder, loc, x, shape);
 }
 
-/// The one dimension that a slice does not keep whole.
-static std::optional<int64_t> slicedDim(SliceOp slice) {
+std::optional<int64_t> dtc::torch::slicedDim(SliceOp slice) {
   std::optional<int64_t> found;
   for (auto [dim, size] : llvm::enumerate(shapeOf(slice.getOperand())))
     if (slice.getSizes()[dim] != size) {
@@ -251,6 +243,104 @@ struct MergeAfterSum : OpRewritePattern<AddOp> {
   }
 };
 
+/// The einsum with a weight that a value is, or that it is but for a bias.
+static EinsumOp productOf(Value value) {
+  if (auto add = value.getDefiningOp<AddOp>())
+    if (auto bias = biasOf(add))
+      value = bias->second;
+  auto einsum = value.getDefiningOp<EinsumOp>();
+  return einsum && isWeight(einsum.getRhs()) ? einsum : EinsumOp();
+}
+
+/// Whether a weight is a part of a parameter.
+static bool isPart(Value weight) {
+  for (Operation *op = weight.getDefiningOp(); op; op = op->getOperand(0).getDefiningOp())
+    if (isa<SliceOp>(op))
+      return true;
+  return false;
+}
+
+/// Whether the slices are three parts of the same size of one dimension: queries, keys and values.
+static bool areThirds(ArrayRef<SliceOp> slices, ArrayRef<int64_t> whole) {
+  std::optional<int64_t> dim = slices.size() == 3 ? slicedDim(slices[0]) : std::nullopt;
+  if (!dim || whole[*dim] % 3 != 0)
+    return false;
+  llvm::SmallDenseSet<int64_t> begins;
+  for (SliceOp slice : slices)
+    if (slicedDim(slice) == dim && slice.getSizes()[*dim] == whole[*dim] / 3)
+      begins.insert(slice.getOffsets()[*dim]);
+  return begins.size() == 3;
+}
+
+/// slice(transpose(x)) of what is used in slices alone: transpose(slice(x)). A product is sliced
+/// into queries, keys and values alone: more parts would be products of their own.
+struct SliceTranspose : OpRewritePattern<TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TransposeOp op, PatternRewriter &rewriter) const override {
+    if (op->use_empty() || !onlySlices(op.getResult()))
+      return failure();
+    SmallVector<SliceOp> slices;
+    for (Operation *user : op->getUsers())
+      slices.push_back(cast<SliceOp>(user));
+    EinsumOp product = productOf(op.getOperand());
+    if (product && !isPart(product.getRhs()) && !areThirds(slices, op.getType().getShape()))
+      return failure();
+    for (SliceOp slice : slices) {
+      SmallVector<int64_t> offsets(slice.getOffsets().size()), sizes(offsets.size());
+      for (auto [to, from] : llvm::enumerate(op.getPermutation())) {
+        offsets[from] = slice.getOffsets()[to];
+        sizes[from] = slice.getSizes()[to];
+      }
+      rewriter.setInsertionPoint(slice);
+      Value part = SliceOp::create(rewriter, slice.getLoc(), op.getOperand(), offsets, sizes);
+      rewriter.replaceOpWithNewOp<TransposeOp>(slice, part, op.getPermutation());
+    }
+    return success();
+  }
+};
+
+/// norm(transpose(x)) of the rows of x: transpose(norm(x)), which meets the transpose of attention.
+template <typename Norm> struct NormOfTranspose : OpRewritePattern<Norm> {
+  using OpRewritePattern<Norm>::OpRewritePattern;
+  LogicalResult matchAndRewrite(Norm op, PatternRewriter &rewriter) const override {
+    auto transpose = op.getOperation()->getOperand(0).template getDefiningOp<TransposeOp>();
+    bool isUsedAlone = llvm::all_of(op->getResults().drop_front(),
+                                    [](Value statistic) { return statistic.use_empty(); });
+    if (!transpose || !transpose->hasOneUse() || !isUsedAlone ||
+        transpose.getPermutation().back() != int64_t(transpose.getPermutation().size()) - 1)
+      return failure();
+    SmallVector<Value> operands(op->getOperands());
+    operands[0] = transpose.getOperand();
+    auto norm = Norm::create(rewriter, op.getLoc(), operands, op->getAttrs());
+    Value result =
+        TransposeOp::create(rewriter, op.getLoc(), norm->getResult(0), transpose.getPermutation());
+    rewriter.replaceAllUsesWith(op->getResult(0), result);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// concat(transpose(x), transpose(y)...) by one permutation: transpose(concat(x, y...)).
+struct ConcatTransposes : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    SmallVector<Value> inputs;
+    ArrayRef<int64_t> permutation;
+    for (Value input : op.getInputs()) {
+      auto transpose = input.getDefiningOp<TransposeOp>();
+      if (!transpose || !transpose->hasOneUse() ||
+          (!inputs.empty() && transpose.getPermutation() != permutation))
+        return failure();
+      permutation = transpose.getPermutation();
+      inputs.push_back(transpose.getOperand());
+    }
+    Value joined =
+        ConcatOp::create(rewriter, op.getLoc(), inputs, permutation[size_t(op.getDim())]);
+    rewriter.replaceOpWithNewOp<TransposeOp>(op, joined, permutation);
+    return success();
+  }
+};
+
 /// slice(x + bias) of a sum that is used in slices alone: slice(x) + slice(bias).
 struct SliceSum : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -258,8 +348,8 @@ struct SliceSum : OpRewritePattern<SliceOp> {
     auto add = op.getOperand().getDefiningOp<AddOp>();
     std::optional<int64_t> dim = slicedDim(op);
     auto bias = add && dim && onlySlices(add.getResult()) ? biasOf(add) : std::nullopt;
-    if (!bias || !bias->second.getDefiningOp<EinsumOp>() ||
-        !llvm::is_contained(bias->first.getDims(), *dim))
+    EinsumOp product = bias ? bias->second.getDefiningOp<EinsumOp>() : EinsumOp();
+    if (!product || isPart(product.getRhs()) || !llvm::is_contained(bias->first.getDims(), *dim))
       return failure();
     Value narrow = bias->first.getOperand();
     SmallVector<int64_t> offsets(shapeOf(narrow).size(), 0), sizes(shapeOf(narrow));
@@ -281,7 +371,8 @@ struct SliceProduct : OpRewritePattern<SliceOp> {
   LogicalResult matchAndRewrite(SliceOp op, PatternRewriter &rewriter) const override {
     auto einsum = op.getOperand().getDefiningOp<EinsumOp>();
     std::optional<int64_t> dim = slicedDim(op);
-    if (!einsum || !dim || !isWeight(einsum.getRhs()) || !onlySlices(einsum.getResult()))
+    if (!einsum || !dim || !isWeight(einsum.getRhs()) || isPart(einsum.getRhs()) ||
+        !onlySlices(einsum.getResult()))
       return failure();
     Terms terms(einsum);
     char letter = terms.result[size_t(*dim)];
@@ -298,41 +389,16 @@ struct SliceProduct : OpRewritePattern<SliceOp> {
   }
 };
 
-/// reshape(slice(parameter)) of one of equal parts, that splits the part's dimension: the parameter
-/// is split into parts and these dimensions, in the shape that all of its uses have, and then
-/// sliced.
-struct SplitParts : OpRewritePattern<ReshapeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ReshapeOp op, PatternRewriter &rewriter) const override {
-    auto slice = op.getOperand().getDefiningOp<SliceOp>();
-    std::optional<int64_t> dim = slice ? slicedDim(slice) : std::nullopt;
-    if (!dim || !isa<BlockArgument>(slice.getOperand()))
-      return failure();
-    ArrayRef<int64_t> whole = shapeOf(slice.getOperand()), shape = op.getType().getShape();
-    std::optional<Split> split = findSplit(shapeOf(slice.getResult()), shape);
-    int64_t size = slice.getSizes()[*dim], begin = slice.getOffsets()[*dim];
-    if (!split || split->dim != *dim || whole[*dim] % size != 0 || begin % size != 0)
-      return failure();
-    SmallVector<int64_t> sizes{whole[*dim] / size};
-    llvm::append_range(sizes, shape.slice(split->dim, split->count));
-    SmallVector<int64_t> wide = replaced(whole, *dim, sizes), offsets(wide.size(), 0);
-    Value parts = ReshapeOp::create(rewriter, op.getLoc(), slice.getOperand(), wide);
-    offsets[*dim] = begin / size;
-    wide[*dim] = 1;
-    Value part = SliceOp::create(rewriter, op.getLoc(), parts, offsets, wide);
-    rewriter.replaceOpWithNewOp<ReshapeOp>(op, part, shape);
-    return success();
-  }
-};
-
 } // namespace
 
 void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
-               SplitParts>(context);
+               SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
+               ConcatTransposes>(context);
   // What does not come to an end is left as it is: all states are the same model.
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal());
+  splitParameters(function);
 }

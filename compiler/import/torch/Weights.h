@@ -9,6 +9,8 @@
 
 #include "dialects/dtc/DtcOps.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace dtc::torch {
 
 /// The terms of an einsum.
@@ -30,6 +32,26 @@ inline bool isWeight(mlir::Value value) {
   }
   return true;
 }
+
+/// Dimension `dim` of one shape is the dimensions [dim, dim + count) of another.
+struct Split {
+  int64_t dim, count;
+};
+
+/// How a reshape splits one dimension, if it does nothing else.
+std::optional<Split> findSplit(llvm::ArrayRef<int64_t> merged, llvm::ArrayRef<int64_t> split);
+
+/// The sizes with dimension `dim` replaced by others.
+llvm::SmallVector<int64_t> replaced(llvm::ArrayRef<int64_t> shape, int64_t dim,
+                                    llvm::ArrayRef<int64_t> sizes);
+
+/// The one dimension that a slice does not keep whole.
+std::optional<int64_t> slicedDim(SliceOp slice);
+
+/// Makes the parts of a parameter a dimension of it where they have the same size, and parameters
+/// of their own where they are rows of different numbers. So each part can be split among devices,
+/// and the gradient of the parameter is put together from those of its parts.
+void splitParameters(mlir::func::FuncOp function);
 
 } // namespace dtc::torch
 

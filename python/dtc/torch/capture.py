@@ -1,6 +1,5 @@
 """Captures a module and its loss with torch.export, as MLIR text in the unregistered dialects `torch` and `aten`."""
 
-import os
 import re
 
 import torch
@@ -8,16 +7,14 @@ import torch.export
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 
-from dtc.capture_text import PACKAGES, Captured, shortened
+from dtc.capture_text import Captured
 from dtc.errors import Error
-from dtc.torch import gradients, text, weights
+from dtc.torch import gradients, refusals, text, weights
 from dtc.torch.operators import is_converted
 
 VERSION = 1
 # Arguments that say nothing of the values that an operator gives.
 IGNORED = ("pin_memory", "non_blocking", "copy", "implicit", "sparse", "sparse_grad", "cudnn_enable")
-FRAME = re.compile(r'File "([^"]+)", line (\d+)')
-ITSELF = os.path.dirname(os.path.abspath(__file__))
 
 
 class CaptureError(Error):
@@ -27,12 +24,12 @@ class CaptureError(Error):
 class Loss(torch.nn.Module):
     """The loss as a module, for torch.export takes no function."""
 
-    def __init__(self, model, loss):
+    def __init__(self, model, loss, mode):
         super().__init__()
-        self.model, self.loss = model, loss
+        self.model, self.loss, self.mode = model, loss, mode
 
     def forward(self, batch):
-        with gradients.Foreign(fail):
+        with self.mode:
             return self.loss(self.model, batch)
 
 
@@ -52,12 +49,7 @@ def named_inputs(batch):
 
 def place_of(node):
     """(file, line) of the user's line: the innermost that is neither PyTorch's nor of this package."""
-    found = None
-    for path, line in FRAME.findall(node.meta.get("stack_trace") or ""):
-        inside = PACKAGES.sub("", path) if PACKAGES.match(path) else path
-        if not inside.startswith("torch/") and os.path.dirname(os.path.abspath(path)) != ITSELF:
-            found = shortened(path), int(line)
-    return found
+    return refusals.last_place(node.meta.get("stack_trace"))
 
 
 def module_of(node):
@@ -183,12 +175,11 @@ class Printer:
     def type_of(self, node, value):
         if not isinstance(value, torch.Tensor):
             refuse(node, f"'{node.target}' gives a {type(value).__name__}, expected a tensor; a number that depends on the "
-                            "data cannot be captured")
+                            "data cannot be captured; leave it as a tensor")
         if value.dtype not in text.ELEMENT_TYPES:
             refuse(node, f"'{node.target}' gives elements of {value.dtype}, expected one of "
                             f"{', '.join(map(str, text.ELEMENT_TYPES))}")
-        if any(not isinstance(size, int) for size in value.shape):
-            refuse(node, f"'{node.target}' gives a tensor of the shape {tuple(value.shape)}, expected sizes that are known")
+        check_sizes(node, value)
         return text.tensor_type(value)
 
     def add_call(self, node):
@@ -210,7 +201,7 @@ class Printer:
             self.add_dropout(node)
             return
         # Of what no gradient flows through, by the checks of decompose().
-        name = "alias" if name == "detach" else name
+        name = "alias" if name in ("detach", "detach_") else name
         operands, attributes = self.split_arguments(node)
         if operands:
             attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
@@ -280,7 +271,7 @@ class Printer:
                                    "are saved alone; register it as a persistent buffer")
             elif spec.kind == OutputKind.USER_INPUT_MUTATION:
                 raise CaptureError(f"the loss changes the input '{spec.target}' in place; copy it first")
-            else:
+            elif spec.kind != OutputKind.TOKEN:
                 losses.append(result)
         if len(losses) != 1 or not isinstance(losses[0], torch.fx.Node):
             raise CaptureError(f"the loss gives {len(losses)} values, expected one scalar tensor")
@@ -317,12 +308,19 @@ def needed_by(nodes):
 def is_empty(node):
     """Whether a node is a tensor without elements, such as the part of a head that is not rotated where all of it is."""
     value = node.meta.get("val") if isinstance(node, torch.fx.Node) else None
-    return isinstance(value, torch.Tensor) and value.numel() == 0
+    return isinstance(value, torch.Tensor) and any(isinstance(size, int) and size == 0 for size in value.shape)
 
 
 def has_empty_place(node):
     """Whether an op is the same without its empty operands."""
     return node.target is torch.ops.aten.cat.default or (is_empty(node) and node.op == "call_function")
+
+
+def check_sizes(node, value):
+    for each in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(each, torch.Tensor) and any(not isinstance(size, int) for size in each.shape):
+            refuse(node, f"'{node.target}' gives a tensor of the shape {tuple(each.shape)}, expected sizes that are known; choose "
+                         "elements by torch.where, which leaves all of them where they are")
 
 
 def refuse(node, problem):
@@ -335,9 +333,12 @@ def fail(problem):
 
 def decompose(program):
     """The program with functional operators. torch decomposes those that have no rule in dtc-import."""
-    regions = gradients.check_regions(program, refuse)
+    for node in program.graph.nodes:
+        check_sizes(node, node.meta.get("val"))
+    gradients.check_regions(program, refuse)
+    regions = gradients.inline_regions(program.graph_module)
     operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
-    ignored = ("_assert_tensor_metadata", "_assert_scalar")
+    ignored = ("_assert_tensor_metadata", "_assert_scalar", "detach_")  # detach_() changes no element
     if not regions and all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
         return program
     table = torch.export.default_decompositions()
@@ -372,13 +373,18 @@ def capture(model, loss, example_batch):
         with mode:
             fakes = {name: torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu") for name, tensor in inputs.items()}
         batch = fakes if isinstance(example_batch, dict) else tuple(fakes.values())
+        watch = refusals.Watch(model)
+
+        def fail_here(problem):
+            fail(f"{watch.here()}: {problem}")
         try:
-            with gradients.refused(fail):
-                exported = torch.export.export(Loss(model, loss), (batch,), strict=False)
-            program = decompose(exported)
+            with gradients.refused(fail_here), refusals.quiet():
+                traced = Loss(model, loss, gradients.Foreign(fail_here, watch.failed))
+                exported = torch.export.export(traced, (batch,), strict=False)
+                program = decompose(exported)
         except CaptureError:
             raise
         except Exception as error:
-            raise CaptureError(f"torch.export cannot capture the model: {type(error).__name__}: {error}") from error
+            raise CaptureError(watch.describe(error)) from error
         printer = Printer(program, targets, values, list(inputs))
         return Captured(printer.print(), printer.warnings)

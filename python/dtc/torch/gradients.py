@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 DETACHED = (torch.ops.aten.detach.default, torch.ops.aten.detach_.default, torch.ops.aten.detach_copy.default)
+CHANGES = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__")
 REGIONS = ("wrap_with_set_grad_enabled", "wrap_with_autocast")
 
 
@@ -31,10 +32,19 @@ def trained_nodes(graph, trained):
     return found
 
 
+def region_of(owner, node):
+    """The module of a region of the graph, and the values that its placeholders stand for."""
+    at = next(i for i, each in enumerate(node.args) if isinstance(each, torch.fx.Node) and each.op == "get_attr")
+    return getattr(owner, node.args[at].target), node.args[at + 1:]
+
+
+def is_region(node):
+    return node.op == "call_function" and getattr(node.target, "__name__", "") in REGIONS
+
+
 def check_graph(owner, trained, fail):
     """check_regions() of a graph and of the graphs of its regions."""
     found = trained_nodes(owner.graph, trained)
-    regions = False
     for node in owner.graph.nodes:
         name = getattr(node.target, "__name__", "")
         depends = any(each in found for each in node.all_input_nodes)
@@ -46,23 +56,45 @@ def check_graph(owner, trained, fail):
         elif node.target in DETACHED and depends:
             fail(node, "detach() is of a value that depends on trained parameters, and dtc differentiates all of a loss; compute "
                        "it from frozen parameters or from the batch")
-        if name in REGIONS:
-            regions = True
-            at = next(i for i, each in enumerate(node.args) if isinstance(each, torch.fx.Node) and each.op == "get_attr")
-            body = getattr(owner, node.args[at].target)
+        if is_region(node):
+            body, values = region_of(owner, node)
             places = [each for each in body.graph.nodes if each.op == "placeholder"]
-            check_graph(body, {place.name for place, each in zip(places, node.args[at + 1:])
+            check_graph(body, {place.name for place, each in zip(places, values)
                                if isinstance(each, torch.fx.Node) and each in found}, fail)
-    return regions
 
 
 def check_regions(program, fail):
     """Calls fail(node, problem) where a region of the graph would be differentiated that PyTorch leaves out, or computed in
-    another type. Other regions are as if they were not there. Returns whether there are some."""
+    another type. Other regions are as if they were not there."""
     parameters = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind == InputKind.PARAMETER}
     trained = {node.name for node in program.graph.nodes
                if node.op == "placeholder" and node.name in parameters and node.meta["val"].requires_grad}
-    return check_graph(program.graph_module, trained, fail)
+    check_graph(program.graph_module, trained, fail)
+
+
+def inline_regions(owner):
+    """Puts the nodes of regions into the graph around them, after check_regions(). A region that has tensors of its own stays.
+    Returns whether one stays."""
+    graph, stays = owner.graph, False
+    for node in [each for each in graph.nodes if is_region(each)]:
+        body, values = region_of(owner, node)
+        if inline_regions(body) or any(each.op == "get_attr" for each in body.graph.nodes):
+            stays = True
+            continue
+        given, copies = iter(values), {}
+        with graph.inserting_before(node):
+            for each in body.graph.nodes:
+                if each.op == "placeholder":
+                    copies[each] = next(given)
+                elif each.op != "output":
+                    copies[each] = graph.node_copy(each, copies.__getitem__)
+        results = next(each for each in body.graph.nodes if each.op == "output").args[0]
+        for user in list(node.users):  # each takes one result of the region
+            user.replace_all_uses_with(copies[results[user.args[1]]])
+            graph.erase_node(user)
+        graph.erase_node(node)
+    graph.eliminate_dead_code(lambda node: node.op != "get_attr")
+    return stays
 
 
 def check_hooks(model, fail):
@@ -73,12 +105,14 @@ def check_hooks(model, fail):
 
 
 class Foreign(TorchFunctionMode):
-    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters: torch.export
-    would make a constant of it."""
+    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters, of which torch.export
+    would make a constant, and where one changes a parameter by its .data, which torch.export does not see. Calls
+    failed(operator, error) with each exception of an operator."""
 
-    def __init__(self, fail):
+    def __init__(self, fail, failed):
         super().__init__()
-        self.fail = fail
+        self.fail, self.failed = fail, failed
+        self.data = {}  # the .data of tensors that have gradients, by id
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         for each in pytree.tree_leaves((args, kwargs or {})):
@@ -86,7 +120,18 @@ class Foreign(TorchFunctionMode):
                 self.fail(f"a tensor of the shape {list(each.shape)} has a gradient but is used without being a parameter of the "
                           "model: a constant would not be trained; make the module that it belongs to a part of the model, "
                           "take parameters from their modules, or freeze it with requires_grad_(False)")
-        return func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if args and id(args[0]) in self.data and (name.endswith("_") and not name.endswith("__") or name in CHANGES):
+            self.fail(f"'{name}' changes the .data of a tensor of the shape {list(args[0].shape)}, such as of a parameter, while "
+                      "the loss is computed; change parameters between steps, by step.load_state_dict()")
+        try:
+            result = func(*args, **(kwargs or {}))
+        except Exception as error:
+            self.failed(func, error)
+            raise
+        if func == torch.Tensor.data.__get__ and args[0].requires_grad:
+            self.data[id(result)] = result
+        return result
 
 
 def subclasses(cls):
