@@ -31,8 +31,10 @@ Value dtc::resizeUniform(OpBuilder &builder, Value value, unsigned dim, int64_t 
   auto broadcast = dyn_cast_or_null<BroadcastOp>(definer);
   if (!broadcast || llvm::is_contained(broadcast.getDims(), int64_t(dim)))
     return {};
-  return BroadcastOp::create(builder, broadcast.getLoc(), type, broadcast.getOperand(),
-                             broadcast.getDims());
+  auto result = BroadcastOp::create(builder, broadcast.getLoc(), type, broadcast.getOperand(),
+                                    broadcast.getDims());
+  result->setDiscardableAttrs(broadcast->getDiscardableAttrDictionary());
+  return result;
 }
 
 namespace {

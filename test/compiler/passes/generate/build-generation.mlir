@@ -177,9 +177,9 @@ func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %sinks: tensor<2xf3
 // PREFILL: %[[ROWS:.*]] = dtc.nonzero %{{.*}} {dtc.axes = ["experts", "batch", ""], dtc.op = {{[0-9]+}} : i64} : tensor<2x4x8xi1> -> tensor<2x4x8xi32>
 // PREFILL: %[[X:.*]] = dtc.embedding %{{.*}}, %[[ROWS]] {{.*}} : (tensor<4x8x16xf32>, tensor<2x4x8xi32>) -> tensor<2x4x8x16xf32>
 // PREFILL: %[[Y:.*]] = dtc.grouped_product "xbcd,xfd->xbcf" %[[X]], %[[W]] rows %[[ROWS]] {dtc.op = {{[0-9]+}} : i64, occupancy = 2.000000e-01 : f64} : {{.*}} -> tensor<2x4x8x16xf32>
-// PREFILL-DAG: %[[B:.*]] = dtc.broadcast %[[BIAS]] dims [0, 3] : (tensor<2x16xf32>) -> tensor<2x4x8x16xf32>
-// PREFILL-DAG: %[[Z:.*]] = dtc.add %[[Y]], %[[B]]
-// PREFILL-DAG: %[[TWO:.*]] = dtc.constant dense<2.000000e+00> : tensor<2x4x8x16xf32>
+// PREFILL: %[[B:.*]] = dtc.broadcast %[[BIAS]] dims [0, 3] {dtc.axes = ["experts", "", "", ""], dtc.op = {{[0-9]+}} : i64} : (tensor<2x16xf32>) -> tensor<2x4x8x16xf32>
+// PREFILL: %[[Z:.*]] = dtc.add %[[Y]], %[[B]]
+// PREFILL: %[[TWO:.*]] = dtc.constant {{.*}}dense<2.000000e+00> : tensor<2x4x8x16xf32>
 // PREFILL: %[[S:.*]] = dtc.mul %[[Z]], %[[TWO]]
 // PREFILL: dtc.embedding_grad %[[ROWS]], %[[S]] {{.*}} : (tensor<2x4x8xi32>, tensor<2x4x8x16xf32>) -> tensor<4x8x16xf32>
 // PREFILL-NOT: tensor<2x4x2x
@@ -198,7 +198,7 @@ func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %w: tensor<2x16x16x
   %rows = dtc.nonzero %ofExperts {dtc.axes = ["experts", "batch", ""]} : tensor<2x4x8xi1> -> tensor<2x4x2xi32>
   %in = dtc.embedding %x, %rows : (tensor<4x8x16xf32>, tensor<2x4x2xi32>) -> tensor<2x4x2x16xf32>
   %y = dtc.grouped_product "xbcd,xfd->xbcf" %in, %w rows %rows {occupancy = 0.8} : (tensor<2x4x2x16xf32>, tensor<2x16x16xf32>, tensor<2x4x2xi32>) -> tensor<2x4x2x16xf32>
-  %b = dtc.broadcast %bias dims [0, 3] : (tensor<2x16xf32>) -> tensor<2x4x2x16xf32>
+  %b = dtc.broadcast %bias dims [0, 3] {dtc.axes = ["experts", "", "", ""]} : (tensor<2x16xf32>) -> tensor<2x4x2x16xf32>
   %z = dtc.add %y, %b : tensor<2x4x2x16xf32>
   %two = dtc.constant dense<2.0> : tensor<2x4x2x16xf32>
   %s = dtc.mul %z, %two : tensor<2x4x2x16xf32>
