@@ -78,8 +78,11 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
-    AttentionOperands<F> operands{input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
-                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1),
+    AttentionOperands<F> operands{input<F>(args, 0),
+                                  input<F>(args, 1),
+                                  input<F>(args, 2),
+                                  output<F>(args, 0),
+                                  cached ? nullptr : output<Wide<F>>(args, 1),
                                   call.sinks ? input<F>(args, *call.sinks) : nullptr};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);

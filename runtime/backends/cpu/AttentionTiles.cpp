@@ -311,8 +311,10 @@ std::unique_ptr<CpuKernel> makeTileAttention(AttentionCall call, bool cached) {
   auto arrays = arraysFor(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
-    AttentionOperands<BFloat16> operands{input<BFloat16>(args, 0), input<BFloat16>(args, 1),
-                                         input<BFloat16>(args, 2), output<BFloat16>(args, 0),
+    AttentionOperands<BFloat16> operands{input<BFloat16>(args, 0),
+                                         input<BFloat16>(args, 1),
+                                         input<BFloat16>(args, 2),
+                                         output<BFloat16>(args, 0),
                                          cached ? nullptr : output<float>(args, 1),
                                          call.sinks ? input<BFloat16>(args, *call.sinks) : nullptr};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;

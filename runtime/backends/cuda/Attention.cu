@@ -192,10 +192,13 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
     return makeKernel(
         [call, cached](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
           AttentionShape shape = call.shapeAt(args.position);
-          Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
-                                  input<F>(args, 2),  cached ? input<int32_t>(args, 3) : nullptr,
-                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1),
-                                 call.sinks ? input<F>(args, *call.sinks) : nullptr};
+          Operands<F> operands = {input<F>(args, 0),
+                                  input<F>(args, 1),
+                                  input<F>(args, 2),
+                                  cached ? input<int32_t>(args, 3) : nullptr,
+                                  output<F>(args, 0),
+                                  cached ? nullptr : output<Wide<F>>(args, 1),
+                                  call.sinks ? input<F>(args, *call.sinks) : nullptr};
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
           if (MaybeError error =
