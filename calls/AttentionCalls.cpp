@@ -269,10 +269,15 @@ Expected<MergeAttentionCall> checkMergeAttention(const KernelSignature &signatur
 }
 
 Expected<AttentionCall> checkCachedAttention(const KernelSignature &signature) {
-  SignatureChecker check(signature, 4, 1);
+  bool hasSinks = signature.inputs.size() == 5;
+  SignatureChecker check(signature, hasSinks ? 5 : 4, 1);
   AttentionCall call = checkOperands(check, /*cached=*/true);
   if (!check.failed())
     check.expectInput(3, TensorType{DType::I32, {call.shape.batch}});
+  if (!check.failed() && hasSinks) {
+    call.sinks = 4;
+    check.expectInput(4, TensorType{call.dtype, {call.shape.heads}});
+  }
   check.expectOutput(0, check.input(0));
   return finish(check, std::move(call));
 }

@@ -109,6 +109,8 @@ struct AttentionCall {
   std::optional<int64_t> keyShift;
   /// The input that numbers the segments of the keys, if there is one.
   std::optional<size_t> segments;
+  /// The input with one score more for each query of a head, which has no value, if there is one.
+  std::optional<size_t> sinks;
   /// The mask of the weights; none if nothing is dropped.
   std::optional<RandomMask> mask;
   /// The strides of a batch element, a head and a query in the whole masked tensor; that of a key

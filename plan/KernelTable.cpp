@@ -129,7 +129,7 @@ static constexpr KernelInfo kKernels[] = {
     {.name = "broadcast", .attributes = kDims, .isPointwise = true},
     {.name = "cache_update", .inputs = {3, 3}, .traffic = KernelTraffic::Cache, .inPlace = kFirst},
     {.name = "cached_attention",
-     .inputs = {4, 4},
+     .inputs = {4, 5},
      .attributes = kCachedAttention,
      .kernelClass = KernelClass::Attention},
     {.name = "compare", .inputs = {2, 2}, .attributes = kPredicate, .isPointwise = true},

@@ -440,13 +440,15 @@ void TransformerBuilder::addToBalance(const Routing &routing) {
 Value TransformerBuilder::experts(const std::string &layer, Value x) {
   const ExpertsConfig &experts = *config.experts;
   model.beginLayer(layer);
-  // Adapters stand beside linear layers, and transformers' routers are of other classes.
   const Side choices{{Dim{experts.number.size}}, "f"};
   Value logits = model.einsum(equation(x, stream, choices), x,
                               weightOf(names.router, stream, choices, normal));
   if (experts.form == ExpertForm::Clamped)
     logits =
         model.addBias(logits, model.addParameter(names.router + ".bias", {choices.dims}, normal));
+  // PEFT adapts linear layers, and some routers of transformers are of other classes.
+  if (experts.hasLinearRouter)
+    logits = model.adapt(logits, model.addAdapter(names.router, x, stream.dims, choices.dims));
   RoutingKind kind = experts.routing;
   kind.capacity = options.expertCapacity(experts.number.size, kind.selected);
   Value bias;

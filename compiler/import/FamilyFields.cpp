@@ -372,6 +372,7 @@ void dtc::readGptOss(ConfigReader &reader, const ImportOptions &options,
   setWindows(options, config, reader.getSize("sliding_window", 128, INT64_MAX));
   ExpertsConfig &experts = readExperts(reader, options, config, [](int64_t) { return true; });
   experts.form = ExpertForm::Clamped;
+  experts.hasLinearRouter = false;
   experts.routing.scores = RouterScores::SoftmaxOfSelected;
   experts.clampAlpha = reader.getPositive("swiglu_alpha", 1.702);
   experts.clampLimit = reader.getPositive("swiglu_limit", 7);
@@ -418,6 +419,7 @@ static ExpertsConfig &readDeepseek(ConfigReader &reader, const ImportOptions &op
   double first = reader.getNonNegative("first_k_dense_replace", dense);
   ExpertsConfig &experts =
       readExperts(reader, options, config, [&](int64_t layer) { return double(layer) >= first; });
+  experts.hasLinearRouter = false;
   // transformers adds no balance loss to DeepSeek's, whatever 'output_router_logits' says.
   experts.balanceLoss = options.balanceLoss.value_or(BalanceLoss::None);
   // The authors' loss is 1 where experts are used evenly, and there is one for each layer.

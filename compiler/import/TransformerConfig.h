@@ -36,6 +36,8 @@ struct ExpertsConfig {
   RoutingKind routing; ///< its capacity follows from the options
   ExpertForm form = ExpertForm::Gated;
   double clampAlpha = 1, clampLimit = 0; ///< of the form Clamped
+  /// The router is a linear layer of its own, beside which an adapter may stand.
+  bool hasLinearRouter = true;
   bool hasBias = false;    ///< the router adds a frozen bias to the scores before it selects
   Dim mlp{0, "mlp"};       ///< the inner size of an expert
   Dim sharedMlp{0, "mlp"}; ///< of the expert that all tokens go to; 0: none

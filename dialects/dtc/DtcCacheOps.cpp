@@ -66,12 +66,17 @@ LogicalResult CachedAttentionOp::inferReturnTypes(MLIRContext *, std::optional<L
           location, {"cached_attention-c7", /*causal=*/"", "cached_attention-c8"}, adaptor,
           /*causal=*/true)))
     return failure();
+  if (adaptor.getSinks() &&
+      failed(expectType<OpT>(location, "cached_attention-c9", "sinks", adaptor.getSinks(),
+                             withShape(q, {q.getDimSize(2)}))))
+    return failure();
   types.push_back(q);
   return success();
 }
 
 ShardingRule CachedAttentionOp::getShardingRule() {
-  return makeEquationRule(*this, "bS(gr)D,bTgD,bTgD,b->bS(gr)D");
+  return makeEquationRule(*this, getSinks() ? "bS(gr)D,bTgD,bTgD,b,(gr)->bS(gr)D"
+                                            : "bS(gr)D,bTgD,bTgD,b->bS(gr)D");
 }
 
 /// Counts half of the keys, or those of the window: how many a query sees is known only when it

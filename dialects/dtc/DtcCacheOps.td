@@ -40,7 +40,8 @@ def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
   let description = [{
     `q F[b,s,h,d], k F[b,t,g,d], v F[b,t,g,d], positions i32[b] -> F[b,s,h,d]`, g divides h. As
     `dtc.attention`, but query i of sample n, which is the token at positions[n] + i, sees the keys
-    j <= positions[n] + i, with a `window` of w keys the last w of them.
+    j <= positions[n] + i, with a `window` of w keys the last w of them. With `sinks F[h]`, the
+    softmax of each query of head i has one score more, sinks[i], as in `dtc.attention`.
 
     Source: the cache of keys and values of Shazeer, "Fast Transformer Decoding"
     (arXiv:1911.02150), section 2.4.
@@ -61,14 +62,18 @@ def Dtc_CachedAttentionOp : Dtc_Op<"cached_attention", [
     - [cached_attention-c6] `scale` is finite.
     - [cached_attention-c7] `window` is at least 1.
     - [cached_attention-c8] `softcap` is finite and greater than 0.
+    - [cached_attention-c9] `sinks` have the type F[h], h and the element type as in `q`.
   }];
   let arguments = (ins Dtc_FloatTensor:$q, Dtc_FloatTensor:$k, Dtc_FloatTensor:$v,
-                       Dtc_IndexTensor:$positions, Dtc_F64Attr:$scale,
+                       Dtc_IndexTensor:$positions, Optional<Dtc_FloatTensor>:$sinks,
+                       Dtc_F64Attr:$scale,
                        OptionalAttr<I64Attr>:$window, OptionalAttr<Dtc_F64Attr>:$softcap);
   let extraClassDeclaration = Dtc_LowPrecision<>.declaration;
   let results = (outs Dtc_FloatTensor:$out);
-  let assemblyFormat =
-      "$q `,` $k `,` $v `,` $positions attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = [{
+    $q `,` $k `,` $v `,` $positions (`sinks` $sinks^)? attr-dict `:`
+    functional-type(operands, results)
+  }];
 }
 
 def Dtc_SelectRowOp : Dtc_Op<"select_row", [Dtc_InferType, Dtc_Sharded<>, Dtc_Kernel<>]> {

@@ -300,6 +300,8 @@ ODD = {
 }
 # An expert of these has no token in the first step.
 IDLE = {"olmoe_uneven"}
+# Odd configurations that go on from prompts as well.
+ODD_THAT_GENERATE = {"mixtral_narrow", "gpt_oss_narrow", "gpt_oss_uneven"}
 FAMILIES = {function.__name__: function for function in (
     llama3, llama_linear, llama_yarn, mistral, qwen2, qwen3, smollm3, olmo2, gemma, gemma2, gemma3, phi3, gpt_neox,
     gpt_neox_sequential, bert, roberta, vit)} | ODD

@@ -18,7 +18,7 @@ import torch
 
 import generation
 import models
-from families import FAMILIES, IDLE, ODD, everything_in_f64, is_decoder, is_encoder, reads_images
+from families import FAMILIES, IDLE, ODD, ODD_THAT_GENERATE, everything_in_f64, is_decoder, is_encoder, reads_images
 from make_parity_reference import BATCH, ROUNDING, SEQ, STEPS, distances, save, write_json
 from routing import Routing
 from training import ADAMW, Case, train
@@ -106,7 +106,7 @@ def make(name, folder, seed):
     # Every step clips.
     if not is_quiet(double, noise) or any(norm < 1.5 * CASE.optimizer["clip_norm"] for norm in norms):
         return False
-    generates = name not in ODD and is_decoder(name)
+    generates = is_decoder(name) and (name not in ODD or name in ODD_THAT_GENERATE)
     if generates:
         with everything_in_f64():
             models.restore(model, initial)

@@ -37,12 +37,14 @@ LORA = {
     "gpt2": {"r": 3, "lora_alpha": 10, "target_modules": ["c_attn", "c_fc", "c_proj", "lm_head"]},
     "llama": {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "v_proj", "o_proj", "mlp.down_proj"]},
 }
-# The first has adapters beside all layers of experts, the second also beside those of a MLP without experts, and not
-# beside gates; the third beside experts and the one that all tokens go to, whose layers have the same names.
+# The first has adapters beside all layers of experts and the router, the second also beside those of a MLP without experts,
+# and not beside gates; the third beside experts and the one that all tokens go to, whose layers have the same names; the
+# fourth beside the router, and no experts.
 MIXTURES = {
-    "mixtral_narrow": {"r": 2, "lora_alpha": 3, "target_modules": ["q_proj", "w1", "w2", "w3"]},
+    "mixtral_narrow": {"r": 2, "lora_alpha": 3, "target_modules": ["q_proj", "gate", "w1", "w2", "w3"]},
     "qwen3_moe_narrow": {"r": 3, "lora_alpha": 10, "target_modules": ["o_proj", "up_proj", "down_proj"]},
     "deepseek_v3_narrow": {"r": 2, "lora_alpha": 5, "target_modules": ["gate_proj", "down_proj"]},
+    "olmoe_narrow": {"r": 3, "lora_alpha": 5, "target_modules": ["v_proj", "gate"]},
 }
 # The gradients of adapters of small models are small.
 MIXTURE_ADAMW = ADAMW | {"clip_norm": 0.25}

@@ -185,6 +185,14 @@ static std::string nameOf(const testing::TestParamInfo<LoraParity::ParamType> &i
          (std::get<1>(info.param).empty() ? "_one_device" : "_four_devices");
 }
 
+static std::string strategyNameOf(const testing::TestParamInfo<LoraParity::ParamType> &info) {
+  std::string name = std::get<0>(info.param) + "_";
+  for (char c : std::get<1>(info.param))
+    if (std::isalnum(static_cast<unsigned char>(c)))
+      name += c;
+  return name;
+}
+
 using testing::Combine;
 using testing::Values;
 
@@ -192,8 +200,15 @@ INSTANTIATE_TEST_SUITE_P(Models, LoraParity,
                          Combine(Values("lora_gpt2", "lora_llama"), Values("", "dp=2,tp=2 m=2")),
                          nameOf);
 
-static const auto kMixtures =
-    Combine(Values("lora_mixtral_narrow", "lora_qwen3_moe_narrow", "lora_deepseek_v3_narrow"),
-            Values("", "ep=2,tp=2 m=2"));
+static const auto kMixtures = Combine(Values("lora_mixtral_narrow", "lora_qwen3_moe_narrow",
+                                             "lora_deepseek_v3_narrow", "lora_olmoe_narrow"),
+                                      Values("", "ep=2,tp=2 m=2"));
 INSTANTIATE_TEST_SUITE_P(Mixtures, LoraParity, kMixtures, nameOf);
 INSTANTIATE_TEST_SUITE_P(Mixtures, ExactLoraParity, kMixtures, nameOf);
+
+/// Adapters of routers, wherever the tokens and the experts are.
+INSTANTIATE_TEST_SUITE_P(RouterLayouts, ExactLoraParity,
+                         Combine(Values("lora_mixtral_narrow", "lora_olmoe_narrow"),
+                                 Values("dp=4 zero=3", "tp=2 sp", "ep=4", "dp=2,ep=2", "ep=2,pp=2",
+                                        "cp=2")),
+                         strategyNameOf);

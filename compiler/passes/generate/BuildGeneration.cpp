@@ -17,6 +17,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/generate/SequenceDims.h"
 #include "compiler/passes/generate/UnpackSequences.h"
+#include "compiler/passes/generate/WidenExperts.h"
 #include "compiler/passes/train/RemoveDropout.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -181,9 +182,9 @@ Value GenerationBuilder::updateCache(AttentionOp op, Value fresh, StringRef suff
 void GenerationBuilder::narrowAttention(AttentionOp op) {
   Value keys = updateCache(op, rows.at(op.getK()), "keys", positions);
   Value values = updateCache(op, rows.at(op.getV()), "values", positions);
-  auto cached =
-      CachedAttentionOp::create(builder, op.getLoc(), rows.at(op.getQ()), keys, values, positions,
-                                op.getScaleAttr(), op.getWindowAttr(), op.getSoftcapAttr());
+  auto cached = CachedAttentionOp::create(builder, op.getLoc(), rows.at(op.getQ()), keys, values,
+                                          positions, op.getSinks(), op.getScaleAttr(),
+                                          op.getWindowAttr(), op.getSoftcapAttr());
   cached->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   rows[op.getOut()] = cached;
 }
@@ -218,19 +219,12 @@ FailureOr<Value> GenerationBuilder::rowOf(Value value, unsigned dim, Operation *
   if (entry)
     return entry;
   OpBuilder::InsertionGuard guard(builder);
-  Operation *definer = value.getDefiningOp();
-  Value row;
-  if (auto constant = dyn_cast_or_null<ConstantOp>(definer);
-      constant && constant.getValue().isSplat()) {
-    row = constant.buildLocal(builder, {}, TypeRange(oneRow(value, dim)))->getResult(0);
-  } else if (auto broadcast = dyn_cast_or_null<BroadcastOp>(definer)) {
+  Value row = resizeUniform(builder, value, dim, 1);
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>(); broadcast && !row) {
     ArrayRef<int64_t> of = broadcast.getDims();
     Value table = broadcast.getOperand();
-    if (!llvm::is_contained(of, int64_t(dim)))
-      row = BroadcastOp::create(builder, broadcast.getLoc(), oneRow(value, dim), table, of);
-    else if (cast<RankedTensorType>(table.getType()).getRank() == 2 && of[0] == 1 && of[1] == 2 &&
-             isFloatTensor(table.getType()) &&
-             cast<RankedTensorType>(value.getType()).getRank() == 3)
+    if (cast<RankedTensorType>(table.getType()).getRank() == 2 && of[0] == 1 && of[1] == 2 &&
+        isFloatTensor(table.getType()) && cast<RankedTensorType>(value.getType()).getRank() == 3)
       row =
           EmbeddingOp::create(builder, broadcast.getLoc(), withoutTruncation(table), positionIds());
   }
@@ -293,7 +287,7 @@ LogicalResult GenerationBuilder::run() {
   if (failed(found))
     return failure();
   dims = std::move(*found);
-  if (failed(checkSamples()))
+  if (failed(checkSamples()) || failed(widenExperts(function, *dims, tokens)))
     return failure();
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (auto name = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kParamAttrName))

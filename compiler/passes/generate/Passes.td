@@ -22,7 +22,8 @@ def BuildGenerationPass : Pass<"dtc-build-generation", "::mlir::ModuleOp"> {
       logits.
 
     Dropout is left out, and so are the inputs of packed documents, `segments` and `positions`: a sequence is one
-    document then. All ops but causal attention must compute each position from that position alone.
+    document then. All ops but causal attention must compute each position from that position alone. Rows that tokens
+    are routed to by `dtc.nonzero` become as many as the sequence has tokens, so that experts drop none.
 
     ```mlir
     // dtc-opt --dtc-build-generation=phase=decode

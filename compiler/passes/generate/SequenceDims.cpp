@@ -69,18 +69,6 @@ bool SequenceDims::exchangesPlaces(Operation *op) const {
   return op->getNumOperands() > 0 && llvm::all_of(op->getOpOperands(), countsPlaces);
 }
 
-LogicalResult SequenceDims::followPlaces(Operation *op) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
-  auto nonzero = dyn_cast<NonzeroOp>(op);
-  dims[op->getResult(0)] = type.getRank() - (nonzero ? 1 : 2);
-  if (!nonzero || type.getShape().back() == nonzero.getOperand().getType().getShape().back())
-    return success();
-  return op->emitError() << "'dtc.nonzero' gives the places of " << type.getShape().back() << " of "
-                         << nonzero.getOperand().getType().getShape().back()
-                         << " positions, and generation drops no token; import the model without "
-                            "--expert-capacity and --expert-bound";
-}
-
 LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
   auto refuse = [&](const Twine &what) -> LogicalResult {
     return op->emitError() << "'" << op->getName().getStringRef() << "' " << what
@@ -91,8 +79,11 @@ LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
   if (auto rotary = dyn_cast<RotaryOp>(op.getOperation()))
     if (of(rotary.getOperand()).value_or(1) != 1)
       return refuse("rotates by another dimension than that of positions");
-  if (exchangesPlaces(op))
-    return followPlaces(op);
+  if (exchangesPlaces(op)) {
+    auto type = cast<RankedTensorType>(op->getResult(0).getType());
+    dims[op->getResult(0)] = type.getRank() - (isa<NonzeroOp>(op) ? 1 : 2);
+    return success();
+  }
   auto attention = dyn_cast<AttentionOp>(op.getOperation());
   if (!attention) {
     if (std::optional<StringRef> problem = follow(op))
@@ -106,10 +97,6 @@ LogicalResult SequenceDims::visitPositions(ShardingRuleOpInterface op) {
     return refuse("sees later positions");
   if (!attention.getLse().use_empty())
     return refuse("has a result lse that is used");
-  if (attention.getSinks())
-    return op->emitError()
-           << "'dtc.attention' has sinks, with which tokens cannot be generated yet; "
-              "train or evaluate the model with dtc, and generate with transformers";
   dims[attention.getOut()] = 1;
   return success();
 }

@@ -42,7 +42,6 @@ public:
   bool exchangesPlaces(mlir::Operation *op) const;
 
 private:
-  mlir::LogicalResult followPlaces(mlir::Operation *op);
   mlir::LogicalResult visitPositions(ShardingRuleOpInterface op);
   /// Follows one factor through an op. Returns what the op does to it where that ends the way.
   std::optional<llvm::StringRef> follow(ShardingRuleOpInterface op);

@@ -68,7 +68,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
       weigh(shape, block, range, dropout, arrays[Scores], stride, rows);
       addWeighted<W>(block, range, arrays[Scores], stride, values, rows.out);
     });
-    finish<F>(shape, block, dropout ? dropout.scale : 1, rows, operands.out, operands.lse);
+    finish<F>(shape, block, dropout ? dropout.scale : 1, rows, operands);
   });
 }
 
@@ -78,8 +78,12 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
-    AttentionOperands<F> operands{input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
-                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
+    AttentionOperands<F> operands{input<F>(args, 0),
+                                  input<F>(args, 1),
+                                  input<F>(args, 2),
+                                  output<F>(args, 0),
+                                  cached ? nullptr : output<Wide<F>>(args, 1),
+                                  call.sinks ? input<F>(args, *call.sinks) : nullptr};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);
     SegmentRanges segments(call, args);

@@ -20,11 +20,12 @@
 
 namespace dtc::runtime::cpu {
 
-/// The operands of attention; lse may be null.
+/// The operands of attention; lse and sinks may be null.
 template <typename F> struct AttentionOperands {
   const F *q, *k, *v;
   F *out;
   Wide<F> *lse;
+  const F *sinks = nullptr;
 };
 
 /// The operands of attention_grad.
@@ -108,24 +109,37 @@ void weigh(const AttentionShape &shape, const AttentionBlock &rowBlock, KeyRange
   });
 }
 
-/// Divides by the sums, and writes the results.
+/// Adds the score `sink`, whose value is 0, to a row. The result is the factor for the row's sum of
+/// values.
+template <typename W> W addSink(W sink, W &largest, W &sum) {
+  W before = largest;
+  largest = std::max(before, sink);
+  W factor = std::exp(before - largest);
+  sum = sum * factor + std::exp(sink - largest);
+  return factor;
+}
+
+/// Adds the sinks, divides by the sums, and writes the results.
 template <typename F>
 void finish(const AttentionShape &shape, const AttentionBlock &block, double factor,
-            const RowSums<Wide<F>> &rows, F *out, Wide<F> *lse) {
+            const RowSums<Wide<F>> &rows, const AttentionOperands<F> &operands) {
   using W = Wide<F>;
   for (int64_t i = 0; i < block.rows; ++i) {
     bool none = block.seen[i].count() == 0;
     W *sums = rows.out.data + i * rows.out.stride;
-    W inverse = none ? W(0) : static_cast<W>(factor) / rows.sums[i];
+    W scale = static_cast<W>(factor);
+    if (operands.sinks)
+      scale *= addSink(static_cast<W>(operands.sinks[block.head]), rows.largest[i], rows.sums[i]);
+    W inverse = none ? W(0) : scale / rows.sums[i];
     for (int64_t e = 0; e < shape.headSize; ++e)
       sums[e] *= inverse;
-    F *to = out + block.query + i * shape.queryStride();
+    F *to = operands.out + block.query + i * shape.queryStride();
     if constexpr (kIsWide<F>)
       std::copy_n(sums, shape.headSize, to);
     else
       narrow(sums, to, shape.headSize);
-    if (lse)
-      lse[block.lse + i] = rows.largest[i] + std::log(rows.sums[i]);
+    if (operands.lse)
+      operands.lse[block.lse + i] = rows.largest[i] + std::log(rows.sums[i]);
   }
 }
 

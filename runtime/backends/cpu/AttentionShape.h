@@ -58,7 +58,7 @@ inline int64_t taskGrain(const AttentionShape &shape) {
 
 /// A block of rows of one query head.
 struct AttentionBlock {
-  int64_t begin, rows;
+  int64_t head, begin, rows;
   KeyRange keys; // from the first that a row sees to the last
   int64_t query; // offset of its first row in q and out
   int64_t lse;   // offset of its first row in lse
@@ -89,6 +89,7 @@ void forBlocks(const AttentionShape &shape, const VisibleKeys &visible, int64_t 
   AttentionBlock block;
   for (int64_t g = 0; g < shape.group(); ++g) {
     int64_t head = kvHead * shape.group() + g;
+    block.head = head;
     for (int64_t begin = 0; begin < shape.queries; begin += block.rows) {
       block.begin = begin;
       block.rows = std::min(kRowBlock, shape.order.endOfRun(begin, shape.queries) - begin);

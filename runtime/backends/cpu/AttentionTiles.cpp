@@ -185,7 +185,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
       addWeighted(shape, block, range, arrays[Scores], halves(arrays[Rounded]),
                   words(arrays[Values]), rows.out.data);
     });
-    finish(shape, block, dropout ? dropout.scale : 1, rows, operands.out, operands.lse);
+    finish(shape, block, dropout ? dropout.scale : 1, rows, operands);
   });
 }
 
@@ -311,9 +311,12 @@ std::unique_ptr<CpuKernel> makeTileAttention(AttentionCall call, bool cached) {
   auto arrays = arraysFor(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
-    AttentionOperands<BFloat16> operands{input<BFloat16>(args, 0), input<BFloat16>(args, 1),
-                                         input<BFloat16>(args, 2), output<BFloat16>(args, 0),
-                                         cached ? nullptr : output<float>(args, 1)};
+    AttentionOperands<BFloat16> operands{input<BFloat16>(args, 0),
+                                         input<BFloat16>(args, 1),
+                                         input<BFloat16>(args, 2),
+                                         output<BFloat16>(args, 0),
+                                         cached ? nullptr : output<float>(args, 1),
+                                         call.sinks ? input<BFloat16>(args, *call.sinks) : nullptr};
     const int32_t *positions = cached ? input<int32_t>(args, 3) : nullptr;
     AttentionDropout dropout = dropoutOf(call, args);
     SegmentRanges segments(call, args);

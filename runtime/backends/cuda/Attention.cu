@@ -14,12 +14,13 @@ namespace dtc::runtime::cuda {
 namespace {
 
 /// The operands of attention and cached_attention. Without `positions`, which have the number of
-/// earlier keys of each batch element, it is that of the shape. lse may be null.
+/// earlier keys of each batch element, it is that of the shape. lse and sinks may be null.
 template <typename F> struct Operands {
   const F *q, *k, *v;
   const int32_t *positions;
   F *out;
   Wide<F> *lse;
+  const F *sinks;
 };
 
 /// What a thread knows of its rows: the largest score so far, its own share of the sum of the
@@ -66,6 +67,17 @@ template <typename T, int D> struct RowState {
 #pragma unroll
     for (int c = 0; c < T::template columns<D>; ++c)
       out[i][c] *= decay;
+  }
+
+  /// Adds a score to row i, whose value is 0 and whose sum is `sum`. The result is the factor for
+  /// the sum of the values.
+  __device__ __forceinline__ W addSink(int i, W sink, W &sum) {
+    W before = largest[i];
+    largest[i] = MaxOf::combine(before, sink);
+    // A row that has seen nothing has no weights.
+    W factor = before == -W(INFINITY) ? W(0) : exp(before - largest[i]);
+    sum = sum * factor + exp(sink - largest[i]);
+    return factor;
   }
 };
 
@@ -116,7 +128,10 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
 #pragma unroll
     for (int i = 0; i < T::rows; ++i) {
       W sum = T::template reduceRow<SumOf>(state.sums[i]);
-      W factor = sum == 0 ? W(0) : static_cast<W>(dropout.scale) / sum;
+      W scale = static_cast<W>(dropout.scale);
+      if (operands.sinks)
+        scale *= state.addSink(i, widen(operands.sinks[head]), sum);
+      W factor = sum == 0 ? W(0) : scale / sum;
 #pragma unroll
       for (int c = 0; c < T::template columns<D>; ++c)
         state.out[i][c] *= factor;
@@ -177,9 +192,13 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
     return makeKernel(
         [call, cached](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
           AttentionShape shape = call.shapeAt(args.position);
-          Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
-                                  input<F>(args, 2),  cached ? input<int32_t>(args, 3) : nullptr,
-                                  output<F>(args, 0), cached ? nullptr : output<Wide<F>>(args, 1)};
+          Operands<F> operands = {input<F>(args, 0),
+                                  input<F>(args, 1),
+                                  input<F>(args, 2),
+                                  cached ? input<int32_t>(args, 3) : nullptr,
+                                  output<F>(args, 0),
+                                  cached ? nullptr : output<Wide<F>>(args, 1),
+                                  call.sinks ? input<F>(args, *call.sinks) : nullptr};
           constexpr int D = decltype(columns)::value;
           DeviceAttention device(shape);
           if (MaybeError error =

@@ -218,3 +218,19 @@ func.func @attention_softcap(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %
   %0 = dtc.cached_attention %q, %k, %k, %positions {scale = 0.25, softcap = 0.0} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   return
 }
+
+// -----
+
+func.func @attention_sinks(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>, %sinks: tensor<2xf32>) {
+  // expected-error@+1 {{'dtc.cached_attention' op sinks has type 'tensor<2xf32>', expected 'tensor<6xf32>' [cached_attention-c9]}}
+  %0 = dtc.cached_attention %q, %k, %k, %positions sinks %sinks {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>, tensor<2xf32>) -> tensor<4x1x6x8xf32>
+  return
+}
+
+// -----
+
+func.func @attention_sinks_type(%q: tensor<4x1x6x8xf32>, %k: tensor<4x9x2x8xf32>, %positions: tensor<4xi32>, %sinks: tensor<6xf64>) {
+  // expected-error@+1 {{'dtc.cached_attention' op sinks has type 'tensor<6xf64>', expected 'tensor<6xf32>' [cached_attention-c9]}}
+  %0 = dtc.cached_attention %q, %k, %k, %positions sinks %sinks {scale = 0.25} : (tensor<4x1x6x8xf32>, tensor<4x9x2x8xf32>, tensor<4x9x2x8xf32>, tensor<4xi32>, tensor<6xf64>) -> tensor<4x1x6x8xf32>
+  return
+}

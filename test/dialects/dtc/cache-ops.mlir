@@ -13,13 +13,15 @@ func.func @cache_update(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x1x2x8xf32>
 }
 
 // CHECK-LABEL: func.func @cached_attention
-func.func @cached_attention(%q: tensor<4x1x6x8xf32>, %k: tensor<4x32x2x8xf32>, %q16: tensor<4x3x2x8xf16>, %k16: tensor<4x32x2x8xf16>, %positions: tensor<4xi32>) {
+func.func @cached_attention(%q: tensor<4x1x6x8xf32>, %k: tensor<4x32x2x8xf32>, %q16: tensor<4x3x2x8xf16>, %k16: tensor<4x32x2x8xf16>, %positions: tensor<4xi32>, %sinks: tensor<6xf32>) {
   // CHECK: dtc.cached_attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {scale = 1.250000e-01 : f64} : (tensor<4x1x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   %0 = dtc.cached_attention %q, %k, %k, %positions {scale = 0.125} : (tensor<4x1x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   // CHECK: dtc.cached_attention {{.*}} {scale = 1.250000e-01 : f64, softcap = 2.000000e+00 : f64, window = 5 : i64}
   %w = dtc.cached_attention %q, %k, %k, %positions {scale = 0.125, softcap = 2.0, window = 5} : (tensor<4x1x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x1x6x8xf32>
   // CHECK: dtc.cached_attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} {scale = 5.000000e-01 : f64} : (tensor<4x3x2x8xf16>, tensor<4x32x2x8xf16>, tensor<4x32x2x8xf16>, tensor<4xi32>) -> tensor<4x3x2x8xf16>
   %1 = dtc.cached_attention %q16, %k16, %k16, %positions {scale = 0.5} : (tensor<4x3x2x8xf16>, tensor<4x32x2x8xf16>, tensor<4x32x2x8xf16>, tensor<4xi32>) -> tensor<4x3x2x8xf16>
+  // CHECK: dtc.cached_attention {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}}, {{%[^ ,]+}} sinks {{%[^ ,]+}} {scale = 1.250000e-01 : f64} : (tensor<4x1x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>, tensor<6xf32>) -> tensor<4x1x6x8xf32>
+  %s = dtc.cached_attention %q, %k, %k, %positions sinks %sinks {scale = 0.125} : (tensor<4x1x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>, tensor<6xf32>) -> tensor<4x1x6x8xf32>
   return
 }
 

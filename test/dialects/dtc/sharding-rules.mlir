@@ -321,11 +321,13 @@ func.func @rounding(%x: tensor<4x8xf32>, %b: tensor<4x8xbf16>, %d: tensor<4x8xf6
 }
 
 // What decoding does is done of each sample, and of each head, alone; along a sequence everything is whole.
-func.func @cache(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x3x2x8xf32>, %q: tensor<4x3x6x8xf32>, %x: tensor<4x32x16xf32>, %positions: tensor<4xi32>) {
+func.func @cache(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x3x2x8xf32>, %q: tensor<4x3x6x8xf32>, %x: tensor<4x32x16xf32>, %positions: tensor<4xi32>, %sinks: tensor<6xf32>) {
   // expected-remark@+1 {{abcd,aecd,a->abcd a=4 b=32 whole c=2 d=8 e=3 whole.}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x32x2x8xf32>, tensor<4x3x2x8xf32>, tensor<4xi32>) -> tensor<4x32x2x8xf32>
   // expected-remark@+1 {{ab(cd)e,afce,afce,a->ab(cd)e a=4 b=3 whole c=2 d=3 e=8 whole f=32 whole.}}
   %1 = dtc.cached_attention %q, %cache, %cache, %positions {scale = 0.25} : (tensor<4x3x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>) -> tensor<4x3x6x8xf32>
+  // expected-remark@+1 {{ab(cd)e,afce,afce,a,(cd)->ab(cd)e a=4 b=3 whole c=2 d=3 e=8 whole f=32 whole.}}
+  %s = dtc.cached_attention %q, %cache, %cache, %positions sinks %sinks {scale = 0.25} : (tensor<4x3x6x8xf32>, tensor<4x32x2x8xf32>, tensor<4x32x2x8xf32>, tensor<4xi32>, tensor<6xf32>) -> tensor<4x3x6x8xf32>
   // expected-remark@+1 {{abc,a->adc a=4 b=32 whole c=16 d=1 whole linear {0}.}}
   %2 = dtc.select_row %x, %positions : (tensor<4x32x16xf32>, tensor<4xi32>) -> tensor<4x1x16xf32>
   // expected-remark@+1 {{abcd,a->abcd a=4 b=3 c=6 d=8 whole linear {0}.}}

@@ -165,14 +165,17 @@ func.func @lse(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %tokens: tensor<4x8x
 
 // -----
 
-// Cached attention has no sinks.
-func.func @sinks(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %sinks: tensor<2xf32> {dtc.param = "sinks"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
+// Which of these rows an expert of a wider program would have is not said.
+func.func @rows_of_experts(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %w: tensor<16x4x3x16xf32> {dtc.param = "w"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
   %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>
-  %q = dtc.reshape %x : (tensor<4x8x16xf32>) -> tensor<4x8x2x8xf32>
-  // expected-error@+1 {{'dtc.attention' has sinks, with which tokens cannot be generated yet; train or evaluate the model with dtc, and generate with transformers}}
-  %o, %l = dtc.attention %q, %q, %q sinks %sinks {causal = true, scale = 0.25} : (tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<2xf32>) -> (tensor<4x8x2x8xf32>, tensor<4x2x8xf32>)
-  %y = dtc.reshape %o : (tensor<4x8x2x8xf32>) -> tensor<4x8x16xf32>
-  %a, %lse = dtc.cross_entropy %y, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %chosen = dtc.top_k %x {k = 1} : tensor<4x8x16xf32>
+  %ofExperts = dtc.transpose %chosen permutation [2, 0, 1] : (tensor<4x8x16xi1>) -> tensor<16x4x8xi1>
+  %rows = dtc.nonzero %ofExperts : tensor<16x4x8xi1> -> tensor<16x4x3xi32>
+  %in = dtc.embedding %x, %rows : (tensor<4x8x16xf32>, tensor<16x4x3xi32>) -> tensor<16x4x3x16xf32>
+  // expected-error@+1 {{reads a value of type 'tensor<16x4x3x16xf32>' with a row for each token of an expert in dimension 2, and generation drops no token; import the model without --expert-capacity and --expert-bound}}
+  %y = dtc.mul %in, %w : tensor<16x4x3x16xf32>
+  %logits = dtc.embedding_grad %rows, %y : (tensor<16x4x3xi32>, tensor<16x4x3x16xf32>) -> tensor<4x8x16xf32>
+  %a, %lse = dtc.cross_entropy %logits, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
   %loss = dtc.reduce sum %a dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }

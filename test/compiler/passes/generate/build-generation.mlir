@@ -146,3 +146,67 @@ func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %p: tensor<4x8x16xf
   %loss = dtc.reduce sum %a dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
   return %loss : tensor<f32>
 }
+
+// -----
+
+// A sink is one score more for each query of its head, in both phases.
+// PREFILL-LABEL: func.func @prefill
+// PREFILL-SAME: %[[SINKS:[^:]*]]: tensor<2xf32> {dtc.param = "sinks"}
+// PREFILL: dtc.attention %[[Q:[^,]*]], %[[Q]], %[[Q]] sinks %[[SINKS]] {
+//
+// DECODE-LABEL: func.func @decode
+// DECODE-SAME: %[[SINKS:[^:]*]]: tensor<2xf32> {dtc.param = "sinks"}
+// DECODE: dtc.cached_attention {{.*}} sinks %[[SINKS]] {dtc.op = 2 : i64, scale = 2.500000e-01 : f64, window = 3 : i64}
+func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %sinks: tensor<2xf32> {dtc.param = "sinks"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
+  %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>
+  %q = dtc.reshape %x : (tensor<4x8x16xf32>) -> tensor<4x8x2x8xf32>
+  %o, %l = dtc.attention %q, %q, %q sinks %sinks {causal = true, scale = 0.25, window = 3} : (tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<2xf32>) -> (tensor<4x8x2x8xf32>, tensor<4x2x8xf32>)
+  %y = dtc.reshape %o : (tensor<4x8x2x8xf32>) -> tensor<4x8x16xf32>
+  %a, %lse = dtc.cross_entropy %y, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %loss = dtc.reduce sum %a dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Each of two experts has rows for 2 of the 8 tokens of a sequence. In a prefill it has them for all, of which as many have a
+// token as before; in decoding there is one row.
+// PREFILL-LABEL: func.func @prefill
+// PREFILL-SAME: %[[W:[^:]*]]: tensor<2x16x16xf32> {dtc.param = "w"}
+// PREFILL-SAME: %[[BIAS:[^:]*]]: tensor<2x16xf32> {dtc.param = "bias"}
+// PREFILL: %[[ROWS:.*]] = dtc.nonzero %{{.*}} {dtc.axes = ["experts", "batch", ""], dtc.op = {{[0-9]+}} : i64} : tensor<2x4x8xi1> -> tensor<2x4x8xi32>
+// PREFILL: %[[X:.*]] = dtc.embedding %{{.*}}, %[[ROWS]] {{.*}} : (tensor<4x8x16xf32>, tensor<2x4x8xi32>) -> tensor<2x4x8x16xf32>
+// PREFILL: %[[Y:.*]] = dtc.grouped_product "xbcd,xfd->xbcf" %[[X]], %[[W]] rows %[[ROWS]] {dtc.op = {{[0-9]+}} : i64, occupancy = 2.000000e-01 : f64} : {{.*}} -> tensor<2x4x8x16xf32>
+// PREFILL: %[[B:.*]] = dtc.broadcast %[[BIAS]] dims [0, 3] {dtc.axes = ["experts", "", "", ""], dtc.op = {{[0-9]+}} : i64} : (tensor<2x16xf32>) -> tensor<2x4x8x16xf32>
+// PREFILL: %[[Z:.*]] = dtc.add %[[Y]], %[[B]]
+// PREFILL: %[[TWO:.*]] = dtc.constant {{.*}}dense<2.000000e+00> : tensor<2x4x8x16xf32>
+// PREFILL: %[[S:.*]] = dtc.mul %[[Z]], %[[TWO]]
+// PREFILL: dtc.embedding_grad %[[ROWS]], %[[S]] {{.*}} : (tensor<2x4x8xi32>, tensor<2x4x8x16xf32>) -> tensor<4x8x16xf32>
+// PREFILL-NOT: tensor<2x4x2x
+//
+// DECODE-LABEL: func.func @decode
+// DECODE: %[[ROWS:.*]] = dtc.nonzero {{.*}} : tensor<2x4x1xi1> -> tensor<2x4x1xi32>
+// DECODE: dtc.grouped_product "xbcd,xfd->xbcf" %{{.*}} rows %[[ROWS]] {{.*}}occupancy = 2.000000e-01 : f64{{.*}} -> tensor<2x4x1x16xf32>
+// DECODE: dtc.embedding_grad %[[ROWS]], {{.*}} -> tensor<4x1x16xf32>
+// DECODE-NOT: tensor<2x4x2x
+func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %w: tensor<2x16x16xf32> {dtc.param = "w"}, %bias: tensor<2x16xf32> {dtc.param = "bias"}, %tokens: tensor<4x8xi32> {dtc.input = "tokens"}) -> tensor<f32> {
+  %x = dtc.embedding %wte, %tokens : (tensor<64x16xf32>, tensor<4x8xi32>) -> tensor<4x8x16xf32>
+  %gate = dtc.constant dense<0.5> : tensor<16x2xf32>
+  %scores = dtc.einsum "bsd,dx->bsx" %x, %gate : (tensor<4x8x16xf32>, tensor<16x2xf32>) -> tensor<4x8x2xf32>
+  %chosen = dtc.top_k %scores {k = 1} : tensor<4x8x2xf32>
+  %ofExperts = dtc.transpose %chosen permutation [2, 0, 1] : (tensor<4x8x2xi1>) -> tensor<2x4x8xi1>
+  %rows = dtc.nonzero %ofExperts {dtc.axes = ["experts", "batch", ""]} : tensor<2x4x8xi1> -> tensor<2x4x2xi32>
+  %in = dtc.embedding %x, %rows : (tensor<4x8x16xf32>, tensor<2x4x2xi32>) -> tensor<2x4x2x16xf32>
+  %y = dtc.grouped_product "xbcd,xfd->xbcf" %in, %w rows %rows {occupancy = 0.8} : (tensor<2x4x2x16xf32>, tensor<2x16x16xf32>, tensor<2x4x2xi32>) -> tensor<2x4x2x16xf32>
+  %b = dtc.broadcast %bias dims [0, 3] {dtc.axes = ["experts", "", "", ""]} : (tensor<2x16xf32>) -> tensor<2x4x2x16xf32>
+  %z = dtc.add %y, %b : tensor<2x4x2x16xf32>
+  %two = dtc.constant dense<2.0> : tensor<2x4x2x16xf32>
+  %s = dtc.mul %z, %two : tensor<2x4x2x16xf32>
+  %moe = dtc.embedding_grad %rows, %s : (tensor<2x4x2xi32>, tensor<2x4x2x16xf32>) -> tensor<4x8x16xf32>
+  %q = dtc.reshape %moe : (tensor<4x8x16xf32>) -> tensor<4x8x2x8xf32>
+  %o, %l = dtc.attention %q, %q, %q {causal = true, scale = 0.25} : (tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>, tensor<4x8x2x8xf32>) -> (tensor<4x8x2x8xf32>, tensor<4x2x8xf32>)
+  %logits = dtc.reshape %o : (tensor<4x8x2x8xf32>) -> tensor<4x8x16xf32>
+  %a, %lse = dtc.cross_entropy %logits, %tokens : (tensor<4x8x16xf32>, tensor<4x8xi32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+  %loss = dtc.reduce sum %a dims [0, 1] : (tensor<4x8xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
+}

@@ -31,7 +31,9 @@ struct Case {
   Shape key() const { return {samples(), t, g, d}; }
 };
 
-Values reference(const Case &c, double scale, const Values &q, const Values &k, const Values &v) {
+/// Without `sinks`, queries have the scores of keys alone.
+Values reference(const Case &c, double scale, const Values &q, const Values &k, const Values &v,
+                 const Values &sinks = {}) {
   Values out(q.size(), 0.0);
   for (int64_t n = 0; n < c.samples(); ++n)
     for (int64_t i = 0; i < c.s; ++i)
@@ -42,7 +44,7 @@ Values reference(const Case &c, double scale, const Values &q, const Values &k, 
         };
         auto visible = static_cast<int64_t>(c.earlier[static_cast<size_t>(n)]) + i + 1;
         Values weights;
-        double total = 0;
+        double total = sinks.empty() ? 0 : std::exp(sinks[static_cast<size_t>(h)]);
         int64_t first = c.window ? std::max<int64_t>(0, visible - c.window) : 0;
         for (int64_t j = first; j < std::min(visible, c.t); ++j) {
           double score = 0;
@@ -79,6 +81,23 @@ TEST(Cache, Attention) {
     }
 }
 
+/// A sink may be the largest score by far, or the smallest; a query that sees no key gives zeros.
+TEST(Cache, AttentionWithSinks) {
+  for (const Case &c : {Case{1, 9, 4, 2, 6, {0, 3, 8}}, Case{3, 7, 2, 1, 5, {2, 4}, 2, 0.5},
+                        Case{4, 6, 2, 2, 3, {-2, 5, -9}}, Case{70, 200, 2, 1, 16, {100, 7}, 33},
+                        Case{1, 150, 8, 1, 130, {149, 20}}})
+    for (DType dtype : kFloatTypes) {
+      Random random(35);
+      HostTensor q = random.floats(dtype, c.query(), -2, 2);
+      HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
+      HostTensor sinks = random.floats(dtype, {c.h}, -20, 20);
+      HostTensor earlier = makeTensor(DType::I32, {c.samples()}, c.earlier);
+      expectKernel({"cached_attention", {q, k, v, earlier, sinks}, {q.type}, c.attributes()},
+                   {reference(c, 0.3, valuesOf(q), valuesOf(k), valuesOf(v), valuesOf(sinks))},
+                   5e-15);
+    }
+}
+
 /// What lies in a cache after the last key that a query sees is not read.
 TEST(Cache, AttentionReadsNoFurther) {
   Case c{2, 100, 2, 1, 8, {40, 10}};
@@ -109,6 +128,8 @@ TEST(Cache, AttentionOnHalves) {
       HostTensor k = random.floats(dtype, c.key(), -2, 2), v = random.floats(dtype, c.key());
       HostTensor earlier = makeTensor(DType::I32, {c.samples()}, c.earlier);
       expectRounded({"cached_attention", {q, k, v, earlier}, {q.type}, c.attributes()});
+      HostTensor sinks = random.floats(dtype, {c.h}, -4, 4);
+      expectRounded({"cached_attention", {q, k, v, earlier, sinks}, {q.type}, c.attributes()});
     }
 }
 
@@ -118,6 +139,8 @@ TEST(Cache, AttentionRefuses) {
                 "input 3 is f32[2,1,4,8], expected i32[2]");
   expectRefused({"cached_attention", {q, k, k}, {q}, {{"scale", 0.5}}, {}},
                 "has 3 inputs, expected 4");
+  expectRefused({"cached_attention", {q, k, k, n, n}, {q}, {{"scale", 0.5}}, {}},
+                "input 4 is i32[2], expected f32[4]");
   expectRefused({"cached_attention", {q, k, k, n}, {q}, {{"scale", 0.5}, {"causal", true}}, {}},
                 "causal");
 }
