@@ -12,6 +12,7 @@
 #include "compiler/driver/ModelFingerprint.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/pipeline/SchedulePipeline.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "plan/PlanVerifier.h"
 #include "simulator/PlanSimulation.h"
@@ -44,13 +45,19 @@ private:
 };
 } // namespace
 
+static bool runsPipeline(const ResolvedOptions &options) {
+  return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
+}
+
 static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
   for (Diagnostic &diagnostic : diagnostics)
     context->getDiagEngine().emit(std::move(diagnostic));
   diagnostics.clear();
 }
 
-LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addPasses) {
+/// Runs passes over a module. What comes out is verified only in builds with assertions.
+static LogicalResult runUnverified(ModuleOp module,
+                                   llvm::function_ref<void(OpPassManager &)> addPasses) {
   PassManager manager(module.getContext(), module.getOperationName());
   // After each pass it takes a quarter of the time. dtc-opt does it, and builds with assertions.
 #ifdef NDEBUG
@@ -59,7 +66,11 @@ LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassMana
   // These are flags of dtc-opt, which print IR between passes; other tools have none of them.
   (void)applyPassManagerCLOptions(manager);
   addPasses(manager);
-  return success(succeeded(manager.run(module)) && succeeded(verify(module)));
+  return manager.run(module);
+}
+
+LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addPasses) {
+  return success(succeeded(runUnverified(module, addPasses)) && succeeded(verify(module)));
 }
 
 std::string dtc::firstErrorOf(ArrayRef<Diagnostic> diagnostics) {
@@ -128,6 +139,12 @@ static void accumulateIfPossible(OwningOpRef<ModuleOp> &module, ModuleOp model,
   else
     (*module)->setAttr(dist::kOneBatchAttrName,
                        StringAttr::get(model.getContext(), firstErrorOf(errors)));
+}
+
+CandidateSearch::PartitionedModel &
+CandidateSearch::partitionedModelOf(const ResolvedOptions &options) {
+  const bool hasStages = options.recompute != Recompute::None || runsPipeline(options);
+  return (*partitionedModels)[{chunksOf(options), hasStages, options.decodes}];
 }
 
 ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
@@ -220,6 +237,22 @@ std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
   return candidate;
 }
 
+/// Builds the functions of the devices, after recomputation: of a pipeline, those that no earlier
+/// trial has lowered. With ZeRO-3 all, as parameters are gathered for the stages of several devices
+/// at a time.
+static LogicalResult buildNewFunctions(ModuleOp module, const ResolvedOptions &options,
+                                       ArrayRef<int64_t> keepBytes, KnownTrials &knownTrials) {
+  if (!runsPipeline(options) || options.zero == 3)
+    return runUnverified(module,
+                         [&](OpPassManager &manager) { buildDeviceFunctions(manager, options); });
+  SchedulePipelinePassOptions schedule;
+  schedule.schedule = options.schedule;
+  schedule.chunks = chunksOf(options);
+  return schedulePipeline(module, schedule, [&](int64_t device, ArrayRef<int64_t> order) {
+    return knownTrials.isNew(int(device), keepBytes[device], order);
+  });
+}
+
 std::optional<Candidate> CandidateSearch::tryKeeping(const ResolvedOptions &options,
                                                      ArrayRef<int64_t> keepBytes,
                                                      KnownTrials &knownTrials) {
@@ -233,24 +266,20 @@ std::optional<Candidate> CandidateSearch::tryKeeping(const ResolvedOptions &opti
   Collector collector(model.getContext(), candidate.diagnostics);
   OwningOpRef<ModuleOp> module = partitioned(options).clone();
   ResolvedOptions rest = options;
-  auto run = [&](llvm::function_ref<void(OpPassManager &)> addPasses) {
-    if (succeeded(runPasses(*module, addPasses)))
-      return true;
+  auto fail = [&]() -> std::optional<Candidate> {
     recordFailure(candidate);
-    return false;
+    return std::nullopt;
   };
-  if (failed(recompute(*module, rest, keepBytes, candidate.keeps, &knownTrials.choices))) {
-    recordFailure(candidate);
-    return std::nullopt;
-  }
-  if (!run([&](OpPassManager &manager) { buildDeviceFunctions(manager, rest); }))
-    return std::nullopt;
+  // Only the candidate that is taken is verified: it is lowered as a whole.
+  if (failed(recompute(*module, rest, keepBytes, candidate.keeps, &knownTrials.choices)) ||
+      failed(buildNewFunctions(*module, rest, keepBytes, knownTrials)))
+    return fail();
   std::vector<std::optional<int64_t>> known = knownTrials.eraseKnown(*module);
-  if (!run([&](OpPassManager &manager) {
+  if (failed(runUnverified(*module, [&](OpPassManager &manager) {
         buildPrograms(manager, rest);
         manager.addPass(createPlanMemoryPass());
-      }))
-    return std::nullopt;
+      })))
+    return fail();
   candidate.arenas = knownTrials.complete(known, arenasOf(*module));
   return candidate;
 }
@@ -262,7 +291,9 @@ FailureOr<MaybeError> CandidateSearch::addOptional(Candidate &candidate, const E
     Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
     // No more candidates need the local view.
     partitioned(entry.options);
-    module = std::move(partitionedModelOf(entry.options).module);
+    PartitionedModel &known = partitionedModelOf(entry.options);
+    module = std::move(known.module);
+    known.isMade = false;
     if (module)
       module =
           lowerEntryPoint(entry, std::move(module), /*plansMemory=*/false, {}, candidate.keeps);

@@ -10,6 +10,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <utility>
+
 using namespace mlir;
 using namespace dtc;
 
@@ -73,6 +75,17 @@ private:
 };
 } // namespace
 
+bool KnownTrials::isNew(int coordinate, int64_t bound, ArrayRef<int64_t> schedule) {
+  const RecomputeChoice &choice = choices.at({coordinate, bound});
+  std::vector<int64_t> words = {coordinate};
+  words.insert(words.end(), choice.recompute.begin(), choice.recompute.end());
+  words.insert(words.end(), schedule.begin(), schedule.end());
+  llvm::XXH128_hash_t hash = llvm::xxh3_128bits(llvm::ArrayRef(
+      reinterpret_cast<const uint8_t *>(words.data()), words.size() * sizeof(int64_t)));
+  asked.emplace_back(hash.high64, hash.low64);
+  return !arenasByChoice.contains(asked.back());
+}
+
 std::vector<std::optional<int64_t>> KnownTrials::eraseKnown(ModuleOp module) {
   std::vector<std::optional<int64_t>> known;
   left.clear();
@@ -94,9 +107,19 @@ std::vector<int64_t> KnownTrials::complete(ArrayRef<std::optional<int64_t>> know
                                            ArrayRef<int64_t> lowered) {
   for (auto [fingerprint, arena] : llvm::zip_equal(left, lowered))
     arenas[fingerprint] = arena;
-  std::vector<int64_t> all;
+  std::vector<int64_t> built;
   const int64_t *next = lowered.begin();
   for (std::optional<int64_t> arena : known)
-    all.push_back(arena ? *arena : *next++);
+    built.push_back(arena ? *arena : *next++);
+  if (asked.empty())
+    return built;
+  std::vector<int64_t> all;
+  auto nextBuilt = built.begin();
+  for (const Fingerprint &fingerprint : std::exchange(asked, {})) {
+    auto [entry, isNew] = arenasByChoice.try_emplace(fingerprint);
+    if (isNew)
+      entry->second = *nextBuilt++;
+    all.push_back(entry->second);
+  }
   return all;
 }

@@ -40,7 +40,21 @@ StrategyTrials::~StrategyTrials() {
   threads.clear();
 }
 
-StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &strategy) {
+/// As many local views as this a thread keeps for strategies to come.
+static constexpr size_t kMostViews = 4;
+
+/// The same for strategies whose models are partitioned alike.
+static ParallelStrategy partitioningOf(ParallelStrategy strategy, const CompileOptions &options) {
+  strategy.chunks = chunksOf(options);
+  strategy.schedule.clear();
+  strategy.memoryLimit = strategy.bucketBytes = 0;
+  // CandidateSearch tells those apart that have stages only because something is recomputed.
+  strategy.recompute = Recompute::None;
+  return strategy;
+}
+
+StrategyTrial StrategyTrials::run(ModuleOp ofThread, LocalViews &views,
+                                  const ParallelStrategy &strategy) {
   StrategyTrial trial;
   // What is wrong with a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(ofThread.getContext(), [](Diagnostic &) { return success(); });
@@ -48,7 +62,19 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &str
   search->slowest = slowest;
   search->isEnding = &isEnding;
   search->provesPlan = false;
-  std::optional<Candidate> candidate = search->run(optionsOf(strategy, options));
+  const CompileOptions compiled = optionsOf(strategy, options);
+  const ParallelStrategy partitioning = partitioningOf(strategy, compiled);
+  auto known = llvm::find_if(views, [&](auto &view) { return view.first == partitioning; });
+  if (known != views.end()) {
+    search->partitionedModels = known->second;
+    views.erase(known);
+  }
+  std::optional<Candidate> candidate = search->run(compiled);
+  // What does not compile says so once.
+  if (search->failure.empty())
+    views.emplace_front(partitioning, search->partitionedModels);
+  if (views.size() > kMostViews)
+    views.pop_back();
   trial.boundSeconds = search->boundSeconds;
   if (!candidate) {
     if (!search->leastSeconds && !search->failure.empty())
@@ -75,10 +101,10 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &str
 }
 
 void StrategyTrials::runUnlocked(std::unique_lock<std::mutex> &lock, ModuleOp ofThread,
-                                 const ParallelStrategy &strategy) {
+                                 LocalViews &views, const ParallelStrategy &strategy) {
   trials.try_emplace(strategy);
   lock.unlock();
-  StrategyTrial trial = run(ofThread, strategy);
+  StrategyTrial trial = run(ofThread, views, strategy);
   lock.lock();
   trials[strategy] = std::move(trial);
   changed.notify_all();
@@ -101,10 +127,11 @@ void StrategyTrials::work() {
       parseSourceString<ModuleOp>(bytes, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!copy)
     return;
+  LocalViews views;
   std::unique_lock lock(mutex);
   while (!isEnding) {
     if (std::optional<ParallelStrategy> next = nextWanted())
-      runUnlocked(lock, *copy, *next);
+      runUnlocked(lock, *copy, views, *next);
     else
       changed.wait(lock);
   }
@@ -133,12 +160,12 @@ StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
   startThreads(std::min({next.size(), kMostThreads - 1, all - 1}));
   changed.notify_all();
   if (!trials.contains(strategy))
-    runUnlocked(lock, model, strategy);
+    runUnlocked(lock, model, ownViews, strategy);
   // Where another thread has it, this one does something else meanwhile.
   std::optional<StrategyTrial> &trial = trials[strategy];
   while (!trial) {
     if (std::optional<ParallelStrategy> other = nextWanted())
-      runUnlocked(lock, model, *other);
+      runUnlocked(lock, model, ownViews, *other);
     else
       changed.wait(lock);
   }

@@ -10,8 +10,12 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <map>
+#include <memory>
+#include <set>
+#include <utility>
 
 using namespace mlir;
 using namespace dtc;
@@ -117,16 +121,22 @@ void StageFunction::emitFragment(OpBuilder &at, const Fragment &fragment) {
   carried.map(fragment.results.getArrayRef(), op.getResults());
 }
 
+/// The device that makes a sum of the loop. What no stage makes, the first one does.
+static int64_t makerOf(const PipelineProgram &program, dist::MicrobatchLoopOp loop,
+                       unsigned index) {
+  Block &body = loop.getBody().front();
+  Operation *definer = body.getTerminator()->getOperand(index).getDefiningOp();
+  definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
+  auto it = program.fragmentOf.find(definer);
+  return it == program.fragmentOf.end() ? 0 : program.fragments[it->second].device;
+}
+
 void StageFunction::emitLoop(ArrayRef<int64_t> schedule) {
   Block &body = wholeLoop.getBody().front();
   SmallVector<unsigned> sums; // of the whole loop's results
   SmallVector<Type> types;
   for (auto [index, value] : llvm::enumerate(body.getTerminator()->getOperands())) {
-    Operation *definer = value.getDefiningOp();
-    definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
-    auto it = program.fragmentOf.find(definer);
-    int64_t maker = it == program.fragmentOf.end() ? 0 : program.fragments[it->second].device;
-    if (maker != device)
+    if (makerOf(program, wholeLoop, index) != device)
       continue;
     sums.push_back(index);
     types.push_back(value.getType());
@@ -203,60 +213,131 @@ void StageFunction::eraseUnusedArguments(const OpPlacement &placement) {
   eraseArguments(function, unused);
 }
 
+namespace {
+/// Goes over the whole function once and builds those of some devices beside each other.
+class StageFunctionBuilder {
+public:
+  StageFunctionBuilder(func::FuncOp whole, dist::MicrobatchLoopOp loop,
+                       const PipelineProgram &program, const OpPlacement &placement,
+                       ArrayRef<std::vector<int64_t>> schedules, ArrayRef<int64_t> devices);
+  void run();
+
+private:
+  using Ends = std::pair<int64_t, int64_t>; ///< the sender and the receiver
+
+  void emitLoops();
+  void emitMessages(Operation *op);
+  /// Whether the device has the value, as far as this has come.
+  bool has(int64_t device, Value value) const {
+    return isa<BlockArgument>(value) || made[device].contains(value);
+  }
+
+  func::FuncOp whole;
+  dist::MicrobatchLoopOp loop;
+  const PipelineProgram &program;
+  const OpPlacement &placement;
+  ArrayRef<std::vector<int64_t>> schedules;
+  ValueNumbers numbers;
+  std::vector<std::unique_ptr<StageFunction>> functions; ///< by device; null where none is built
+  std::vector<llvm::DenseSet<Value>> made;               ///< by device, also where none is built
+  std::map<Ends, std::vector<OnceMessage>> pending;      ///< in the order of placement.messages()
+  llvm::DenseMap<Operation *, std::set<Ends>> awaitedBy; ///< by the user of a message
+  int64_t channel;                                       ///< of the next message
+};
+} // namespace
+
+StageFunctionBuilder::StageFunctionBuilder(func::FuncOp whole, dist::MicrobatchLoopOp loop,
+                                           const PipelineProgram &program,
+                                           const OpPlacement &placement,
+                                           ArrayRef<std::vector<int64_t>> schedules,
+                                           ArrayRef<int64_t> devices)
+    : whole(whole), loop(loop), program(program), placement(placement), schedules(schedules),
+      functions(schedules.size()), made(schedules.size()), channel(program.transfers.size()) {
+  for (int64_t device : devices)
+    functions[device] = std::make_unique<StageFunction>(whole, loop, program, device, numbers);
+  for (const OnceMessage &message : placement.messages()) {
+    const Ends ends = {message.sender, message.receiver};
+    pending[ends].push_back(message);
+    awaitedBy[message.user].insert(ends);
+  }
+}
+
 /// Emits what `op` needs from other devices: all that one device has for another by now and that
 /// the other will need moves together. Messages have one order that holds for all devices, so that
 /// none waits for a message that waits for it.
-static void emitMessages(MutableArrayRef<StageFunction *> devices,
-                         std::vector<OnceMessage> &pending, Operation *op, int64_t &channel,
-                         ValueNumbers &numbers) {
-  std::map<std::pair<int64_t, int64_t>, SmallVector<Value>> due;
-  for (const OnceMessage &transfer : pending)
-    if (transfer.user == op)
-      due[{transfer.sender, transfer.receiver}];
-  llvm::erase_if(pending, [&](const OnceMessage &transfer) {
-    auto it = due.find({transfer.sender, transfer.receiver});
-    if (it == due.end() || !devices[transfer.sender]->values.contains(transfer.value))
-      return false;
-    it->second.push_back(transfer.value);
-    return true;
-  });
+void StageFunctionBuilder::emitMessages(Operation *op) {
+  auto awaited = awaitedBy.find(op);
+  if (awaited == awaitedBy.end())
+    return;
+  std::map<Ends, SmallVector<Value>> due;
+  for (const Ends &ends : awaited->second) {
+    std::vector<OnceMessage> &waiting = pending[ends];
+    if (llvm::none_of(waiting, [&](const OnceMessage &message) { return message.user == op; }))
+      continue; // it came with an earlier one
+    SmallVector<Value> &moved = due[ends];
+    llvm::erase_if(waiting, [&](const OnceMessage &message) {
+      if (!has(ends.first, message.value))
+        return false;
+      moved.push_back(message.value);
+      return true;
+    });
+  }
   for (auto &[ends, moved] : due) {
-    StageFunction &sender = *devices[ends.first], &receiver = *devices[ends.second];
-    SmallVector<Value> operands;
-    for (Value value : moved)
-      operands.push_back(sender.values.lookup(value));
     Location loc = moved.front().getLoc();
     DenseI64ArrayAttr known = numbers.of(op->getContext(), moved);
-    dist::SendOp::create(sender.builder, loc, operands, ends.second, channel, known);
-    auto receive = dist::ReceiveOp::create(receiver.builder, loc, TypeRange(ValueRange(moved)),
-                                           ends.first, channel, known);
-    receiver.values.map(moved, receive.getResults());
+    if (StageFunction *sender = functions[ends.first].get()) {
+      SmallVector<Value> operands;
+      for (Value value : moved)
+        operands.push_back(sender->values.lookup(value));
+      dist::SendOp::create(sender->builder, loc, operands, ends.second, channel, known);
+    }
+    if (StageFunction *receiver = functions[ends.second].get()) {
+      auto receive = dist::ReceiveOp::create(receiver->builder, loc, TypeRange(ValueRange(moved)),
+                                             ends.first, channel, known);
+      receiver->values.map(moved, receive.getResults());
+    }
+    made[ends.second].insert(moved.begin(), moved.end());
     ++channel;
+  }
+}
+
+void StageFunctionBuilder::emitLoops() {
+  for (size_t device = 0; device < functions.size(); ++device) {
+    if (functions[device]) {
+      functions[device]->emitLoop(schedules[device]);
+      continue;
+    }
+    // Its messages have numbers even so, which are the same for all devices.
+    for (BodyOp entry : bodyOf(program, int64_t(device)))
+      if (entry.kind != BodyOp::Run)
+        numbers.of(whole.getContext(), program.transfers[entry.index].values.getArrayRef());
+  }
+  for (OpResult sum : loop.getResults())
+    made[makerOf(program, loop, sum.getResultNumber())].insert(sum);
+}
+
+void StageFunctionBuilder::run() {
+  for (Operation &op : whole.front()) {
+    emitMessages(&op);
+    if (&op == loop.getOperation()) {
+      emitLoops();
+    } else if (isa<func::ReturnOp>(op)) {
+      for (const std::unique_ptr<StageFunction> &function : functions)
+        if (function)
+          function->emitReturn(placement);
+    } else {
+      for (unsigned device : placement.of(&op).set_bits()) {
+        made[device].insert(op.result_begin(), op.result_end());
+        if (functions[device])
+          functions[device]->builder.clone(op, functions[device]->values);
+      }
+    }
   }
 }
 
 void dtc::buildStageFunctions(func::FuncOp function, dist::MicrobatchLoopOp loop,
                               const PipelineProgram &program, const OpPlacement &placement,
-                              ArrayRef<std::vector<int64_t>> schedules) {
-  ValueNumbers numbers;
-  std::vector<std::unique_ptr<StageFunction>> owned;
-  SmallVector<StageFunction *> devices;
-  for (size_t device = 0; device < schedules.size(); ++device) {
-    owned.push_back(std::make_unique<StageFunction>(function, loop, program, device, numbers));
-    devices.push_back(owned.back().get());
-  }
-  std::vector<OnceMessage> pending(placement.messages().begin(), placement.messages().end());
-  int64_t channel = program.transfers.size();
-  for (Operation &op : function.front()) {
-    emitMessages(devices, pending, &op, channel, numbers);
-    for (auto [number, device] : llvm::enumerate(devices)) {
-      if (&op == loop.getOperation())
-        device->emitLoop(schedules[number]);
-      else if (isa<func::ReturnOp>(op))
-        device->emitReturn(placement);
-      else if (placement.of(&op).test(number))
-        device->builder.clone(op, device->values);
-    }
-  }
+                              ArrayRef<std::vector<int64_t>> schedules, ArrayRef<int64_t> devices) {
+  StageFunctionBuilder(function, loop, program, placement, schedules, devices).run();
   function.erase();
 }

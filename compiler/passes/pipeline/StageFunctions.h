@@ -11,12 +11,14 @@
 
 namespace dtc {
 
-/// Replaces `function` by one function for each of `devices` coordinates on the pipeline axis,
-/// called "<name>.<coordinate>", in their order. `schedules` has for each device the numbers of
-/// ops of its body (see bodyOf) and microbatches, as dist.microbatch_loop wants them.
+/// Replaces `function` by one function for each of the `devices`, coordinates on the pipeline axis
+/// in rising order, called "<name>.<coordinate>". `schedules` has for each coordinate the numbers
+/// of ops of its body (see bodyOf) and microbatches, as dist.microbatch_loop wants them. A function
+/// is the same whatever other devices have one.
 void buildStageFunctions(mlir::func::FuncOp function, dist::MicrobatchLoopOp loop,
                          const PipelineProgram &program, const OpPlacement &placement,
-                         llvm::ArrayRef<std::vector<int64_t>> schedules);
+                         llvm::ArrayRef<std::vector<int64_t>> schedules,
+                         llvm::ArrayRef<int64_t> devices);
 
 } // namespace dtc
 

@@ -42,24 +42,24 @@ int DeviceRecompute::valueIndex(Value value, int64_t stage) {
 }
 
 void DeviceRecompute::buildProblem() {
-  for (Operation &op : body.without_terminator()) {
-    dist::StageAttr stage = assignment.of(&op);
-    if (!stage || !stages.contains(stage.getIndex()) || (isForward(&op) && isView(&op)))
+  for (Operation *op : work) {
+    dist::StageAttr stage = assignment.of(op);
+    if (stage.getPass() == StagePass::Forward && isView(op))
       continue;
     RecomputeOp entry;
-    for (Value operand : op.getOperands())
+    for (Value operand : op->getOperands())
       entry.operands.push_back(valueIndex(operand, stage.getIndex()));
     if (stage.getPass() != StagePass::Forward) {
       for (int operand : entry.operands)
         problem.values[operand].usedBackward = true;
       continue;
     }
-    for (Value result : op.getResults()) {
+    for (Value result : op->getResults()) {
       entry.results.push_back(valueIndex(result, stage.getIndex()));
       problem.values[entry.results.back()].producer = int(ops.size());
     }
-    entry.seconds = localSeconds(mesh, &op);
-    ops.push_back(&op);
+    entry.seconds = localSeconds(mesh, op);
+    ops.push_back(op);
     problem.ops.push_back(std::move(entry));
   }
 }
@@ -281,11 +281,11 @@ void DeviceRecompute::apply(const RecomputeChoice &choice) {
     if (choice.recompute[index])
       again.insert(op);
   // Just before the first op that needs it: so little is there at once.
-  for (Operation &op : llvm::make_early_inc_range(body.without_terminator())) {
-    dist::StageAttr stage = assignment.of(&op);
-    if (!stage || !stages.contains(stage.getIndex()) || stage.getPass() == StagePass::Forward)
+  for (Operation *op : work) {
+    dist::StageAttr stage = assignment.of(op);
+    if (stage.getPass() == StagePass::Forward)
       continue;
-    for (OpOperand &operand : op.getOpOperands())
-      operand.set(recomputed(operand.get(), stage.getIndex(), &op));
+    for (OpOperand &operand : op->getOpOperands())
+      operand.set(recomputed(operand.get(), stage.getIndex(), op));
   }
 }

@@ -11,6 +11,7 @@
 #include "compiler/analysis/Recompute.h"
 #include "compiler/passes/pipeline/StageAssignment.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -21,11 +22,13 @@ enum class RecomputeMode { None, Gathers, Selective, Full, Auto };
 /// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
 class DeviceRecompute {
 public:
+  /// `work` holds the ops of the loop's body that have a stage of the device, in their order,
+  /// before anything is recomputed.
   DeviceRecompute(dist::MicrobatchLoopOp loop, const LinkedMesh &mesh,
                   const StageAssignment &assignment, std::vector<int> microbatchesInFlight,
-                  llvm::DenseSet<int64_t> stages)
+                  llvm::DenseSet<int64_t> stages, llvm::ArrayRef<mlir::Operation *> work)
       : body(loop.getBody().front()), mesh(mesh), assignment(assignment),
-        inFlight(std::move(microbatchesInFlight)), stages(std::move(stages)) {
+        inFlight(std::move(microbatchesInFlight)), stages(std::move(stages)), work(work) {
     buildProblem();
     findSegments();
   }
@@ -57,6 +60,7 @@ private:
   const StageAssignment &assignment;
   std::vector<int> inFlight; ///< by stage
   llvm::DenseSet<int64_t> stages;
+  llvm::ArrayRef<mlir::Operation *> work;   ///< of all passes of the stages
   llvm::SmallVector<mlir::Operation *> ops; ///< of the forward passes of the stages
   RecomputeProblem problem;
   /// Each stage keeps what it gets from another one by itself.

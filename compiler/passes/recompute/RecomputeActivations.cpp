@@ -61,13 +61,18 @@ recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,
     schedule = buildSchedule(shape, rule);
     inFlight = countInFlight(schedule).stageInFlight;
   }
+  auto deviceOf = [&](int64_t stage) { return axis ? schedule.device(int(stage)) : 0; };
+  std::vector<SmallVector<Operation *>> opsOf(shape.devices);
+  for (Operation &op : loop.getBody().front().without_terminator())
+    if (dist::StageAttr stage = assignment.of(&op))
+      opsOf[deviceOf(stage.getIndex())].push_back(&op);
   std::vector<DeviceSavedBytes> keeps;
   for (int device = 0; device < shape.devices; ++device) {
     llvm::DenseSet<int64_t> stages;
     for (int64_t stage = 0; stage < assignment.numStages(); ++stage)
-      if (!axis || schedule.device(int(stage)) == device)
+      if (deviceOf(stage) == device)
         stages.insert(stage);
-    DeviceRecompute work(loop, mesh, assignment, inFlight, stages);
+    DeviceRecompute work(loop, mesh, assignment, inFlight, stages, opsOf[device]);
     const auto &bounds = options.keepBytes;
     int64_t limit = bounds.empty() ? std::numeric_limits<int64_t>::max()
                                    : bounds[std::min<size_t>(device, bounds.size() - 1)];
