@@ -341,6 +341,30 @@ struct ConcatTransposes : OpRewritePattern<ConcatOp> {
   }
 };
 
+/// concat(rotary(slice(x)), slice(x)) of the first elements of each head and of the rest:
+/// rotary(x), which leaves the rest as it is.
+struct RotaryOfPart : OpRewritePattern<ConcatOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(ConcatOp op, PatternRewriter &rewriter) const override {
+    int64_t last = op.getType().getRank() - 1;
+    auto rotary = op.getInputs().front().getDefiningOp<RotaryOp>();
+    auto rest = op.getInputs().back().getDefiningOp<SliceOp>();
+    auto part = rotary ? rotary->getOperand(0).getDefiningOp<SliceOp>() : SliceOp();
+    if (op.getInputs().size() != 2 || int64_t(op.getDim()) != last || !part || !rest ||
+        rotary->getNumOperands() != 1 || !rotary.getFrequencies() ||
+        part.getOperand() != rest.getOperand() || slicedDim(part) != last ||
+        slicedDim(rest) != last || part.getOperand().getType() != op.getType())
+      return failure();
+    int64_t size = part.getSizes()[last];
+    if (part.getOffsets()[last] != 0 || rest.getOffsets()[last] != size ||
+        2 * int64_t(rotary.getFrequencies()->size()) != size || shapeOf(op.getResult())[last] % 2)
+      return failure();
+    rewriter.replaceOpWithNewOp<RotaryOp>(op, TypeRange{op.getType()},
+                                          ValueRange{part.getOperand()}, rotary->getAttrs());
+    return success();
+  }
+};
+
 /// slice(x + bias) of a sum that is used in slices alone: slice(x) + slice(bias).
 struct SliceSum : OpRewritePattern<SliceOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -396,7 +420,7 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   RewritePatternSet patterns(context);
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
                SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
-               ConcatTransposes>(context);
+               ConcatTransposes, RotaryOfPart>(context);
   // What does not come to an end is left as it is: all states are the same model.
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal());
