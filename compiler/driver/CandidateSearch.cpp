@@ -141,12 +141,6 @@ static void accumulateIfPossible(OwningOpRef<ModuleOp> &module, ModuleOp model,
                        StringAttr::get(model.getContext(), firstErrorOf(errors)));
 }
 
-CandidateSearch::PartitionedModel &
-CandidateSearch::partitionedModelOf(const ResolvedOptions &options) {
-  const bool hasStages = options.recompute != Recompute::None || runsPipeline(options);
-  return (*partitionedModels)[{chunksOf(options), hasStages, options.decodes}];
-}
-
 ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
   PartitionedModel &partitionedModel = partitionedModelOf(options);
   if (partitionedModel.isMade)
@@ -291,9 +285,7 @@ FailureOr<MaybeError> CandidateSearch::addOptional(Candidate &candidate, const E
     Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
     // No more candidates need the local view.
     partitioned(entry.options);
-    PartitionedModel &known = partitionedModelOf(entry.options);
-    module = std::move(known.module);
-    known.isMade = false;
+    module = std::move(partitionedModelOf(entry.options).module);
     if (module)
       module =
           lowerEntryPoint(entry, std::move(module), /*plansMemory=*/false, {}, candidate.keeps);

@@ -20,7 +20,6 @@
 #include <atomic>
 #include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -86,15 +85,6 @@ public:
   /// The same, measured.
   std::optional<Candidate> run(const ResolvedOptions &options);
 
-  /// The local view of an entry point, shared by the candidates that differ in what follows.
-  struct PartitionedModel {
-    bool isMade = false;
-    mlir::OwningOpRef<mlir::ModuleOp> module; ///< null where it did not compile
-    std::vector<mlir::Diagnostic> diagnostics;
-  };
-  /// By chunks, whether ops have stages, and whether it decodes.
-  using PartitionedModels = std::map<std::tuple<int64_t, bool, bool>, PartitionedModel>;
-
   /// The candidate with its module; nullopt after an error.
   std::optional<Candidate> withModule(Candidate candidate);
 
@@ -118,16 +108,22 @@ public:
   /// Where it becomes true the search ends soon, with no candidate and no reason.
   const std::atomic<bool> *isEnding = nullptr;
 
-  /// Searches of one model may share what compiled, if their options differ only in the schedule,
-  /// what is recomputed, the limits of memory and of buckets, overlap and prefetching.
-  std::shared_ptr<PartitionedModels> partitionedModels = std::make_shared<PartitionedModels>();
-
   /// Of those that do not fit, the one that needs least. It may be without a module.
   std::optional<Candidate> closest;
   std::vector<mlir::Diagnostic> failure; ///< of the first that did not compile
 
 private:
-  PartitionedModel &partitionedModelOf(const ResolvedOptions &options);
+  /// The local view of an entry point, shared by the candidates that differ in what follows.
+  struct PartitionedModel {
+    bool isMade = false;
+    mlir::OwningOpRef<mlir::ModuleOp> module; ///< null where it did not compile
+    std::vector<mlir::Diagnostic> diagnostics;
+  };
+
+  PartitionedModel &partitionedModelOf(const ResolvedOptions &options) {
+    return partitionedModels[{chunksOf(options), options.recompute != Recompute::None,
+                              options.decodes}];
+  }
   /// Makes it where it is not made; null where it does not compile.
   mlir::ModuleOp partitioned(const ResolvedOptions &options);
   std::optional<Candidate> lower(const ResolvedOptions &options,
@@ -156,6 +152,8 @@ private:
   mlir::ModuleOp model;
   std::string name;
   const cluster::Cluster *cluster;
+  /// By chunks, whether something is recomputed, and whether it decodes.
+  std::map<std::tuple<int64_t, bool, bool>, PartitionedModel> partitionedModels;
   PartitionedModel *failedModel = nullptr; ///< of the first entry point of what failed
 };
 

@@ -40,21 +40,7 @@ StrategyTrials::~StrategyTrials() {
   threads.clear();
 }
 
-/// As many local views as this a thread keeps for strategies to come.
-static constexpr size_t kMostViews = 4;
-
-/// The same for strategies whose models are partitioned alike.
-static ParallelStrategy partitioningOf(ParallelStrategy strategy, const CompileOptions &options) {
-  strategy.chunks = chunksOf(options);
-  strategy.schedule.clear();
-  strategy.memoryLimit = strategy.bucketBytes = 0;
-  // CandidateSearch tells those apart that have stages only because something is recomputed.
-  strategy.recompute = Recompute::None;
-  return strategy;
-}
-
-StrategyTrial StrategyTrials::run(ModuleOp ofThread, LocalViews &views,
-                                  const ParallelStrategy &strategy) {
+StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &strategy) {
   StrategyTrial trial;
   // What is wrong with a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(ofThread.getContext(), [](Diagnostic &) { return success(); });
@@ -62,19 +48,7 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, LocalViews &views,
   search->slowest = slowest;
   search->isEnding = &isEnding;
   search->provesPlan = false;
-  const CompileOptions compiled = optionsOf(strategy, options);
-  const ParallelStrategy partitioning = partitioningOf(strategy, compiled);
-  auto known = llvm::find_if(views, [&](auto &view) { return view.first == partitioning; });
-  if (known != views.end()) {
-    search->partitionedModels = known->second;
-    views.erase(known);
-  }
-  std::optional<Candidate> candidate = search->run(compiled);
-  // What does not compile says so once.
-  if (search->failure.empty())
-    views.emplace_front(partitioning, search->partitionedModels);
-  if (views.size() > kMostViews)
-    views.pop_back();
+  std::optional<Candidate> candidate = search->run(optionsOf(strategy, options));
   trial.boundSeconds = search->boundSeconds;
   if (!candidate) {
     if (!search->leastSeconds && !search->failure.empty())
@@ -101,10 +75,10 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, LocalViews &views,
 }
 
 void StrategyTrials::runUnlocked(std::unique_lock<std::mutex> &lock, ModuleOp ofThread,
-                                 LocalViews &views, const ParallelStrategy &strategy) {
+                                 const ParallelStrategy &strategy) {
   trials.try_emplace(strategy);
   lock.unlock();
-  StrategyTrial trial = run(ofThread, views, strategy);
+  StrategyTrial trial = run(ofThread, strategy);
   lock.lock();
   trials[strategy] = std::move(trial);
   changed.notify_all();
@@ -127,11 +101,10 @@ void StrategyTrials::work() {
       parseSourceString<ModuleOp>(bytes, ParserConfig(&context, /*verifyAfterParse=*/false));
   if (!copy)
     return;
-  LocalViews views;
   std::unique_lock lock(mutex);
   while (!isEnding) {
     if (std::optional<ParallelStrategy> next = nextWanted())
-      runUnlocked(lock, *copy, views, *next);
+      runUnlocked(lock, *copy, *next);
     else
       changed.wait(lock);
   }
@@ -160,12 +133,12 @@ StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
   startThreads(std::min({next.size(), kMostThreads - 1, all - 1}));
   changed.notify_all();
   if (!trials.contains(strategy))
-    runUnlocked(lock, model, ownViews, strategy);
+    runUnlocked(lock, model, strategy);
   // Where another thread has it, this one does something else meanwhile.
   std::optional<StrategyTrial> &trial = trials[strategy];
   while (!trial) {
     if (std::optional<ParallelStrategy> other = nextWanted())
-      runUnlocked(lock, model, ownViews, *other);
+      runUnlocked(lock, model, *other);
     else
       changed.wait(lock);
   }

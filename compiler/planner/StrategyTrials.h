@@ -24,7 +24,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 namespace dtc {
@@ -68,17 +67,12 @@ public:
   bool complete(StrategyTrial &trial) const;
 
 private:
-  /// The local views that a thread has made, the last first, by what partitioning sees of a
-  /// strategy.
-  using LocalViews =
-      std::deque<std::pair<ParallelStrategy, std::shared_ptr<CandidateSearch::PartitionedModels>>>;
-
-  StrategyTrial run(mlir::ModuleOp ofThread, LocalViews &views, const ParallelStrategy &strategy);
+  StrategyTrial run(mlir::ModuleOp ofThread, const ParallelStrategy &strategy);
   /// Takes strategies from `wanted` until there are no more, on a thread of its own.
   void work();
   void startThreads(size_t count);
   /// Runs a trial without the lock and notes its result.
-  void runUnlocked(std::unique_lock<std::mutex> &lock, mlir::ModuleOp ofThread, LocalViews &views,
+  void runUnlocked(std::unique_lock<std::mutex> &lock, mlir::ModuleOp ofThread,
                    const ParallelStrategy &strategy);
   /// Takes the next wanted strategy, if there is one.
   std::optional<ParallelStrategy> nextWanted();
@@ -86,8 +80,7 @@ private:
   mlir::ModuleOp model;
   llvm::StringRef name;
   const PlannerOptions &options;
-  std::string bytes;   ///< the model as bytecode, for copies
-  LocalViews ownViews; ///< of the thread that asks
+  std::string bytes; ///< the model as bytecode, for copies
   std::atomic<double> slowest;
   std::atomic<bool> isEnding = false;
 
