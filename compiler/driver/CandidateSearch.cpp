@@ -45,10 +45,6 @@ private:
 };
 } // namespace
 
-static bool runsPipeline(const ResolvedOptions &options) {
-  return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
-}
-
 static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) {
   for (Diagnostic &diagnostic : diagnostics)
     context->getDiagEngine().emit(std::move(diagnostic));
@@ -236,7 +232,7 @@ std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
 /// at a time.
 static LogicalResult buildNewFunctions(ModuleOp module, const ResolvedOptions &options,
                                        ArrayRef<int64_t> keepBytes, KnownTrials &knownTrials) {
-  if (!runsPipeline(options) || options.zero == 3)
+  if (!hasPipeline(options) || options.zero == 3)
     return runUnverified(module,
                          [&](OpPassManager &manager) { buildDeviceFunctions(manager, options); });
   SchedulePipelinePassOptions schedule;

@@ -23,7 +23,7 @@ void dtc::registerDialects(DialectRegistry &registry) {
                   memref::MemRefDialect>();
 }
 
-static bool hasPipeline(const ResolvedOptions &options) {
+bool dtc::hasPipeline(const ResolvedOptions &options) {
   return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
 }
 

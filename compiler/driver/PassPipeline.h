@@ -41,6 +41,9 @@ mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &op
 /// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
 int64_t chunksOf(const ResolvedOptions &options);
 
+/// Whether the devices are those of a pipeline, by the options or by the mesh of the model.
+bool hasPipeline(const ResolvedOptions &options);
+
 /// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 
