@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The weights of queries, keys and values, or of the two sides of a gated MLP, may be one tensor,
-// of which absorbReshapes() has made slices.
+// which absorbReshapes() has cut into slices.
 //
 //===----------------------------------------------------------------------===//
 

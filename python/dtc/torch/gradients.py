@@ -105,8 +105,8 @@ def check_hooks(model, fail):
 
 
 class Foreign(TorchFunctionMode):
-    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters, of which torch.export
-    would make a constant, and where one changes a parameter by its .data, which torch.export does not see. Calls
+    """Calls fail(problem) where an operator takes a trained tensor that is not one of the model's parameters, which torch.export
+    would turn into a constant, and where one changes a parameter by its .data, which torch.export does not see. Calls
     failed(operator, error) with each exception of an operator."""
 
     def __init__(self, fail, failed):
