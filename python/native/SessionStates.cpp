@@ -27,13 +27,20 @@ using namespace dtc::runtime;
 // Weights
 //===----------------------------------------------------------------------===//
 
+/// The notes of weights that are loaded: the outer parameters are then no longer theirs.
+Expected<std::vector<std::string>>
+TrainSession::afterLoading(Expected<std::vector<std::string>> notes) {
+  outerIsStale |= bool(notes);
+  return notes;
+}
+
 Expected<std::vector<std::string>> TrainSession::loadWeights(const std::string &name,
                                                              Tensors weights) {
   std::lock_guard lock(mutex);
   if (MaybeError error = joined.agree("load_state_dict", checkOpen(), describeAlike(weights)))
     return *error;
-  outerIsStale = true;
-  return runtime::loadWeights(*session, WeightsFileShards::ofMemory(name, std::move(weights)));
+  return afterLoading(
+      runtime::loadWeights(*session, WeightsFileShards::ofMemory(name, std::move(weights))));
 }
 
 Expected<std::vector<std::string>>
@@ -42,8 +49,7 @@ TrainSession::loadWeights(const std::vector<std::string> &paths) {
   if (MaybeError error = joined.agree("load_state_dict", checkOpen(),
                                       {{"path", fmt::format("{}", fmt::join(paths, " "))}}))
     return *error;
-  outerIsStale = true;
-  return runtime::loadWeights(*session, paths);
+  return afterLoading(runtime::loadWeights(*session, paths));
 }
 
 Expected<std::map<std::string, HostTensor>> TrainSession::weights() {

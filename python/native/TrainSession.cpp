@@ -115,7 +115,8 @@ MaybeError TrainSession::checkOpen() const {
   return Error{"the step is closed, as the interpreter ends"};
 }
 
-/// Gives the states that have no value yet their initial ones.
+/// Comes before each use of the states: those that have no value yet get one, and the outer
+/// parameters those that were loaded last.
 MaybeError TrainSession::begin() {
   if (!hasBegun)
     if (MaybeError error = initialize())

@@ -104,6 +104,7 @@ private:
   MaybeError checkOpen() const;
   MaybeError begin();
   MaybeError initialize();
+  Expected<std::vector<std::string>> afterLoading(Expected<std::vector<std::string>> notes);
   bool hasParts() const { return givesPartOfBatch && joined.processes.areSeveral(); }
   MaybeError checkParts(const plan::Plan &plan) const;
   Alike describeAlike(const Tensors &tensors) const;

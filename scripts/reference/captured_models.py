@@ -302,7 +302,7 @@ MODELS = {
     "qwen3": of_transformers("Qwen3", **SIZES, num_key_value_heads=2, head_dim=10, tie_word_embeddings=True),
     "mistral": of_transformers("Mistral", **SIZES, num_key_value_heads=2, sliding_window=5),
     "phi3": of_transformers("Phi3", **SIZES, num_key_value_heads=2, partial_rotary_factor=0.5, tie_word_embeddings=False),
-    # Queries, keys and values of each head in one product, of which half a head is rotated.
+    # One product gives the queries, keys and values of each head. Half of a head is rotated.
     "gpt_neox": of_transformers("GPTNeoX", **SIZES, rotary_pct=0.5),
     # Soft caps of scores and logits, in attention by its parts.
     "gemma2": of_transformers("Gemma2", attention="eager", **GEMMA, attn_logit_softcapping=3.0, final_logit_softcapping=2.0),

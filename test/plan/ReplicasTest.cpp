@@ -30,7 +30,7 @@ enum class Mistake {
 
 /// A step that adds the replica's data to `w`, on 2 replicas of 2 devices. The
 /// outer step adds the sum of `w` over the replicas to `o`, which is `w` at the beginning, and
-/// doubles `lost`, a part of which each replica has; `f` is frozen.
+/// doubles `lost`; each replica has a part of `lost`. `f` is frozen.
 static plan::Plan planOf(const std::string &entry, Mistake mistake) {
   PlanBuilder builder;
   builder.axis("dp", 2);

@@ -44,7 +44,6 @@ public:
 
 private:
   void findWeights();
-  BlockArgument findState(const TrainedWeights &trained, StringRef name);
   BlockArgument addState(const TrainedWeights &trained, StringRef name);
   void update(BlockArgument state, Value value);
   void build(const TrainedWeights &trained);
@@ -56,6 +55,7 @@ private:
   OpBuilder builder;
   Operation *ret;
   SmallVector<TrainedWeights> weights;
+  llvm::DenseMap<Attribute, BlockArgument> outerParameters; ///< those of the train step
   SmallVector<Value> results;
   SmallVector<DictionaryAttr> resultAttrs;
 };
@@ -90,17 +90,6 @@ void OuterStepBuilder::findWeights() {
   }
 }
 
-/// A part of the optimizer's state of the parameter that the train step has; null: it has not.
-BlockArgument OuterStepBuilder::findState(const TrainedWeights &trained, StringRef name) {
-  for (BlockArgument arg : function.getArguments()) {
-    auto state = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state");
-    if (state && state.getValue() == name &&
-        function.getArgAttr(arg.getArgNumber(), "dtc.state_of") == trained.name)
-      return arg;
-  }
-  return {};
-}
-
 /// A new part of the optimizer's state of the parameter, which lies as its weights do.
 BlockArgument OuterStepBuilder::addState(const TrainedWeights &trained, StringRef name) {
   unsigned from = trained.weights.getArgNumber(), index = function.getNumArguments();
@@ -132,7 +121,7 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
     builder.setInsertionPointToStart(&function.front());
   const bool hasMomentum = options.step == "nesterov";
   // The train step has them for its proximal term.
-  BlockArgument outer = findState(trained, kOuterParametersState);
+  BlockArgument outer = outerParameters.lookup(trained.name);
   if (!outer && (options.begins || hasMomentum || options.compressed))
     outer = addState(trained, kOuterParametersState);
   if (options.begins) {
@@ -200,6 +189,7 @@ LogicalResult OuterStepBuilder::run() {
   if (failed(checkProgram(function, mesh.name)))
     return failure();
   findWeights();
+  outerParameters = findOuterParameters(function);
   for (const TrainedWeights &trained : weights)
     build(trained);
   function.setSymName(((options.begins ? "outer_begin_" : "outer_") + function.getSymName()).str());

@@ -48,18 +48,6 @@ static BlockArgument getUpdatedParameter(func::FuncOp function, OptimizerOpInter
   return {};
 }
 
-/// The states that keep the values of parameters after the last outer step, by the parameters'
-/// names.
-static llvm::DenseMap<Attribute, Value> findOuterParameters(func::FuncOp function) {
-  llvm::DenseMap<Attribute, Value> found;
-  for (BlockArgument arg : function.getArguments()) {
-    auto state = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state");
-    if (state && state.getValue() == kOuterParametersState)
-      found[function.getArgAttr(arg.getArgNumber(), "dtc.state_of")] = arg;
-  }
-  return found;
-}
-
 /// Those of the axes that do not split the layout yet.
 static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
   AxisList free;
@@ -269,7 +257,7 @@ LogicalResult dtc::enterZero(Propagation &propagation, const ZeroOptions &option
            << " splits the optimizer's state, but the function has no optimizer; compile a train "
               "step, or leave ZeRO out";
   llvm::DenseSet<Value> trained;
-  llvm::DenseMap<Attribute, Value> outer = findOuterParameters(propagation.getFunction());
+  llvm::DenseMap<Attribute, BlockArgument> outer = findOuterParameters(propagation.getFunction());
   UnevenTensors tensors(propagation, options);
   for (OptimizerOpInterface op : optimizers) {
     BlockArgument parameter = getUpdatedParameter(propagation.getFunction(), op);

@@ -12,6 +12,16 @@
 using namespace mlir;
 using namespace dtc;
 
+llvm::DenseMap<Attribute, BlockArgument> dtc::findOuterParameters(func::FuncOp function) {
+  llvm::DenseMap<Attribute, BlockArgument> found;
+  for (BlockArgument arg : function.getArguments()) {
+    auto state = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "dtc.state");
+    if (state && state.getValue() == kOuterParametersState)
+      found[function.getArgAttr(arg.getArgNumber(), "dtc.state_of")] = arg;
+  }
+  return found;
+}
+
 Value dtc::addProximalTerm(OpBuilder &builder, Value gradient, Value parameter, Value outer,
                            double strength, Value factor) {
   Location loc = gradient.getLoc();

@@ -7,13 +7,19 @@
 #ifndef DTC_COMPILER_PASSES_TRAIN_PROXIMALTERM_H
 #define DTC_COMPILER_PASSES_TRAIN_PROXIMALTERM_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace dtc {
 
 /// The state of a parameter (`dtc.state`) that keeps the value that it had after the last outer
 /// step, or before the first step.
 inline constexpr llvm::StringLiteral kOuterParametersState = "outer_params";
+
+/// The states of that kind of a function's parameters, by `dtc.param`.
+llvm::DenseMap<mlir::Attribute, mlir::BlockArgument>
+findOuterParameters(mlir::func::FuncOp function);
 
 /// The gradient plus that of the proximal term `strength` / 2 * |parameter - outer|^2 (FedProx; Li
 /// et al., "Federated optimization in heterogeneous networks", MLSys 2020, equation 2). All tensors
