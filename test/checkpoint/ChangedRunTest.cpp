@@ -17,6 +17,8 @@
 
 using namespace dtc;
 using namespace dtc::test;
+
+namespace changed_run_test {
 using runtime::testing::contains;
 
 namespace {
@@ -316,3 +318,5 @@ TEST_F(ChangedRun, TheSeedIsChecked) {
   changed.options.seed = 8;
   expectNeeds("seed", "the seed was 7", "is 8");
 }
+
+} // namespace changed_run_test

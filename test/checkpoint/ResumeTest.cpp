@@ -20,6 +20,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace resume_test {
+
 namespace {
 
 #define GPT2(FIELDS)                                                                                 \
@@ -183,3 +185,9 @@ TEST(ResumeAfterDivergence, GoesOnFromTheLastGoodOne) {
     parts.expectSameCheckpoint(whole, 6);
   }
 }
+
+#undef GPT2
+#undef DROPOUT
+#undef NO_DROPOUT
+
+} // namespace resume_test

@@ -30,6 +30,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace accumulated_loss_test {
+
 namespace {
 
 constexpr int64_t kBatch = 4;
@@ -484,3 +486,5 @@ func.func @loss(
 }
 
 } // namespace
+
+} // namespace accumulated_loss_test

@@ -21,6 +21,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace accumulation_test {
+
 namespace {
 
 constexpr int64_t kBatches = 3, kBatch = 8, kSeq = 16;
@@ -263,3 +265,5 @@ TEST(AccumulationErrors, NeedsSums) {
 }
 
 } // namespace
+
+} // namespace accumulation_test

@@ -16,6 +16,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace attention_kind_test {
+
 namespace {
 
 #define GPT2(RATES)                                                                                \
@@ -126,3 +128,8 @@ INSTANTIATE_TEST_SUITE_P(Attention, DecomposedAttention,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(AttentionOdd, DecomposedAttention,
                          Combine(Values(kLlamaOneKv, kLlamaOdd), ValuesIn(kOddStrategies)), nameOf);
+
+#undef GPT2
+#undef LLAMA
+
+} // namespace attention_kind_test

@@ -18,6 +18,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace context_equivalence_test {
+
 namespace {
 
 /// Sizes that all meshes here divide, so that all forms are possible: 12 key-value heads, and 24
@@ -182,3 +184,5 @@ INSTANTIATE_TEST_SUITE_P(ContextExperts, ContextEquivalence,
                                         "ep=2,cp=2,tp=2 sp"),
                                  ValuesIn(kForms)),
                          nameOf);
+
+} // namespace context_equivalence_test

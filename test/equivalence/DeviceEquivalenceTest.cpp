@@ -28,6 +28,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace device_equivalence_test {
+
 namespace {
 
 /// A model and how it is compiled.
@@ -704,3 +706,5 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
   EXPECT_GT(errors, 20);
   standin::reset();
 }
+
+} // namespace device_equivalence_test

@@ -27,6 +27,8 @@ namespace deviceOrdersTest {
 using namespace dtc;
 using namespace dtc::test;
 
+namespace device_orders_test {
+
 namespace {
 
 const char *const kExperts = R"({"model_type": "mixtral", "vocab_size": 12, "hidden_size": 8,
@@ -122,5 +124,7 @@ TEST_P(DeviceOrders, OfDevicesOverNcclGiveTheSameBits) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceOrders, testing::ValuesIn(kLayouts),
                          [](const auto &info) { return std::string(info.param.name); });
+
+} // namespace device_orders_test
 
 } // namespace deviceOrdersTest

@@ -23,6 +23,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace dropout_mask_test {
+
 namespace {
 
 /// What the model is made of. Heads are as wide as sequences are long.
@@ -371,3 +373,5 @@ TEST(DropoutMask, IsRandom) {
     }
   }
 }
+
+} // namespace dropout_mask_test

@@ -19,6 +19,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace evaluation_test {
+
 namespace {
 
 const Model kGpt2 = {"Gpt2",
@@ -106,3 +108,5 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 } // namespace
+
+} // namespace evaluation_test

@@ -22,6 +22,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace generation_test {
+
 namespace {
 
 /// Large initial parameters make the tokens differ, and the most likely one clear.
@@ -307,3 +309,5 @@ TEST(GenerationSettings, SayWhichEntryPointDoesNotFit) {
 }
 
 } // namespace
+
+} // namespace generation_test

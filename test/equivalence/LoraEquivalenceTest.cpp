@@ -20,6 +20,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace lora_equivalence_test {
+
 namespace {
 
 const char *kGpt2Config =
@@ -216,3 +218,5 @@ INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraStrategies,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraBf16,
                          Combine(Values(kMixtral), Values("dp=2,ep=2 zero=1")), nameOf);
+
+} // namespace lora_equivalence_test

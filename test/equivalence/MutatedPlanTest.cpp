@@ -35,6 +35,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace mutated_plan_test {
+
 namespace {
 
 constexpr int64_t kBatch = 8, kSeq = 4;
@@ -457,3 +459,5 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   EXPECT_GT(ofTransfers, 0u);
   EXPECT_GE(2 * differing, count) << "too few of the changes matter";
 }
+
+} // namespace mutated_plan_test

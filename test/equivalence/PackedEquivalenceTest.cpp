@@ -19,6 +19,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace packed_equivalence_test {
+
 namespace {
 
 Model makeModel(const char *name, const char *config, int64_t batch, int64_t seq) {
@@ -268,3 +270,5 @@ INSTANTIATE_TEST_SUITE_P(PackedMore, PackedEquivalence,
                          Combine(Values(kGpt2, kGpt2Dropout, kLlamaOdd, kGpt2Decomposed),
                                  ValuesIn(kFewStrategies)),
                          nameOf);
+
+} // namespace packed_equivalence_test

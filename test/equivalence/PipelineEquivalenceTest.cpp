@@ -23,6 +23,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace pipeline_equivalence_test {
+
 namespace {
 
 /// With AdamW's usual eps, elements of deep models whose gradients are nearly zero take steps that
@@ -264,3 +266,5 @@ INSTANTIATE_TEST_SUITE_P(PipelinePinsLlama, PipelineEquivalence,
                          Combine(Values(kLlama), ValuesIn(kLlamaPins)), nameOf);
 INSTANTIATE_TEST_SUITE_P(PipelineShallow, PipelineEquivalence,
                          Combine(Values(kLlamaOneKv), ValuesIn(kShallowStrategies)), nameOf);
+
+} // namespace pipeline_equivalence_test

@@ -17,6 +17,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace precision_equivalence_test {
+
 namespace {
 
 /// The same but for what drops out.
@@ -154,3 +156,9 @@ INSTANTIATE_TEST_SUITE_P(Models, Bf16Equivalence,
                          Combine(Values(kGpt2, kLlama, kGpt2Losses, kGpt2Frozen),
                                  ValuesIn(kSettingStrategies)),
                          nameOf);
+
+#undef GPT2
+#undef NO_DROPOUT
+#undef LLAMA
+
+} // namespace precision_equivalence_test

@@ -29,6 +29,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace schedule_equivalence_test {
+
 namespace {
 
 constexpr int64_t kSamples = 24, kSeq = 4;
@@ -165,3 +167,5 @@ TEST(ScheduleEquivalence, OfAllSchedules) {
 }
 
 } // namespace
+
+} // namespace schedule_equivalence_test

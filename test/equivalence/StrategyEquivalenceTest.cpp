@@ -16,6 +16,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace strategy_equivalence_test {
+
 namespace {
 
 /// Sizes that every mesh here divides, except meshes of 3 devices along an axis.
@@ -195,3 +197,5 @@ INSTANTIATE_TEST_SUITE_P(Zero3, StrategyEquivalence,
                          nameOf);
 INSTANTIATE_TEST_SUITE_P(UnevenZero, StrategyEquivalence,
                          Combine(Values(kGpt2Uneven), ValuesIn(kUnevenZeroStrategies)), nameOf);
+
+} // namespace strategy_equivalence_test

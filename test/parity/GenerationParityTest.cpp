@@ -22,6 +22,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace generation_parity_test {
+
 namespace {
 
 constexpr int64_t kBatch = 4, kSeq = 96;
@@ -157,3 +159,5 @@ INSTANTIATE_TEST_SUITE_P(Experts, CapacityGenerationParity,
                          nameOf);
 
 TEST(GenerationReferences, AreFound) { EXPECT_GE(findReferences("generation.json").size(), 19u); }
+
+} // namespace generation_parity_test

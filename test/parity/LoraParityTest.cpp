@@ -32,6 +32,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace lora_parity_test {
+
 namespace {
 
 class LoraParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
@@ -214,3 +216,5 @@ INSTANTIATE_TEST_SUITE_P(RouterLayouts, ExactLoraParity,
                                  Values("dp=4 zero=3", "tp=2 sp", "ep=4", "dp=2,ep=2", "ep=2,pp=2",
                                         "cp=2")),
                          strategyNameOf);
+
+} // namespace lora_parity_test

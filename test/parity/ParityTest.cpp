@@ -27,6 +27,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace parity_test {
+
 namespace {
 
 class Parity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
@@ -318,3 +320,5 @@ TEST(References, AreFound) {
   EXPECT_GE(findGradients().size(), 32u);
   EXPECT_GE(findReferences("evaluation.json").size(), 7u);
 }
+
+} // namespace parity_test

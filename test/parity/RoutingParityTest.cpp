@@ -27,6 +27,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace routing_parity_test {
+
 namespace {
 
 class RoutingParity : public testing::TestWithParam<std::tuple<std::string, std::string>> {
@@ -182,3 +184,5 @@ INSTANTIATE_TEST_SUITE_P(Mixtures, RoutingParity,
                          nameOf);
 
 TEST(RoutingReferences, AreFound) { EXPECT_GE(findReferences("routing.safetensors").size(), 14u); }
+
+} // namespace routing_parity_test

@@ -22,6 +22,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace random_graph_test {
+
 /// Compiles and runs both forms of a program and compares all their outputs and states.
 static void compare(const RandomGraph &graph, const std::string &plainText,
                     const std::string &shardedText, CompileMode mode, uint64_t seed) {
@@ -183,3 +185,5 @@ TEST(RandomGraphReduced, ZeroWhereAGradientHasOtherUsers) {
   for (graph.zero = 0; graph.zero <= 3; ++graph.zero)
     compare(graph, plain, sharded, CompileMode::Train, /*seed=*/1);
 }
+
+} // namespace random_graph_test

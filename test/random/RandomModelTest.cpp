@@ -28,6 +28,8 @@
 
 using namespace dtc;
 using namespace dtc::test;
+
+namespace random_model_test {
 using Mode = CompileMode;
 
 namespace {
@@ -356,3 +358,5 @@ TEST(RandomModelReduced, GradientsWithoutData) {
   })",
              {"pp=2", "pp=2 accumulate", "dp=2,pp=2 zero=2 accumulate"});
 }
+
+} // namespace random_model_test

@@ -27,6 +27,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace random_pipeline_test {
+
 /// The session of a pipeline. A model that has fewer places to cut than the pipeline has stages
 /// gets fewer devices and chunks.
 static std::unique_ptr<runtime::Session> openPipeline(Compiler &compiler, mlir::ModuleOp module,
@@ -153,3 +155,5 @@ TEST(RandomPipelineReduced, ReceivedValuesOfTwoStages) {
                            "pp=2 m=8 schedule=zb-v chunks=2 stages=l.0|l.1|l.2|l.3"})
     runReduced(loss, text);
 }
+
+} // namespace random_pipeline_test

@@ -21,6 +21,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace memory_formula_test {
+
 namespace {
 
 struct Case {
@@ -174,3 +176,5 @@ TEST(Memory, FallsWithStageAndDevices) {
     }
   }
 }
+
+} // namespace memory_formula_test

@@ -20,6 +20,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace mixed_memory_test {
+
 namespace {
 
 constexpr int64_t kLayers = 12, kEmbed = 256, kVocab = 256, kPositions = 16;
@@ -105,3 +107,5 @@ TEST(MixedMemory, ABucketAsLargeAsTheModelKeepsGradientsWhole) {
   EXPECT_GT(large, 4 * kPsi);
   EXPECT_LT(small, 4 * kPsi / double(c.n) + 3 * kBucketBytes);
 }
+
+} // namespace mixed_memory_test

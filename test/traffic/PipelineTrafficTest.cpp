@@ -20,6 +20,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace pipeline_traffic_test {
+
 namespace {
 
 /// A model of two layers in two to four stages: the embedding, the layers and the head, which are
@@ -180,3 +182,5 @@ TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   EXPECT_GT(oneF[1].peak.activations, oneF[2].peak.activations);
   EXPECT_EQ(gpipe[1].peak.activations, gpipe[2].peak.activations);
 }
+
+} // namespace pipeline_traffic_test

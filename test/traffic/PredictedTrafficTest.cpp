@@ -17,6 +17,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace predicted_traffic_test {
+
 namespace {
 
 void expectPrediction(runtime::Session &session) {
@@ -129,3 +131,5 @@ TEST(Prediction, CountsPermutesAndAllToAlls) {
   EXPECT_EQ(counted.of(CollectiveKind::AllToAll), 6u * 30 * 4);
   expectPrediction(*session);
 }
+
+} // namespace predicted_traffic_test

@@ -17,6 +17,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace traffic_formula_test {
+
 namespace {
 
 /// Runs one step and compares what a rank sends. However a mesh is used, the norm of the gradient
@@ -185,3 +187,5 @@ TEST(SharedHeads, AddOnlyTheGradientsOfTheirWeights) {
     expectTraffic(model, strategy(sequenceParallel ? "tp=4 sp" : "tp=4"), expected);
   }
 }
+
+} // namespace traffic_formula_test

@@ -15,6 +15,8 @@
 
 using namespace dtc;
 
+namespace pipeline_schedule_test {
+
 namespace {
 
 struct PipelineRun {
@@ -239,3 +241,5 @@ TEST(PipelineSchedule, SaysWhatItDoesNotSupport) {
   EXPECT_FALSE(findScheduleRule("2f2b"));
   EXPECT_EQ(listScheduleNames(), "naive, gpipe, 1f1b, interleaved, zb-h1, zb-v");
 }
+
+} // namespace pipeline_schedule_test

@@ -21,6 +21,8 @@
 using namespace dtc;
 using namespace dtc::testing;
 
+namespace reshard_random_test {
+
 namespace {
 
 /// Chooses in a way that is the same with every standard library.
@@ -136,3 +138,5 @@ static void run(uint64_t usual, size_t maxAxes, int64_t maxDevices) {
 TEST(ReshardRandom, PlansAreRightAndCheapest) { run(5000, 4, 16); }
 
 TEST(ReshardRandom, PlansOnLargeMeshesAreRight) { run(100, 6, 64); }
+
+} // namespace reshard_random_test

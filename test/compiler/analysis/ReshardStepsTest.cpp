@@ -12,6 +12,8 @@
 using namespace dtc;
 using namespace dtc::testing;
 
+namespace reshard_steps_test {
+
 static const LinkedMesh kMesh{"mesh", {{"x", 2}, {"y", 3}, {"z", 2}, {"t", 4, /*temporal=*/true}}};
 /// Divides by all axes, and is large enough for bytes to matter.
 static const std::vector<int64_t> kVector{12 << 20}, kMatrix{1200, 2400};
@@ -188,3 +190,5 @@ TEST(ReshardCache, RemembersPlans) {
   EXPECT_NE(&planner.plan(kBytes, {12}, {{{0}}}, {{{}}}), &first);
   EXPECT_NE(&planner.plan(kBytes, kVector, {{{1}}}, {{{}}}), &first);
 }
+
+} // namespace reshard_steps_test

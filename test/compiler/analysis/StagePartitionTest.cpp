@@ -23,6 +23,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace stage_partition_test {
+
 /// A chain that may be cut everywhere, at no cost.
 static StagePartitionProblem chain(std::vector<double> seconds, int stages) {
   size_t ops = seconds.size();
@@ -282,3 +284,5 @@ TEST(StagePartition, SaysWhatIsImpossible) {
   problem.fixedCuts = {4};
   EXPECT_TRUE(checkPartition(problem));
 }
+
+} // namespace stage_partition_test

@@ -25,6 +25,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace zero_split_test {
+
 namespace {
 
 LinkedMesh meshOf(std::initializer_list<int64_t> sizes) {
@@ -218,3 +220,5 @@ TEST(ZeroSplit, IsEvenForAllSizes) {
               "times its even part: %s\n",
               all, memory, traffic, worst, worstCase.c_str());
 }
+
+} // namespace zero_split_test

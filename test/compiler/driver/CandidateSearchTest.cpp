@@ -27,6 +27,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace candidate_search_test {
+
 namespace {
 
 /// What one device of a plan needs and takes.
@@ -444,3 +446,5 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
       }
     }
 }
+
+} // namespace candidate_search_test

@@ -26,6 +26,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace known_trials_test {
+
 namespace {
 
 /// A model with experts.
@@ -150,3 +152,5 @@ INSTANTIATE_TEST_SUITE_P(
                     PipelineCase{kDeepLlama, "pp=2,dp=2,tp=2 m=4 sp zero=2"},
                     PipelineCase{kGpt2, "pp=2 m=4"}, // tied embeddings: both have the weight
                     PipelineCase{kMixtral, "pp=4,ep=2 m=4"}));
+
+} // namespace known_trials_test

@@ -16,6 +16,8 @@
 using namespace dtc;
 using namespace dtc::test;
 
+namespace model_fingerprint_test {
+
 namespace {
 
 /// A model that is compiled, and how.
@@ -221,3 +223,5 @@ TEST(UpdateSettings, SayWhatTheOptimizersDoNot) {
   EXPECT_EQ(settings([](CompileOptions &) {}, CompileMode::Train), "clip=1");
   EXPECT_EQ(settings(change, CompileMode::Forward), "");
 }
+
+} // namespace model_fingerprint_test
