@@ -30,7 +30,7 @@ MaybeError DeviceResources::allocate(const Bytes &bytes) {
     return error;
   if (MaybeError error = keep(device->allocate(bytes.workspace), workspaceMemory))
     return error;
-  if (bytes.hostArena == 0)
+  if (!bytes.usesHost)
     return std::nullopt;
   if (MaybeError error = keep(device->allocateStaging(bytes.hostArena), hostArenaMemory))
     return error->inContext("for what the plan keeps in the memory of the host");

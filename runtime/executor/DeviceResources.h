@@ -23,6 +23,7 @@ public:
   static Expected<std::unique_ptr<DeviceResources>> open(const Backend &backend, int64_t index);
   struct Bytes {
     size_t arena = 0, workspace = 0;
+    bool usesHost = false; // else the host has nothing
     size_t hostArena = 0, hostWorkspace = 0;
   };
   MaybeError allocate(const Bytes &bytes);

@@ -9,6 +9,7 @@
 #include "runtime/backends/cpu/CpuKernel.h"
 #include "runtime/backends/cpu/KernelThreads.h"
 
+#include <exception>
 #include <initializer_list>
 
 namespace dtc::runtime {
@@ -30,7 +31,11 @@ public:
   }
 
   MaybeError run() override {
-    kernel.runPrepared({inputs, outputs, position, workspace});
+    try {
+      kernel.runPrepared({inputs, outputs, position, workspace});
+    } catch (const std::exception &exception) {
+      return Error{exception.what()};
+    }
     return std::nullopt;
   }
 

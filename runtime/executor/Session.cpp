@@ -143,7 +143,8 @@ MaybeError Session::openResources(const SessionOptions &options) {
   for (size_t i = 0; i < held.size(); ++i)
     if (MaybeError error = shared->resources[i]->allocate(
             {prepared->arenaBytes(programOf(i)), prepared->workspaceBytes(programOf(i)),
-             prepared->hostArenaBytes(programOf(i)), prepared->hostWorkspaceBytes(programOf(i))}))
+             prepared->usesHost(programOf(i)), prepared->hostArenaBytes(programOf(i)),
+             prepared->hostWorkspaceBytes(programOf(i))}))
       return inContext(i, *error);
   shared->threads = std::make_unique<DeviceThreads>(
       held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },

@@ -45,13 +45,13 @@ def OffloadStatesPass : Pass<"dtc-offload-states", "::mlir::ModuleOp"> {
                           %x: tensor<4xf32> {dtc.input = "x"}, %lr: tensor<f32>, %scale: tensor<f32>,
                           %apply: tensor<i1>)
         -> (tensor<4xf32> {dtc.updates = 0 : i64}, tensor<4xf32> {dtc.updates = 1 : i64}) {
-      %g = dtc.mul %p, %x : tensor<4xf32>
-      %0 = dist.copy %g to "host" : tensor<4xf32>
-      %1 = dist.copy %p to "host" : tensor<4xf32>
+      %0 = dist.copy %apply to "host" : tensor<i1>
+      %1 = dist.copy %scale to "host" : tensor<f32>
       %2 = dist.copy %lr to "host" : tensor<f32>
-      %3 = dist.copy %scale to "host" : tensor<f32>
-      %4 = dist.copy %apply to "host" : tensor<i1>
-      %new_p, %new_m = dtc.sgd %1, %0, %m, %2, %3, %4 {dist.host, momentum = 0.9 : f64, weight_decay = 0.0 : f64}
+      %g = dtc.mul %p, %x : tensor<4xf32>
+      %3 = dist.copy %g to "host" : tensor<4xf32>
+      %4 = dist.copy %p to "host" : tensor<4xf32>
+      %new_p, %new_m = dtc.sgd %4, %3, %m, %2, %1, %0 {dist.host, momentum = 0.9 : f64, weight_decay = 0.0 : f64}
         : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
         -> (tensor<4xf32>, tensor<4xf32>)
       %5 = dist.copy %new_p to "device" : tensor<4xf32>
