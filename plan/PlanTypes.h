@@ -54,8 +54,7 @@ const char *describe(Lane lane);
 /// The lane of an instruction with valid operands: that of a kernel by the memory of its buffers.
 Lane laneOf(const plan::Program &program, const plan::Instruction &instruction);
 inline bool isAsync(const plan::Instruction &instruction) {
-  return instruction.has_kernel() ? instruction.kernel().async()
-                                  : instruction.collective().async();
+  return instruction.has_kernel() ? instruction.kernel().async() : instruction.collective().async();
 }
 /// Whether some buffer of the program lies in the memory of the host.
 bool usesHost(const plan::Program &program);

@@ -198,7 +198,8 @@ private:
     bool mayConflict = outputsInUse.anyIn(range) || (isWritten && inputsInUse.anyIn(range));
     for (size_t other = 0; mayConflict && other < kNumLanes; ++other) {
       // Collectives of one lane are followed in their order, but each waits for its operands.
-      bool inOrder = static_cast<Lane>(other) != Lane::Communication || lane != static_cast<Lane>(other);
+      bool inOrder =
+          static_cast<Lane>(other) != Lane::Communication || lane != static_cast<Lane>(other);
       const std::set<int> &running = inFlight[other];
       auto it = inOrder ? running.upper_bound(before.upTo[other]) : running.begin();
       for (; it != running.end(); ++it)
@@ -215,14 +216,13 @@ private:
                          2 * other.collective().tensors_size()))
       return error;
     return visitOperands(other, [&](uint32_t operand, bool otherWrites) -> MaybeError {
-      if ((!isWritten && !otherWrites) ||
-          !context.ranges[operand].overlaps(context.ranges[buffer]))
+      if ((!isWritten && !otherWrites) || !context.ranges[operand].overlaps(context.ranges[buffer]))
         return std::nullopt;
-      return Error{fmt::format(
-          "{} buffer {} ({}), which shares bytes of the arena with buffer {}, which "
-          "instruction {} ({}) {} until the wait for it",
-          isWritten ? "writes" : "reads", buffer, context.types[buffer].str(), operand, running,
-          describeKind(other), otherWrites ? "writes" : "reads")};
+      return Error{
+          fmt::format("{} buffer {} ({}), which shares bytes of the arena with buffer {}, which "
+                      "instruction {} ({}) {} until the wait for it",
+                      isWritten ? "writes" : "reads", buffer, context.types[buffer].str(), operand,
+                      running, describeKind(other), otherWrites ? "writes" : "reads")};
     });
   }
 
@@ -230,10 +230,10 @@ private:
   WorkLimit &budget;
   RangeCounts inputsInUse, outputsInUse;
   // Of the task, by number of the instruction:
-  std::array<std::set<int>, kNumLanes> inFlight; // until the wait, by lane
-  std::array<int, kNumLanes> lastOfLane;         // -1: none
-  std::map<int, DoneInstructions> doneAtEnd;     // of each async instruction, with itself
-  DoneInstructions done;                         // for the compute queue
+  std::array<std::set<int>, kNumLanes> inFlight;     // until the wait, by lane
+  std::array<int, kNumLanes> lastOfLane;             // -1: none
+  std::map<int, DoneInstructions> doneAtEnd;         // of each async instruction, with itself
+  DoneInstructions done;                             // for the compute queue
   std::set<std::pair<bool, uint32_t>> transferParts; // of the task: starts or finishes, and which
 };
 

@@ -22,8 +22,8 @@ namespace dtc {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// The device computes on buffers in its memory, the host on those in its own; only a copy goes from
-/// one to the other.
+/// The device computes on buffers in its memory, the host on those in its own; only a copy goes
+/// from one to the other.
 static MaybeError checkMemory(const PlanContext &context, const plan::KernelCall &call) {
   std::optional<uint32_t> onDevice, onHost;
   for (const auto *operands : {&call.inputs(), &call.outputs()})
@@ -253,7 +253,8 @@ static MaybeError checkTask(const PlanContext &context, const plan::Task &task) 
 static MaybeError checkLoopTask(const PlanContext &context, const plan::Task &task) {
   for (int i = 0; i < task.instructions_size(); ++i)
     if (laneOf(context.program, task.instructions(i)) == Lane::Host)
-      return Error{"runs on the host in the loop over microbatches; expected it outside of the loop"}
+      return Error{
+          "runs on the host in the loop over microbatches; expected it outside of the loop"}
           .inContext(describeInstruction(context.plan, task, i));
   return std::nullopt;
 }

@@ -443,9 +443,10 @@ static MaybeError findOffloadConflict(const CompileOptions &options, OptionSpell
                              "on the device; leave one of them out",
                              found, given("outer"), options.outer)};
   if (options.proximal > 0)
-    return Error{fmt::format("{}, and {} is {}, whose term reads master weights on the device; leave "
-                             "one of them out",
-                             found, given("proximal"), options.proximal)};
+    return Error{
+        fmt::format("{}, and {} is {}, whose term reads master weights on the device; leave "
+                    "one of them out",
+                    found, given("proximal"), options.proximal)};
   return std::nullopt;
 }
 

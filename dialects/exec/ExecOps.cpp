@@ -254,8 +254,8 @@ LogicalResult KernelOp::verify() {
   auto operands = llvm::concat<Value>(getInputs(), getOutputs());
   bool anyOnHost = llvm::any_of(operands, isOnHost);
   if (getKernel() != "copy" && anyOnHost && !llvm::all_of(operands, isOnHost))
-    return violates(*this, "kernel-c3")
-           << "has buffers in the memory of the device and in that of the host, expected all in one";
+    return violates(*this, "kernel-c3") << "has buffers in the memory of the device and in that of "
+                                           "the host, expected all in one";
   if (getToken() && !anyOnHost)
     return violates(*this, "kernel-c4") << "has a token and no buffer in the memory of the host";
   if (!getAfter().empty() && !getToken())

@@ -440,9 +440,8 @@ MaybeError DeviceExecutor::startHostCall(size_t index, const PreparedHostCall &c
   Queue &queue = hostLanes->queue(call.lane);
   if (MaybeError error = beginOnLane(queue, call.after))
     return error;
-  if (MaybeError error =
-          measure(stepTimes.measures(), queue, StepMarks::What::HostCall, index,
-                  [&] { return hostLanes->enqueue(index, call, microbatch); }))
+  if (MaybeError error = measure(stepTimes.measures(), queue, StepMarks::What::HostCall, index,
+                                 [&] { return hostLanes->enqueue(index, call, microbatch); }))
     return error;
   Event &done = call.asyncIndex ? *asyncDone[*call.asyncIndex] : *hostDone;
   MaybeError error = queue.record(done);

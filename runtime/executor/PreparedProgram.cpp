@@ -152,9 +152,10 @@ private:
     if (prepared.lane != Lane::Host)
       prepared.bytes = typeOfBuffer(call.outputs(0)).numBytes();
     else if (microbatchUseOf(signature) != MicrobatchUse::None)
-      return Error{fmt::format("the kernel {} does another thing for each microbatch; the host runs "
-                               "kernels that are the same for all",
-                               call.kernel())};
+      return Error{
+          fmt::format("the kernel {} does another thing for each microbatch; the host runs "
+                      "kernels that are the same for all",
+                      call.kernel())};
     else if (!makesNothing(call)) {
       result->hostWorkspaceBytes =
           std::max(result->hostWorkspaceBytes, (*kernel)->workspaceBytes());
@@ -451,17 +452,14 @@ bool PreparedPlan::hasAsync(size_t index) const {
 }
 
 bool PreparedPlan::usesHost(size_t index) const {
-  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
-    return plan.programs[index].usesHost;
-  });
+  return mostOf(
+      *this, [&](const PreparedPlan &plan) -> uint64_t { return plan.programs[index].usesHost; });
 }
 
 /// Prepares the plan with the kernels of a backend that has the right number of threads.
-static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
-                                                          const Backend &backend,
-                                                          std::shared_ptr<const Backend> host,
-                                                          std::span<const int64_t> devices,
-                                                          bool fuses) {
+static Expected<std::shared_ptr<PreparedPlan>>
+createWith(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
+           std::shared_ptr<const Backend> host, std::span<const int64_t> devices, bool fuses) {
   auto result = std::make_shared<PreparedPlan>();
   result->hostBackend = std::move(host);
   result->plan = std::move(plan);
@@ -482,7 +480,8 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
         return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
   for (const plan::Plan &entryPoint : result->plan->entry_points()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = createWith({result->plan, &entryPoint}, backend, result->hostBackend, devices, fuses);
+    auto prepared =
+        createWith({result->plan, &entryPoint}, backend, result->hostBackend, devices, fuses);
     if (!prepared)
       return prepared.error().inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
     result->entryPoints.push_back(std::move(*prepared));
@@ -497,8 +496,7 @@ PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &back
   std::shared_ptr<const Backend> host;
   if (std::any_of(plan->programs().begin(), plan->programs().end(), dtc::usesHost))
     host = createCpuBackend(threads);
-  auto prepared =
-      createWith(std::move(plan), threaded ? *threaded : backend, host, devices, fuses);
+  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, host, devices, fuses);
   if (!prepared)
     return prepared.error();
   (*prepared)->threads = threads;

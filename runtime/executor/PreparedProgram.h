@@ -136,7 +136,7 @@ struct PreparedProgram {
   /// The most async instructions of a task.
   size_t maxAsync = 0;
   bool hasAsyncCollectives = false;
-  bool usesHost = false; // it has calls with operands in the memory of the host
+  bool usesHost = false;         // it has calls with operands in the memory of the host
   size_t hostWorkspaceBytes = 0; // that they share
   /// Workspace of one device.
   size_t workspaceBytes = 0;

@@ -89,7 +89,8 @@ TEST(HostMemoryVerifier, ALaneIsThroughWithAllBeforeItsLastInstruction) {
   HostPlan plan;
   plan.instruction(plan.update).set_after(0, plan.gradient);
   plan.waitForAll();
-  EXPECT_TRUE(contains(plan.error(), "which shares bytes of the arena with buffer")) << plan.error();
+  EXPECT_TRUE(contains(plan.error(), "which shares bytes of the arena with buffer"))
+      << plan.error();
   EXPECT_TRUE(contains(plan.error(), "instruction 2 (kernel copy) writes until the wait for it"))
       << plan.error();
 }
@@ -157,8 +158,9 @@ TEST(HostMemoryVerifier, BytesLieInTheArenaOfTheirMemory) {
   HostPlan beyond;
   beyond.waitForAll();
   beyond.program().set_host_arena_bytes(192);
-  EXPECT_TRUE(contains(beyond.error(), "64 bytes at offset 192 reach beyond the arena in the memory "
-                                       "of the host of 192 bytes"));
+  EXPECT_TRUE(contains(beyond.error(),
+                       "64 bytes at offset 192 reach beyond the arena in the memory "
+                       "of the host of 192 bytes"));
   HostPlan overlaps; // the gradient's copy in the bytes of the state
   overlaps.waitForAll();
   overlaps.moveToHost(overlaps.hostG, 0);

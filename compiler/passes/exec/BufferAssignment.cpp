@@ -21,7 +21,8 @@ bool dtc::isOnHost(Value value) {
 
 MemRefType dtc::bufferType(Value value) {
   auto tensor = cast<RankedTensorType>(value.getType());
-  auto space = isOnHost(value) ? StringAttr::get(value.getContext(), exec::kHostSpace) : Attribute();
+  auto space =
+      isOnHost(value) ? StringAttr::get(value.getContext(), exec::kHostSpace) : Attribute();
   return MemRefType::get(tensor.getShape(), tensor.getElementType(), MemRefLayoutAttrInterface(),
                          space);
 }
@@ -49,8 +50,8 @@ void BufferAssignment::share(Value value, Value with, Value buffer) {
 }
 
 Value BufferAssignment::allocate(Value value, BufferKind kind, bool reusable) {
-  auto buffer = exec::BufferOp::create(declarations, value.getLoc(), bufferType(value),
-                                       kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
+  auto buffer = exec::BufferOp::create(declarations, value.getLoc(), bufferType(value), kind,
+                                       IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
   if (inLoop)
     microbatchBuffers.push_back(buffer);
   storages.push_back({-1, inLoop, reusable});

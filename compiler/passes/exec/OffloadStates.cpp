@@ -67,8 +67,8 @@ private:
 BlockArgument Offload::updatedBy(Value value) {
   for (OpOperand &use : value.getUses())
     if (isa<func::ReturnOp>(use.getOwner()))
-      if (auto index = function.getResultAttrOfType<IntegerAttr>(use.getOperandNumber(),
-                                                                 "dtc.updates"))
+      if (auto index =
+              function.getResultAttrOfType<IntegerAttr>(use.getOperandNumber(), "dtc.updates"))
         return function.getArgument(index.getInt());
   return {};
 }
@@ -107,9 +107,8 @@ SmallVector<Update> Offload::chosen(SmallVector<Update> updates, double fraction
   SmallVector<const Update *> largestFirst;
   for (const Update &update : updates)
     largestFirst.push_back(&update);
-  llvm::stable_sort(largestFirst, [](const Update *a, const Update *b) {
-    return a->stateBytes > b->stateBytes;
-  });
+  llvm::stable_sort(largestFirst,
+                    [](const Update *a, const Update *b) { return a->stateBytes > b->stateBytes; });
   llvm::DenseSet<Operation *> ops;
   for (const Update *update : largestFirst) {
     if (taken >= fraction * all)
@@ -143,8 +142,8 @@ void Offload::place(const Update &update) {
   Operation *op = update.op;
   op->setAttr(dist::kHostAttrName, unit);
   auto optimizer = cast<OptimizerOpInterface>(op);
-  Value gradient = copyToHost(optimizer.getGradientMutable().get(),
-                              optimizer.getGradientMutable().get());
+  Value gradient =
+      copyToHost(optimizer.getGradientMutable().get(), optimizer.getGradientMutable().get());
   // The parameter follows its gradient: before, the link is of no use to it, and its task may end.
   OpOperand &parameter = optimizer.getParameterMutable();
   if (!isHostArgument(parameter.get()))
@@ -166,9 +165,10 @@ void Offload::bringBack(Value value, bool hoists) {
     Operation *user = use.getOwner();
     if (user->hasAttr(dist::kHostAttrName))
       continue;
-    auto updates = isa<func::ReturnOp>(user) ? function.getResultAttrOfType<IntegerAttr>(
-                                                   use.getOperandNumber(), "dtc.updates")
-                                             : IntegerAttr();
+    auto updates =
+        isa<func::ReturnOp>(user)
+            ? function.getResultAttrOfType<IntegerAttr>(use.getOperandNumber(), "dtc.updates")
+            : IntegerAttr();
     if (updates && isHostArgument(function.getArgument(updates.getInt())))
       continue;
     // Fewer bytes go back where the host rounds the parameter.

@@ -34,9 +34,9 @@ private:
   struct Pending {
     exec::Lane lane;
     SmallVector<Operation *> reads, writes; ///< buffers
-    unsigned kernelsBefore = 0;             ///< how many kernels of the device come before the start
-    unsigned kernelsAtEnd = 0;              ///< ... and before the end
-    Operation *end = nullptr; ///< the instruction that must wait; null: the task's end
+    unsigned kernelsBefore = 0;     ///< how many kernels of the device come before the start
+    unsigned kernelsAtEnd = 0;      ///< ... and before the end
+    Operation *end = nullptr;       ///< the instruction that must wait; null: the task's end
     SmallVector<Operation *> after; ///< what it comes after on other lanes
     Value token;                    ///< once it is asynchronous
   };
