@@ -494,7 +494,11 @@ PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &back
                      std::span<const int64_t> devices, bool fuses) {
   std::shared_ptr<const Backend> threaded = backend.withThreads(threads);
   std::shared_ptr<const Backend> host;
-  if (std::any_of(plan->programs().begin(), plan->programs().end(), dtc::usesHost))
+  auto needsHost = [](const plan::Plan &each) {
+    return std::any_of(each.programs().begin(), each.programs().end(), dtc::usesHost);
+  };
+  if (needsHost(*plan) ||
+      std::any_of(plan->entry_points().begin(), plan->entry_points().end(), needsHost))
     host = createCpuBackend(threads);
   auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, host, devices, fuses);
   if (!prepared)

@@ -88,10 +88,6 @@ const Case kCases[] = {
     {"LlamaContextNested", kLlama, "cp=4 context_heads=2 context_exchange=ring"},
     {"LlamaContextRingF64", kLlama, "dp=2,cp=2 m=2 context_exchange=ring", true},
     {"LlamaContextRingBf16", kLlama, "cp=2 dtype=bf16 optimizer=sgd context_exchange=ring"},
-    // The host beside a device updates parameters.
-    {"Gpt2Offload", kGpt2, "offload=optimizer"},
-    {"LlamaOffloadBf16", kLlama, "dtype=bf16 optimizer=sgd offload=optimizer"},
-    {"LlamaOffloadF64Zero", kLlama, "dp=2 m=2 zero=1 offload=optimizer:0.5", true},
     {"MistralContextRing", kMistral, "cp=2,tp=2 sp context_exchange=ring"},
     {"MistralContextGather", kMistral, "cp=4 context_exchange=all-gather"},
 };
