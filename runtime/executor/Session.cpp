@@ -137,8 +137,6 @@ MaybeError Session::openResources(const SessionOptions &options) {
       return inContext(i, opened.error());
     shared->resources.push_back(std::move(*opened));
   }
-  if (MaybeError error = checkHosts())
-    return error;
   if (MaybeError error = checkMemory(options))
     return error;
   auto programOf = [&](size_t i) { return static_cast<size_t>(prepared->mesh.programOf(held[i])); };
@@ -155,19 +153,6 @@ MaybeError Session::openResources(const SessionOptions &options) {
     return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)),
                                             prepared->usesHost(programOf(i)));
   });
-}
-
-/// Only devices whose memory is the host's have been tested with states there.
-MaybeError Session::checkHosts() const {
-  for (size_t i = 0; i < shared->resources.size(); ++i) {
-    const Device &device = shared->resources[i]->getDevice();
-    auto program = static_cast<size_t>(prepared->mesh.programOf(fabric().devices()[i]));
-    if (prepared->usesHost(program) && !device.isHostMemory())
-      return Error{fmt::format("the plan keeps states in the memory of the host, which {} does not "
-                               "support; compile it without --offload, or run it on CPU devices",
-                               device.describe())};
-  }
-  return std::nullopt;
 }
 
 /// What the devices of this process need of a memory that they share.

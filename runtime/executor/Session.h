@@ -265,7 +265,6 @@ private:
                                                    std::shared_ptr<Fabric> fabric,
                                                    const SessionOptions &options);
   MaybeError openResources(const SessionOptions &options);
-  MaybeError checkHosts() const;
   MaybeError checkMemory(const SessionOptions &options) const;
   Fabric::MemoryUse memoryOfFabric(int64_t device) const;
   Expected<std::map<std::string, uint64_t>>
