@@ -61,6 +61,10 @@ struct BufferSlots {
   }
 };
 
+/// Where the ranges of buffers in the memory of the host begin: beyond those of the device, so that
+/// one proof about bytes covers both memories.
+inline constexpr uint64_t kHostRangesBegin = kMaxArenaBytes;
+
 /// A program of a plan with the findings of the first checks.
 struct PlanContext {
   const plan::Plan &plan;
@@ -90,6 +94,8 @@ MaybeError checkTensor(plan::DType dtype, const google::protobuf::RepeatedField<
 
 /// An error that names the buffer if there is no such buffer.
 MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer);
+/// An error unless the buffer lies in the memory of the device. `what` has to, as in "an input".
+MaybeError checkOnDevice(const PlanContext &context, uint32_t buffer, const char *what);
 
 /// The arena and the buffers; fills in the context.
 MaybeError checkBuffers(PlanContext &context);

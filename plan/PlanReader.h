@@ -17,7 +17,7 @@
 namespace dtc {
 
 /// The version of plans that this runtime reads and writes.
-inline constexpr uint32_t kPlanVersion = 9;
+inline constexpr uint32_t kPlanVersion = 10;
 
 /// Larger files are refused: parsing takes several times a file's size in memory.
 inline constexpr uint64_t kMaxPlanFileBytes = uint64_t{256} << 20;

@@ -105,10 +105,15 @@ private:
         {"activation", &PeakMemory::activations}, {"constant", &PeakMemory::constants},
         {"cache", &PeakMemory::caches},           {"input", &PeakMemory::inputsAndOutputs},
         {"output", &PeakMemory::inputsAndOutputs}};
-    for (const auto &[kind, bytes] : program.memory_by_kind()) {
-      auto member = members.find(kind);
-      out.peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;
-    }
+    auto add = [&](const auto &byKind, PeakMemory &peak) {
+      for (const auto &[kind, bytes] : byKind) {
+        auto member = members.find(kind);
+        peak.*(member == members.end() ? &PeakMemory::other : member->second) += bytes;
+      }
+    };
+    add(program.memory_by_kind(), out.peak);
+    out.hostArenaBytes = program.host_arena_bytes();
+    add(program.host_memory_by_kind(), out.hostPeak);
     addSlots(program, out);
   }
 

@@ -93,6 +93,8 @@ struct ProgramSummary {
   PeakMemory peak;              // all zero if the producer of the plan did not say
   uint64_t arenaLowerBound = 0; // 0 if the producer did not say
   uint64_t arenaBytes = 0;
+  uint64_t hostArenaBytes = 0;  // in the memory of the host
+  PeakMemory hostPeak;          // of that memory
   uint32_t mostSlots = 0;       // the most that a buffer, or several that share them, have
   uint64_t slotBytes = 0;       // of the arena that buffers with slots lie in, all their slots
   double flops = 0;             // of a step of one device

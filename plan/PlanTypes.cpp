@@ -8,6 +8,8 @@
 
 #include "support/Collective.h"
 
+#include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <initializer_list>
 #include <set>
@@ -179,6 +181,30 @@ std::vector<std::vector<std::string>> axesByDim(const plan::Sharding &sharding) 
   for (const plan::DimSharding &dim : sharding.dims())
     result.push_back(toVector(dim.axes()));
   return result;
+}
+
+const char *describe(Lane lane) {
+  static constexpr std::array kNames = {"the compute queue", "the communication lane",
+                                        "copies to the host", "the host", "copies to the device"};
+  return kNames[static_cast<size_t>(lane)];
+}
+
+Lane laneOf(const plan::Program &program, const plan::Instruction &instruction) {
+  if (!instruction.has_kernel())
+    return instruction.collective().async() ? Lane::Communication : Lane::Compute;
+  const plan::KernelCall &call = instruction.kernel();
+  auto isHost = [&](uint32_t buffer) {
+    return isOnHost(program.buffers(static_cast<int>(buffer)));
+  };
+  bool writesHost = call.outputs_size() > 0 && isHost(call.outputs(0));
+  bool readsHost = call.inputs_size() > 0 ? isHost(call.inputs(0)) : writesHost;
+  if (readsHost != writesHost)
+    return writesHost ? Lane::ToHost : Lane::ToDevice;
+  return writesHost ? Lane::Host : Lane::Compute;
+}
+
+bool usesHost(const plan::Program &program) {
+  return std::any_of(program.buffers().begin(), program.buffers().end(), isOnHost);
 }
 
 std::string describeKind(const plan::Instruction &instruction) {

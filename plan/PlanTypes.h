@@ -42,6 +42,23 @@ inline TransferKind kindOf(const plan::Transfer &transfer) {
   return static_cast<TransferKind>(transfer.kind());
 }
 /// None of a task that is outside the pipeline.
+inline bool isOnHost(const plan::Buffer &buffer) { return buffer.memory() == plan::Buffer::HOST; }
+
+/// What a device does beside its compute queue, with which it overlaps: collectives, copies to the
+/// memory of its host, kernels there, and copies back. The instructions of a lane run in their
+/// order.
+enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
+inline constexpr size_t kNumLanes = 5;
+/// For people: "the host".
+const char *describe(Lane lane);
+/// The lane of an instruction with valid operands: that of a kernel by the memory of its buffers.
+Lane laneOf(const plan::Program &program, const plan::Instruction &instruction);
+inline bool isAsync(const plan::Instruction &instruction) {
+  return instruction.has_kernel() ? instruction.kernel().async() : instruction.collective().async();
+}
+/// Whether some buffer of the program lies in the memory of the host.
+bool usesHost(const plan::Program &program);
+
 inline std::optional<StagePass> passOf(const plan::Task &task) {
   return task.kind() == plan::Task::OTHER ? std::nullopt
                                           : std::optional(static_cast<StagePass>(task.kind()));

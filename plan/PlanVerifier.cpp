@@ -127,6 +127,14 @@ MaybeError checkBufferIndex(const PlanContext &context, uint32_t buffer) {
   return std::nullopt;
 }
 
+MaybeError checkOnDevice(const PlanContext &context, uint32_t buffer, const char *what) {
+  if (!isOnHost(context.program.buffers(static_cast<int>(buffer))))
+    return std::nullopt;
+  return Error{fmt::format("buffer {} lies in the memory of the host; expected {} in that of the "
+                           "device",
+                           buffer, what)};
+}
+
 /// The locations that reasons name, and the reasons that collectives name. As with locations, index
 /// 0 is "unknown" and needs no entry.
 static MaybeError checkReasons(const PlanContext &context) {
@@ -271,7 +279,9 @@ static bool isSameState(const plan::Program &programA, const plan::State &a,
          axesByDim(a.sharding()) == axesByDim(b.sharding()) && a.parameter() == b.parameter() &&
          a.kind() == b.kind() &&
          programA.buffers(static_cast<int>(a.buffer())).offset() ==
-             programB.buffers(static_cast<int>(b.buffer())).offset();
+             programB.buffers(static_cast<int>(b.buffer())).offset() &&
+         programA.buffers(static_cast<int>(a.buffer())).memory() ==
+             programB.buffers(static_cast<int>(b.buffer())).memory();
 }
 
 /// The states of a entryPoint lie where those of the plan do. Both have passed verifyEntry().

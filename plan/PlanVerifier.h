@@ -43,6 +43,7 @@ struct ProgramVerifierResult {
   int64_t receives = 0;     // messages
   uint64_t arenaBytes = 0;
   uint64_t arenaLowerBound = 0;
+  uint64_t hostArenaBytes = 0;
 
   /// The buffer that holds the values of the most microbatches at one moment, each from its write
   /// to its last read; of several, the first. Buffers that share slots count as one, the first of

@@ -158,6 +158,8 @@ static MaybeError checkRole(const plan::Input &input) {
 static MaybeError checkInput(const PlanContext &context, const plan::Input &input) {
   if (MaybeError error = checkBinding(context, input))
     return error;
+  if (MaybeError error = checkOnDevice(context, input.buffer(), "an input"))
+    return error;
   if (MaybeError error = checkRole(input))
     return error;
   if (input.index_limit() < 0 || input.index_limit() > int64_t{1} << 31)
@@ -327,7 +329,10 @@ static MaybeError checkStates(const PlanContext &context) {
     const plan::State &state = program.states(i);
     if (MaybeError error = checkName("state", state.name(), i, names))
       return error;
-    if (MaybeError error = checkState(context, state))
+    MaybeError error = checkState(context, state);
+    if (!error && isStepState(state.kind()))
+      error = checkOnDevice(context, state.buffer(), "the step state");
+    if (error)
       return error->inContext(fmt::format("state \"{}\"", state.name()));
   }
   return checkKinds(program);
@@ -370,6 +375,8 @@ MaybeError checkBindings(const PlanContext &context) {
     if (MaybeError error = checkName("output", output.name(), i, names))
       return error;
     if (MaybeError error = checkBinding(context, output))
+      return error->inContext(fmt::format("output \"{}\"", output.name()));
+    if (MaybeError error = checkOnDevice(context, output.buffer(), "an output"))
       return error->inContext(fmt::format("output \"{}\"", output.name()));
     if (output.must_be_zero() && (!output.metric() || !isFloat(toDType(output.dtype()))))
       return Error{fmt::format("output \"{}\" must be zero, and is {}; expected a metric of floats",

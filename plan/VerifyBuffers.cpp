@@ -19,6 +19,15 @@ static uint64_t strideOf(uint64_t bytes) {
   return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
 }
 
+/// The bytes of the arena that a buffer lies in.
+static uint64_t arenaBytesOf(const PlanContext &context, const plan::Buffer &buffer) {
+  return isOnHost(buffer) ? context.program.host_arena_bytes() : context.program.arena_bytes();
+}
+
+static const char *arenaNameOf(const plan::Buffer &buffer) {
+  return isOnHost(buffer) ? "arena in the memory of the host" : "arena";
+}
+
 /// The slot maps: each has a slot for every microbatch. Returns the greatest slot of each map, to
 /// be compared with the slots of buffers.
 static Expected<std::vector<uint32_t>> checkSlotMaps(const PlanContext &context) {
@@ -52,7 +61,10 @@ static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buf
     return Error{
         fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(), microbatches,
                     buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size()) : "")};
-  uint64_t room = context.program.arena_bytes() - buffer.offset();
+  if (isOnHost(buffer) && buffer.slots() > 0)
+    return Error{fmt::format("has {} slots and lies in the memory of the host; expected none there",
+                             buffer.slots())};
+  uint64_t room = arenaBytesOf(context, buffer) - buffer.offset();
   uint64_t stride = strideOf(bytes);
   if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
     return Error{fmt::format("{} slots of {} bytes at offset {} reach beyond the arena of {} bytes",
@@ -63,7 +75,6 @@ static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buf
 
 static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &buffer,
                               const std::vector<uint32_t> &mapped) {
-  const plan::Program &program = context.program;
   if (MaybeError error = checkTensor(buffer.dtype(), buffer.shape()))
     return error;
   if (!isNamed(kindOf(buffer)))
@@ -71,10 +82,13 @@ static MaybeError checkBuffer(const PlanContext &context, const plan::Buffer &bu
   if (buffer.offset() % kBufferAlignment != 0)
     return Error{
         fmt::format("offset {} is not a multiple of {}", buffer.offset(), kBufferAlignment)};
+  if (!plan::Buffer::Memory_IsValid(buffer.memory()))
+    return Error{fmt::format("unknown memory {}", static_cast<int>(buffer.memory()))};
   size_t bytes = typeOf(buffer).numBytes();
-  if (buffer.offset() > program.arena_bytes() || bytes > program.arena_bytes() - buffer.offset())
-    return Error{fmt::format("{} bytes at offset {} reach beyond the arena of {} bytes", bytes,
-                             buffer.offset(), program.arena_bytes())};
+  uint64_t arena = arenaBytesOf(context, buffer);
+  if (buffer.offset() > arena || bytes > arena - buffer.offset())
+    return Error{fmt::format("{} bytes at offset {} reach beyond the {} of {} bytes", bytes,
+                             buffer.offset(), arenaNameOf(buffer), arena)};
   return checkSlots(context, buffer, bytes, mapped);
 }
 
@@ -100,6 +114,11 @@ static MaybeError checkPlace(const PlanContext &context, int index) {
                              other, whole.has_view_of() ? "is a view of" : "reuses",
                              whole.has_view_of() ? whole.view_of() : whole.reuses())};
   TensorType type = typeOf(buffer), of = typeOf(whole);
+  if (buffer.memory() != whole.memory())
+    return Error{fmt::format("lies in the memory of the {} and {} buffer {}, which lies in that of "
+                             "the {}; expected the same",
+                             isOnHost(buffer) ? "host" : "device", relation, other,
+                             isOnHost(whole) ? "host" : "device")};
   if (buffer.offset() != whole.offset() || buffer.slots() != whole.slots() ||
       type.dtype != of.dtype || type.numBytes() != of.numBytes())
     return Error{fmt::format("{} with {} slots at offset {} {} buffer {}, {} with {} slots at "
@@ -118,6 +137,10 @@ MaybeError checkBuffers(PlanContext &context) {
   if (program.arena_bytes() > kMaxArenaBytes)
     return Error{fmt::format("the arena has {} bytes; at most {} are allowed",
                              program.arena_bytes(), kMaxArenaBytes)};
+  if (program.host_arena_bytes() > kMaxArenaBytes)
+    return Error{fmt::format("the arena in the memory of the host has {} bytes; at most {} are "
+                             "allowed",
+                             program.host_arena_bytes(), kMaxArenaBytes)};
   if (program.arena_lower_bound() > program.arena_bytes())
     return Error{fmt::format("the arena has {} bytes, fewer than its lower bound of {}",
                              program.arena_bytes(), program.arena_lower_bound())};
@@ -134,8 +157,9 @@ MaybeError checkBuffers(PlanContext &context) {
     context.roots.push_back(buffer.has_view_of() ? context.roots[buffer.view_of()]
                                                  : static_cast<uint32_t>(i));
     TensorType type = typeOf(buffer);
+    uint64_t begin = buffer.offset() + (isOnHost(buffer) ? kHostRangesBegin : 0);
     BufferSlots copies{
-        {buffer.offset(), buffer.offset() + type.numBytes()},
+        {begin, begin + type.numBytes()},
         strideOf(type.numBytes()),
         buffer.slots(),
         buffer.has_slot_map() ? &program.slot_maps(static_cast<int>(buffer.slot_map())) : nullptr};

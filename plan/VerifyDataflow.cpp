@@ -95,6 +95,7 @@ Expected<ProgramVerifierResult> DataflowWalk::run() {
   facts.receives = state.receives();
   facts.arenaBytes = program.arena_bytes();
   facts.arenaLowerBound = program.arena_lower_bound();
+  facts.hostArenaBytes = program.host_arena_bytes();
   facts.slots = state.liveliestSlots();
   return facts;
 }
@@ -227,8 +228,8 @@ MaybeError DataflowWalk::runInstruction(const plan::Instruction &instruction,
     return state.startTransfer(instruction.start_transfer().transfer());
   if (instruction.has_finish_transfer())
     return state.finishTransfer(instruction.finish_transfer().transfer());
-  // checkAsync() has shown that nothing touches the outputs of an async collective until the wait;
-  // whether they have their values now or then makes no difference.
+  // checkAsync() has shown that nothing touches the outputs of an async instruction before it is
+  // done; whether they have their values now or then makes no difference.
   bool ofData = false;
   for (const plan::CollectiveTensor &tensor : instruction.collective().tensors()) {
     if (MaybeError error = state.read({"the input"}, tensor.input()))

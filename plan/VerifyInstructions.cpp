@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <optional>
 #include <set>
 
 namespace dtc {
@@ -20,6 +21,23 @@ namespace dtc {
 //===----------------------------------------------------------------------===//
 // Kernels
 //===----------------------------------------------------------------------===//
+
+/// The device computes on buffers in its memory, the host on those in its own; only a copy goes
+/// from one to the other.
+static MaybeError checkMemory(const PlanContext &context, const plan::KernelCall &call) {
+  std::optional<uint32_t> onDevice, onHost;
+  for (const auto *operands : {&call.inputs(), &call.outputs()})
+    for (uint32_t buffer : *operands)
+      (isOnHost(context.program.buffers(static_cast<int>(buffer))) ? onHost : onDevice) = buffer;
+  if (onDevice && onHost && call.kernel() != "copy")
+    return Error{fmt::format("has buffer {} in the memory of the device and buffer {} in that of "
+                             "the host; expected all operands in one, or the kernel copy",
+                             *onDevice, *onHost)};
+  if (call.async() && !onHost)
+    return Error{"is async and runs on the compute queue of the device; expected an operand in the "
+                 "memory of the host"};
+  return std::nullopt;
+}
 
 static MaybeError checkKernel(const PlanContext &context, const plan::KernelCall &call) {
   if (MaybeError error = checkKernelCall(call))
@@ -30,6 +48,8 @@ static MaybeError checkKernel(const PlanContext &context, const plan::KernelCall
   for (int i = 0; i < call.outputs_size(); ++i)
     if (MaybeError error = checkBufferIndex(context, call.outputs(i)))
       return Error{fmt::format("output {} {}", i, error->message)};
+  if (MaybeError error = checkMemory(context, call))
+    return error;
   return checkKernelOverlap(context, call);
 }
 
@@ -118,6 +138,9 @@ static MaybeError checkCollectiveTensor(const PlanContext &context,
     return Error{"input " + error->message};
   if (MaybeError error = checkBufferIndex(context, tensor.output()))
     return Error{"output " + error->message};
+  for (uint32_t buffer : {tensor.input(), tensor.output()})
+    if (MaybeError error = checkOnDevice(context, buffer, "the tensors of a collective"))
+      return error;
   const TensorType &input = context.types[tensor.input()];
   const TensorType &output = context.types[tensor.output()];
   if (MaybeError error = checkReduction(collective, input))
@@ -226,6 +249,16 @@ static MaybeError checkTask(const PlanContext &context, const plan::Task &task) 
   return std::nullopt;
 }
 
+/// A kernel of the host has the same operands in every execution.
+static MaybeError checkLoopTask(const PlanContext &context, const plan::Task &task) {
+  for (int i = 0; i < task.instructions_size(); ++i)
+    if (laneOf(context.program, task.instructions(i)) == Lane::Host)
+      return Error{
+          "runs on the host in the loop over microbatches; expected it outside of the loop"}
+          .inContext(describeInstruction(context.plan, task, i));
+  return std::nullopt;
+}
+
 static MaybeError checkSchedule(const PlanContext &context) {
   int64_t microbatches = microbatchesOf(context.mesh);
   const plan::Program &program = context.program;
@@ -250,6 +283,9 @@ static MaybeError checkSchedule(const PlanContext &context) {
     int &first = entryOf[entry.task()];
     if (first < 0)
       first = i;
+    if (first == i && isInLoop(program, i))
+      if (MaybeError error = checkLoopTask(context, program.tasks(static_cast<int>(entry.task()))))
+        return error;
     if (isInLoop(program, first) != isInLoop(program, i))
       return Error{fmt::format("task \"{}\" runs in the loop over microbatches and outside of it, "
                                "as schedule entries {} and {}; expected one of the two",

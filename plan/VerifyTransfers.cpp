@@ -35,6 +35,8 @@ static MaybeError checkTransfer(const PlanContext &context, const plan::Transfer
   for (uint32_t buffer : transfer.buffers()) {
     if (MaybeError error = checkBufferIndex(context, buffer))
       return error;
+    if (MaybeError error = checkOnDevice(context, buffer, "the tensors of a transfer"))
+      return error;
     if (!context.program.buffers(static_cast<int>(buffer)).has_value())
       return Error{fmt::format("moves buffer {}, which has no number of a value; expected the one "
                                "that it has at the other end too",

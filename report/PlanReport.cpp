@@ -140,7 +140,8 @@ private:
                           {"at the peak", [](P p) { return p.peak.total(); }},
                           {"lower bound", [](P p) { return p.arenaLowerBound; }},
                           {"arena", [](P p) { return p.arenaBytes; }},
-                          {"in slots", [](P p) { return p.slotBytes; }}};
+                          {"in slots", [](P p) { return p.slotBytes; }},
+                          {"on the host", [](P p) { return p.hostArenaBytes; }}};
     std::vector<Column> columns;
     for (const Column &column : all)
       if (std::any_of(summary.programs.begin(), summary.programs.end(),
@@ -192,27 +193,31 @@ private:
     line("schedule  dtc-plan show --schedule draws it");
   }
 
+  void writePeakByKind(const PeakMemory &peak) {
+    uint64_t total = peak.total();
+    if (total == 0)
+      return;
+    auto row = [&](const char *kind, uint64_t bytes) {
+      if (bytes > 0)
+        line("  {:<20} {:>12} {:>6.1f}%", kind, formatBytes(bytes),
+             100 * static_cast<double>(bytes) / static_cast<double>(total));
+    };
+    row("parameters", peak.parameters);
+    row("master weights", peak.masterWeights);
+    row("gradients", peak.gradients);
+    row("optimizer state", peak.optimizerState);
+    row("activations", peak.activations);
+    row("caches", peak.caches);
+    row("constants", peak.constants);
+    row("inputs and outputs", peak.inputsAndOutputs);
+    row("other", peak.other);
+    line("  {:<20} {:>12}", "live at the peak", formatBytes(total));
+  }
+
   void writeMemory() {
-    const PeakMemory &peak = summary.peak;
     line("");
     line("memory of a device");
-    if (uint64_t total = peak.total()) {
-      auto row = [&](const char *kind, uint64_t bytes) {
-        if (bytes > 0)
-          line("  {:<20} {:>12} {:>6.1f}%", kind, formatBytes(bytes),
-               100 * static_cast<double>(bytes) / static_cast<double>(total));
-      };
-      row("parameters", peak.parameters);
-      row("master weights", peak.masterWeights);
-      row("gradients", peak.gradients);
-      row("optimizer state", peak.optimizerState);
-      row("activations", peak.activations);
-      row("caches", peak.caches);
-      row("constants", peak.constants);
-      row("inputs and outputs", peak.inputsAndOutputs);
-      row("other", peak.other);
-      line("  {:<20} {:>12}", "live at the peak", formatBytes(total));
-    }
+    writePeakByKind(summary.peak);
     if (std::optional<double> ratio = summary.arenaRatio()) {
       line("  {:<20} {:>12}", "lower bound", formatBytes(summary.arenaLowerBound));
       line("  {:<20} {:>12}  {:.3f} x the lower bound", "arena", formatBytes(summary.arenaBytes),
@@ -220,6 +225,13 @@ private:
     } else {
       line("  {:<20} {:>12}", "arena", formatBytes(summary.arenaBytes));
     }
+    const ProgramSummary &program = summary.programs[summary.largestProgram];
+    if (program.hostArenaBytes == 0)
+      return;
+    line("");
+    line("memory of the host for a device");
+    writePeakByKind(program.hostPeak);
+    line("  {:<20} {:>12}", "arena", formatBytes(program.hostArenaBytes));
   }
 
   void writePeak() {

@@ -14,6 +14,26 @@ namespace dtc {
 
 using Json = nlohmann::ordered_json;
 
+static Json toJson(const PeakMemory &peak) {
+  return {{"parameters", peak.parameters},
+          {"master_weights", peak.masterWeights},
+          {"gradients", peak.gradients},
+          {"optimizer_state", peak.optimizerState},
+          {"activations", peak.activations},
+          {"caches", peak.caches},
+          {"constants", peak.constants},
+          {"inputs_and_outputs", peak.inputsAndOutputs},
+          {"other", peak.other},
+          {"total", peak.total()}};
+}
+
+/// Adds what a program has in the memory of the host, if anything.
+static void addHostMemory(Json &memory, const ProgramSummary &program) {
+  if (program.hostArenaBytes > 0)
+    memory["host"] = {{"arena_bytes", program.hostArenaBytes},
+                      {"peak_bytes", toJson(program.hostPeak)}};
+}
+
 static Json memoryToJson(uint64_t arenaBytes, uint64_t lowerBound, std::optional<double> ratio,
                          const PeakMemory &peak) {
   Json json = {{"arena_bytes", arenaBytes},
@@ -21,16 +41,7 @@ static Json memoryToJson(uint64_t arenaBytes, uint64_t lowerBound, std::optional
                {"arena_ratio", nullptr}};
   if (ratio)
     json["arena_ratio"] = *ratio;
-  json["peak_bytes"] = {{"parameters", peak.parameters},
-                        {"master_weights", peak.masterWeights},
-                        {"gradients", peak.gradients},
-                        {"optimizer_state", peak.optimizerState},
-                        {"activations", peak.activations},
-                        {"caches", peak.caches},
-                        {"constants", peak.constants},
-                        {"inputs_and_outputs", peak.inputsAndOutputs},
-                        {"other", peak.other},
-                        {"total", peak.total()}};
+  json["peak_bytes"] = toJson(peak);
   return json;
 }
 
@@ -63,6 +74,7 @@ static void addPipeline(Json &json, const PlanSummary &summary) {
                                program.peak);
     memory["slot_bytes"] = program.slotBytes;
     memory["most_slots"] = program.mostSlots;
+    addHostMemory(memory, program);
     programs.push_back({{"coordinate", p},
                         {"memory", memory},
                         {"flops", program.flops},
@@ -137,6 +149,7 @@ std::string summaryToJson(const PlanSummary &summary, const Timeline *timeline,
         {"all_devices", summary.sentByAll()}}},
       {"tasks", tasks},
       {"schedule", schedule}};
+  addHostMemory(json["memory"], summary.programs[summary.largestProgram]);
   if (summary.isPipelined())
     addPipeline(json, summary);
   if (peak)

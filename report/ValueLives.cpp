@@ -118,6 +118,10 @@ private:
         use(tensor.input(), now);
         use(tensor.output(), now);
       }
+      for (uint32_t input : started.kernel().inputs())
+        use(input, now);
+      for (uint32_t output : started.kernel().outputs())
+        use(output, now);
     } else if (instruction.has_start_transfer()) {
       const plan::Transfer &transfer =
           program.transfers(static_cast<int>(instruction.start_transfer().transfer()));
@@ -163,6 +167,10 @@ private:
   void end(uint32_t root, Value &value) {
     if (value.begin == none)
       return;
+    if (isOnHost(program.buffers(static_cast<int>(root)))) {
+      value.begin = none; // the lives are of the device's memory
+      return;
+    }
     constexpr uint64_t alignment = 64; // as plan.proto says
     uint64_t size = typeOf(program.buffers(static_cast<int>(root))).numBytes();
     auto bytes = static_cast<int64_t>((size + alignment - 1) / alignment * alignment);

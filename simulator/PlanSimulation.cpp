@@ -6,6 +6,7 @@
 
 #include "simulator/PlanSimulation.h"
 
+#include "plan/PlanTypes.h"
 #include "plan/TransferEnds.h"
 #include "simulator/AxisLinks.h"
 #include "simulator/StepSimulator.h"
@@ -20,8 +21,10 @@
 
 namespace dtc {
 
-static bool computes(const plan::Instruction &instruction) {
-  return instruction.has_kernel() || instruction.has_collective();
+/// Calls of the host are in no estimate: they take nothing.
+static bool computes(const plan::Program &program, const plan::Instruction &instruction) {
+  return instruction.has_collective() ||
+         (instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute);
 }
 
 /// The communication of a device at an instruction; none if it has none.
@@ -46,11 +49,12 @@ communicationOf(const plan::Instruction &instruction, int index, const std::stri
 }
 
 /// The steps of a task: its time is spread over its kernels and collectives.
-static std::vector<SimulatedOperation>
-stepsOf(const plan::Task &task, const std::string &pipelineAxis, double flopsPerSecond) {
+static std::vector<SimulatedOperation> stepsOf(const plan::Program &program, const plan::Task &task,
+                                               const std::string &pipelineAxis,
+                                               double flopsPerSecond) {
   double flops = 0, even = 0;
   for (const plan::Instruction &instruction : task.instructions())
-    if (computes(instruction)) {
+    if (computes(program, instruction)) {
       flops += instruction.flops();
       even += 1;
     }
@@ -70,7 +74,7 @@ stepsOf(const plan::Task &task, const std::string &pipelineAxis, double flopsPer
       computeUntil(total > 0 ? std::min(1.0, passed / total) * seconds : seconds);
       steps.push_back(*communication);
     }
-    if (computes(instruction))
+    if (computes(program, instruction))
       passed += byFlops ? instruction.flops() : 1;
   }
   computeUntil(seconds);
@@ -97,7 +101,7 @@ Expected<Timeline> simulatePlan(const plan::Plan &plan, const TimelineOptions &o
     const plan::Program &program = plan.programs(static_cast<int>(p));
     for (int t = 0; t < program.tasks_size(); ++t)
       work.devices[p].tasks[static_cast<size_t>(t)].steps =
-          stepsOf(program.tasks(t), work.names.axis, options.flopsPerSecond);
+          stepsOf(program, program.tasks(t), work.names.axis, options.flopsPerSecond);
   }
   Expected<StepSimulation> simulation = simulateStep(work);
   if (!simulation)

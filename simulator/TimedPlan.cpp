@@ -213,6 +213,9 @@ private:
 } // namespace
 
 Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology) {
+  if (std::any_of(plan.programs().begin(), plan.programs().end(), usesHost))
+    return Error{"the plan keeps states in the memory of the host, and how long copies to it and "
+                 "kernels there take is not simulated; expected a plan without --offload"};
   StepWork work = StepWork::ofSchedule(plan);
   if (MaybeError error = Builder(plan, topology, work).run())
     return *error;

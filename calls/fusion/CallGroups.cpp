@@ -299,6 +299,11 @@ private:
 
 } // namespace
 
+/// Whether it is a kernel call on memory of the device.
+static bool isOfDevice(const plan::Program &program, const plan::Instruction &instruction) {
+  return instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute;
+}
+
 CallGroups groupCalls(const plan::Program &program, const plan::Task &task,
                       const ValueReaders &readers, std::span<const AxisCoordinate> axes,
                       const FusionRules &rules) {
@@ -307,7 +312,7 @@ CallGroups groupCalls(const plan::Program &program, const plan::Task &task,
   result.groupOf.resize(static_cast<size_t>(size));
   for (int begin = 0; begin < size;) {
     int end = begin;
-    while (end < size && task.instructions(end).has_kernel())
+    while (end < size && isOfDevice(program, task.instructions(end)))
       ++end;
     if (end > begin)
       Grouper(program, task, readers, axes, rules, result).run(begin, end);

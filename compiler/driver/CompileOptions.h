@@ -124,6 +124,9 @@ struct CompileOptions {
   /// "axis=int8" or "axis=int4", then perhaps ":block=N": sums of gradients over the axis travel as
   /// integers with a scale for each N elements (see dtc-compress-gradients). Empty: as they are.
   std::string compress;
+  /// "optimizer", then perhaps ":fraction": that part of the optimizer's state lies in the memory
+  /// of the host, whose cores update these parameters (see dtc-offload-states). Empty: none.
+  std::string offload;
   /// For estimates: links; floating point operations and bytes of memory a second of a device.
   /// Absent: the default of the mesh.
   LinkSpeeds links;

@@ -46,8 +46,10 @@ MemoryPeak dtc::findPeak(ModuleOp module) {
   Liveness liveness(largest);
   auto liveRanges = liveness.compute();
   std::vector<LiveRange> list;
-  for (auto &entry : liveRanges)
-    list.push_back(entry.second);
+  auto isOfDevice = [](Operation *buffer) { return !exec::isOnHost(buffer->getResult(0)); };
+  for (auto &[buffer, liveRange] : liveRanges)
+    if (isOfDevice(buffer))
+      list.push_back(liveRange);
   int at = assignOffsets(list).peak;
   MemoryPeak peak{count > 1
                       ? "devices of coordinate " + std::to_string(coordinate) + " on the pipeline"
@@ -62,7 +64,7 @@ MemoryPeak dtc::findPeak(ModuleOp module) {
                   cast<exec::TaskOp>(instruction->getParentOp()).getSymName().str() + "\"";
   }
   for (auto &[buffer, liveRange] : liveRanges)
-    if (liveRange.first <= at && at <= liveRange.last)
+    if (isOfDevice(buffer) && liveRange.first <= at && at <= liveRange.last)
       peak.largest.push_back(
           {describe(cast<exec::BufferOp>(buffer)), liveRange.bytes, buffer->getLoc()});
   llvm::stable_sort(peak.largest, [](const MemoryPeak::Tensor &a, const MemoryPeak::Tensor &b) {

@@ -9,6 +9,7 @@
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/driver/GradientCompression.h"
+#include "compiler/driver/OffloadOption.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -77,6 +78,12 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "has it, else dp, ep and cp)",
                      .isStrategy = true,
                      .needsMesh = true});
+  options.push_back({.name = "offload",
+                     .member = &O::offload,
+                     .help = "Keep states of the optimizer in the memory of the host, whose cores "
+                             "update these parameters: optimizer, all of them, or "
+                             "optimizer:0.5, at least that part of their bytes (default: none)",
+                     .isStrategy = true});
   options.push_back({.name = "sequence_parallel",
                      .member = &O::sequenceParallel,
                      .help = "Split norms and residuals along the sequence over tp",
@@ -420,6 +427,29 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
   return std::nullopt;
 }
 
+/// The error of states that cannot be in the memory of the host.
+static MaybeError findOffloadConflict(const CompileOptions &options, OptionSpelling spelling) {
+  auto given = [&](StringRef name) { return spell(name, spelling); };
+  if (options.offload.empty())
+    return std::nullopt;
+  std::string found = fmt::format("{} is \"{}\"", given("offload"), options.offload);
+  if (Expected<double> fraction = parseOffload(options.offload); !fraction)
+    return Error{fmt::format("{}: {}", found, fraction.error().message)};
+  if (options.mode != CompileMode::Train)
+    return Error{fmt::format("{}, but {} is \"{}\", which has no optimizer; leave it out", found,
+                             given("mode"), wordOf(options.mode))};
+  if (!options.outer.empty())
+    return Error{fmt::format("{}, and {} is \"{}\", whose outer steps read the optimizer's states "
+                             "on the device; leave one of them out",
+                             found, given("outer"), options.outer)};
+  if (options.proximal > 0)
+    return Error{
+        fmt::format("{}, and {} is {}, whose term reads master weights on the device; leave "
+                    "one of them out",
+                    found, given("proximal"), options.proximal)};
+  return std::nullopt;
+}
+
 /// The error of replicas that differ.
 static MaybeError findOuterConflict(const CompileOptions &options, OptionSpelling spelling,
                                     MeshSource source) {
@@ -479,6 +509,8 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
     if (MaybeError error = findMeshConflict(options, spelling, source))
       return error;
   if (MaybeError error = findOuterConflict(options, spelling, source))
+    return error;
+  if (MaybeError error = findOffloadConflict(options, spelling))
     return error;
   if (options.proximal > 0 && options.mode != CompileMode::Train)
     return Error{fmt::format("{} is {}, but only plans of --mode train have a proximal term; leave "

@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/driver/GradientCompression.h"
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
@@ -341,6 +342,8 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
   manager.addPass(createOptimizeCollectivesPass(optimize));
   if (!options.noOverlap)
     manager.addPass(createHideCollectivesPass());
+  if (!options.offload.empty() && options.mode == CompileMode::Train)
+    manager.addPass(createOffloadStatesPass({*parseOffload(options.offload)}));
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));

@@ -36,6 +36,7 @@ public:
 private:
   LogicalResult exportProgram(exec::ProgramOp op);
   LogicalResult exportInstruction(Operation &op, plan::Instruction &out);
+  void exportAfter(ValueRange tokens, plan::Instruction &out);
   LogicalResult exportAttribute(Operation &at, Attribute attr, plan::Attribute &out);
   void exportSharding(dist::ShardingAttr attr, plan::Sharding &out);
   void exportBuffer(exec::BufferOp buffer);
@@ -135,6 +136,7 @@ void Exporter::exportBuffer(exec::BufferOp buffer) {
   out->set_offset(*buffer.getOffset());
   out->set_kind(toPlan(buffer.getKind()));
   out->set_slots(buffer.getSlots().value_or(0));
+  out->set_memory(exec::isOnHost(buffer) ? plan::Buffer::HOST : plan::Buffer::DEVICE);
   if (DenseI64ArrayAttr map = buffer.getSlotMapAttr())
     exportSlotMap(map, *out);
 }
@@ -194,6 +196,11 @@ LogicalResult Exporter::exportAttribute(Operation &at, Attribute attr, plan::Att
       });
 }
 
+void Exporter::exportAfter(ValueRange tokens, plan::Instruction &out) {
+  for (Value token : tokens)
+    out.add_after(instructions.at(token.getDefiningOp()));
+}
+
 LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out) {
   out.set_location(locationIndex(describeLocation(op.getLoc())));
   if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
@@ -208,6 +215,8 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
                                  (*call.mutable_attributes())[attr.getName().str()])))
         return failure();
     out.set_flops(kernel.getFlops().convertToDouble());
+    call.set_async(bool(kernel.getToken()));
+    exportAfter(kernel.getAfter(), out);
     if (auto problem = checkKernelCall(call))
       return op.emitOpError() << "cannot be in a plan: " << problem->message;
     return success();
@@ -236,6 +245,7 @@ LogicalResult Exporter::exportInstruction(Operation &op, plan::Instruction &out)
       to.add_source_axes(axis.str());
   to.set_shift(collective.getShift().value_or(0));
   to.set_async(bool(collective.getToken()));
+  exportAfter(collective.getAfter(), out);
   for (size_t i = 0; i < collective.getInputs().size(); ++i) {
     plan::CollectiveTensor *tensor = to.add_tensors();
     tensor->set_input(indexOf(collective.getInputs()[i]));
@@ -414,6 +424,11 @@ LogicalResult Exporter::exportProgram(exec::ProgramOp op) {
   if (auto kinds = op.getMemoryByKindAttr())
     for (NamedAttribute kind : kinds)
       (*program->mutable_memory_by_kind())[kind.getName().str()] =
+          cast<IntegerAttr>(kind.getValue()).getInt();
+  program->set_host_arena_bytes(op.getHostArenaBytes().value_or(0));
+  if (auto kinds = op.getHostMemoryByKindAttr())
+    for (NamedAttribute kind : kinds)
+      (*program->mutable_host_memory_by_kind())[kind.getName().str()] =
           cast<IntegerAttr>(kind.getValue()).getInt();
 
   if (auto pipeline = op.getPipelineAttr()) {

@@ -64,6 +64,9 @@ inline constexpr llvm::StringLiteral kPipelineAttrName = "dist.pipeline";
 /// each stage but the first.
 inline constexpr llvm::StringLiteral kStageStartsAttrName = "dist.stage_starts";
 
+/// The name of the attribute of what lies in the memory of the host, or is computed by its cores.
+inline constexpr llvm::StringLiteral kHostAttrName = "dist.host";
+
 /// On a module, why its loop over microbatches must not run again for further batches.
 inline constexpr llvm::StringLiteral kOneBatchAttrName = "dist.one_batch";
 

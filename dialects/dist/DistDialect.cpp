@@ -125,6 +125,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (attr.getName() == kOneBatchAttrName && isa<StringAttr>(attr.getValue()))
     return success();
+  if (attr.getName() == kHostAttrName && isa<UnitAttr>(attr.getValue()))
+    return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))
       return violates(op, "dist-c1") << "has '" << kStageAttrName << "' = " << attr.getValue()
@@ -182,6 +184,8 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
                                                     NamedAttribute attr) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function)
+    return success();
+  if (attr.getName() == kHostAttrName && isa<UnitAttr>(attr.getValue()))
     return success();
   return verifySignatureAttribute(op, attr, function.getArgumentTypes()[argIndex],
                                   "argument " + Twine(argIndex));

@@ -27,19 +27,22 @@ def Dist_Dialect : Dialect {
     The attribute `dist.sharding` on an op with one result or on a function's argument or result gives the sharding of
     that value; an op with several results has an array of them.
 
+    In the local view `dist.host` on an argument of a function says that the value lies in the memory of the host, and on
+    an op that the host's cores compute it, from values there to values there (`dtc-offload-states`).
+
     Constraints:
 
     - [dist-c1] `dist.stage` is a `#dist.stage`.
     - [dist-c2] `dist.factors` is an array of arrays.
     - [dist-c3] An op has no other attribute of the dialect than `dist.sharding`, `dist.stage`, `dist.factors`,
-      `dist.reason` and `dist.pipeline` (dictionaries), `dist.stage_starts` (an array of i64) and `dist.one_batch` (a
-      string).
+      `dist.reason` and `dist.pipeline` (dictionaries), `dist.stage_starts` (an array of i64), `dist.one_batch` (a
+      string) and `dist.host`, which has no value.
     - [dist-c4] `dist.sharding` of an op with another number of results than one is an array.
     - [dist-c5] An array `dist.sharding` has an entry for each result of the op.
     - [dist-c6] The entries of an array `dist.sharding` are of type `#dist.sharding`, or units where the sharding is not
       known.
     - [dist-c7] An argument or result of a function has no other attribute of the dialect than `dist.sharding`, which is
-      a `#dist.sharding`.
+      a `#dist.sharding`, and of an argument `dist.host`, which has no value.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;

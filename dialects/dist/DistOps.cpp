@@ -286,6 +286,14 @@ LogicalResult ShardOffsetOp::verifySymbolUses(SymbolTableCollection &) {
                                      getAxes(), /*temporalAllowed=*/true)));
 }
 
+LogicalResult CopyOp::verify() {
+  if (getTo() != "host" && getTo() != "device")
+    return violates(*this, "copy-c1")
+           << "is to '" << getTo() << "', expected \"host\" or \"device\"";
+  return success();
+}
+DictionaryAttr CopyOp::getKernelAttributes() { return DictionaryAttr::get(getContext()); }
+
 DictionaryAttr ShardSliceOp::getKernelAttributes() {
   Builder b(getContext());
   return b.getDictionaryAttr(

@@ -306,6 +306,23 @@ def Dist_ShardSliceOp : Dist_MeshUserOp<"shard_slice",
   let assemblyFormat = "$input `dim` $dim `over` $mesh $axes attr-dict `:` functional-type($input, $result)";
 }
 
+def Dist_CopyOp : Dist_Op<"copy", [Pure, AllTypesMatch<["input", "result"]>, Dtc_SameElements,
+    DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
+  let summary = "Copies a value to the memory of the host, or back";
+  let description = [{
+    `[s] -> [s]`, local view. The result lies in the memory of the device's host where the operand lies in that of the
+    device, and the other way round.
+
+    Constraints:
+
+    - [copy-c1] `to` is "host" or "device".
+  }];
+  let arguments = (ins Dist_Tensor:$input, StrAttr:$to);
+  let results = (outs Dist_Tensor:$result);
+  let assemblyFormat = "$input `to` $to attr-dict `:` type($input)";
+  let hasVerifier = 1;
+}
+
 def Dist_ShardOffsetOp : Dist_MeshUserOp<"shard_offset",
     [DeclareOpInterfaceMethods<Dtc_KernelOpInterface, ["getKernelAttributes"]>]> {
   let summary = "Where this device's shard of a dimension starts";

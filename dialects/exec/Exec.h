@@ -28,6 +28,18 @@ inline constexpr int64_t kBufferAlignment = 64;
 /// The bytes of a dense buffer of type `type`; one for each element of i1.
 int64_t getNumBytes(mlir::MemRefType type);
 
+/// The memory space of what lies in the memory of the host.
+inline constexpr llvm::StringLiteral kHostSpace = "host";
+bool isOnHost(mlir::Value buffer);
+
+/// What a device does beside its compute queue. The instructions of a lane run in their order.
+enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
+/// The lane of a kernel or a collective, by the memory of its buffers; that of an asynchronous
+/// collective is Communication.
+Lane laneOf(mlir::Operation *instruction);
+/// The token of an asynchronous instruction; null for others.
+mlir::Value tokenOf(mlir::Operation *instruction);
+
 /// The exec.buffer whose bytes `buffer` uses: itself, or the root of a view or a reuse.
 BufferOp getRoot(mlir::Value buffer);
 

@@ -42,6 +42,28 @@ BufferOp dtc::exec::getRoot(Value buffer) {
   return cast<BufferOp>(op);
 }
 
+bool dtc::exec::isOnHost(Value buffer) {
+  return cast<MemRefType>(buffer.getType()).getMemorySpace() != nullptr;
+}
+
+Lane dtc::exec::laneOf(Operation *instruction) {
+  auto kernel = dyn_cast<KernelOp>(instruction);
+  if (!kernel)
+    return tokenOf(instruction) ? Lane::Communication : Lane::Compute;
+  bool writesHost = isOnHost(kernel.getOutputs().front());
+  bool readsHost = kernel.getInputs().empty() ? writesHost : isOnHost(kernel.getInputs().front());
+  if (readsHost != writesHost)
+    return writesHost ? Lane::ToHost : Lane::ToDevice;
+  return writesHost ? Lane::Host : Lane::Compute;
+}
+
+Value dtc::exec::tokenOf(Operation *instruction) {
+  if (auto kernel = dyn_cast<KernelOp>(instruction))
+    return kernel.getToken();
+  auto collective = dyn_cast<CollectiveOp>(instruction);
+  return collective ? collective.getToken() : Value();
+}
+
 int64_t dtc::exec::getNumBytes(MemRefType type) {
   int64_t bits = type.getElementTypeBitWidth();
   return type.getNumElements() * (bits <= 8 ? 1 : bits / 8);

@@ -35,7 +35,7 @@ def Exec_TransferKindAttr : Exec_EnumAttr<"TransferKind", "transfer_kind", "an e
 
 def Exec_TokenType : TypeDef<Exec_Dialect, "Token"> {
   let mnemonic = "token";
-  let summary = "collective token";
+  let summary = "token of an asynchronous instruction";
 }
 
 #endif // DTC_DIALECTS_EXEC_EXECDIALECT_TD

@@ -140,6 +140,14 @@ LogicalResult BufferOp::verify() {
       return violates(*this, "buffer-c4")
              << "maps a microbatch to slot " << slot << ", expected one of its "
              << getSlots().value_or(0) << " slots, which count from 0";
+  if (Attribute space = cast<MemRefType>(getType()).getMemorySpace()) {
+    if (space != StringAttr::get(getContext(), kHostSpace))
+      return violates(*this, "buffer-c6")
+             << "is in the memory space " << space << ", expected \"host\" or none";
+    if (getSlots())
+      return violates(*this, "buffer-c7")
+             << "has slots and is in the memory of the host, where each value has one place";
+  }
   return success();
 }
 
@@ -164,9 +172,11 @@ LogicalResult ViewOp::verify() {
   if (failed(verifyDense(*this, "view-c1", result)))
     return failure();
   if (source.getElementType() != result.getElementType() ||
-      source.getNumElements() != result.getNumElements())
-    return violates(*this, "view-c2") << "views " << source << " as " << result
-                                      << ", expected as many elements of the same type";
+      source.getNumElements() != result.getNumElements() ||
+      source.getMemorySpace() != result.getMemorySpace())
+    return violates(*this, "view-c2")
+           << "views " << source << " as " << result
+           << ", expected as many elements of the same type in the same memory";
   return success();
 }
 
@@ -241,6 +251,16 @@ LogicalResult KernelOp::verify() {
     return violates(*this, "kernel-c1") << "has an empty kernel name";
   if (getOutputs().empty())
     return violates(*this, "kernel-c2") << "writes no buffer";
+  auto operands = llvm::concat<Value>(getInputs(), getOutputs());
+  bool anyOnHost = llvm::any_of(operands, isOnHost);
+  if (getKernel() != "copy" && anyOnHost && !llvm::all_of(operands, isOnHost))
+    return violates(*this, "kernel-c3") << "has buffers in the memory of the device and in that of "
+                                           "the host, expected all in one";
+  if (getToken() && !anyOnHost)
+    return violates(*this, "kernel-c4") << "has a token and no buffer in the memory of the host";
+  if (!getAfter().empty() && !getToken())
+    return violates(*this, "kernel-c5")
+           << "comes after " << getAfter().size() << " tokens and has none itself";
   return success();
 }
 
@@ -265,6 +285,11 @@ LogicalResult CollectiveOp::verify() {
            << "has " << count << " inputs, " << getOutputs().size() << " outputs, "
            << getDims().size() << " dims and " << getSplitDims().size()
            << " split dims, expected as many of each";
+  if (llvm::any_of(llvm::concat<Value>(getInputs(), getOutputs()), isOnHost))
+    return violates(*this, "collective-c6") << "has a buffer in the memory of the host";
+  if (!getAfter().empty() && !getToken())
+    return violates(*this, "collective-c7")
+           << "comes after " << getAfter().size() << " tokens and has none itself";
   if (getKind() == CollectiveKind::AllReduce || permutes)
     return success();
   for (auto [value, dim, splitDim] : llvm::zip_equal(getInputs(), getDims(), getSplitDims())) {
@@ -277,11 +302,12 @@ LogicalResult CollectiveOp::verify() {
 }
 
 LogicalResult WaitOp::verify() {
-  auto collective = getToken().getDefiningOp<CollectiveOp>();
-  if (!collective || collective->getBlock() != (*this)->getBlock())
+  Operation *started = getToken().getDefiningOp();
+  if (!started || started->getBlock() != (*this)->getBlock())
     return violates(*this, "wait-c1") << "waits for a token of another task";
-  if (!getToken().hasOneUse())
-    return violates(*this, "wait-c1") << "waits for a collective that is waited for elsewhere too";
+  if (llvm::count_if(getToken().getUsers(), llvm::IsaPred<WaitOp>) != 1)
+    return violates(*this, "wait-c1")
+           << "waits for an instruction that is waited for elsewhere too";
   return success();
 }
 

@@ -23,7 +23,8 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
   let description = [{
     Holds buffers, states, inputs, outputs, transfers, tasks and runs, in that order. `arena_bytes` is the size of the arena that
     the offsets of its buffers refer to, `arena_lower_bound` the most bytes that are live at one moment, and
-    `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. The programs of a
+    `memory_by_kind` those bytes by kind of buffer; all three are there once memory is planned. `host_arena_bytes` and
+    `host_memory_by_kind` are the same of the buffers in the memory of the host, where there are any. The programs of a
     pipeline are in the order of their coordinates on the pipeline axis; `pipeline` is the function's `dist.pipeline`.
 
     A plan may have further entry points, which work on the same states: their programs, as many as those without an
@@ -38,7 +39,8 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove,
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, FlatSymbolRefAttr:$mesh, OptionalAttr<I64Attr>:$arena_bytes,
                        OptionalAttr<I64Attr>:$arena_lower_bound, OptionalAttr<DictionaryAttr>:$memory_by_kind,
-                       OptionalAttr<DictionaryAttr>:$pipeline, OptionalAttr<StrAttr>:$entry);
+                       OptionalAttr<DictionaryAttr>:$pipeline, OptionalAttr<StrAttr>:$entry,
+                       OptionalAttr<I64Attr>:$host_arena_bytes, OptionalAttr<DictionaryAttr>:$host_memory_by_kind);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name `on` $mesh (`entry` $entry^)? attr-dict-with-keyword $body";
   let hasVerifier = 1;
@@ -56,6 +58,9 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
     given. `slots` is 0 until memory is planned. Buffers with maps may have the same copies: no two of their values are
     in one copy at a time.
 
+    The memory space "host" says that the buffer lies in the memory of the device's host, in an arena of its own:
+    `memref<4xf32, "host">`.
+
     Constraints:
 
     - [buffer-c1] The type has a static shape and the row-major layout.
@@ -63,6 +68,8 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
     - [buffer-c3] `slots` is at least 0.
     - [buffer-c4] The entries of `slot_map` are numbers of slots: at least 0 and less than `slots`.
     - [buffer-c5] `slot_map` has an entry for each microbatch.
+    - [buffer-c6] The memory space is "host", or there is none.
+    - [buffer-c7] A buffer in the memory of the host has no `slots`.
   }];
   let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots,
                        OptionalAttr<DenseI64ArrayAttr>:$slot_map);
@@ -79,7 +86,7 @@ def Exec_ViewOp : Exec_Op<"view", [HasParent<"ProgramOp">]> {
     Constraints:
 
     - [view-c1] The type of the result has a static shape and the row-major layout.
-    - [view-c2] The result has as many elements as the source, of the same type.
+    - [view-c2] The result has as many elements as the source, of the same type, in the same memory.
   }];
   let arguments = (ins Exec_Buffer:$source);
   let results = (outs Exec_Buffer:$result);
@@ -257,15 +264,26 @@ def Exec_KernelOp : Exec_Op<"kernel", [HasParent<"TaskOp">, AttrSizedOperandSegm
     Reads `inputs` and writes `outputs` as docs/kernels.md says for the kernel of that name, with its attributes in `settings`. `flops` counts the floating
     point operations of one call.
 
+    The device computes on buffers in its memory, and the host's cores on those in the memory of the host; the kernel
+    "copy" may go from one to the other. A call with a buffer in the memory of the host may have a token: it starts here
+    and overlaps with the instructions that follow, until the `exec.wait` for it, and it begins when the instructions of
+    the tokens in `after` are done.
+
     Constraints:
 
     - [kernel-c1] The name of the kernel is not empty.
     - [kernel-c2] There is at least one output.
+    - [kernel-c3] All buffers are in one memory, or the kernel is "copy".
+    - [kernel-c4] A call with a token has a buffer in the memory of the host.
+    - [kernel-c5] A call with `after` has a token.
   }];
   let arguments = (ins StrAttr:$kernel, Variadic<Exec_Buffer>:$inputs, Variadic<Exec_Buffer>:$outputs,
-                       DictionaryAttr:$settings, DefaultValuedAttr<F64Attr, "0.0">:$flops);
+                       DictionaryAttr:$settings, DefaultValuedAttr<F64Attr, "0.0">:$flops,
+                       Variadic<Exec_TokenType>:$after);
+  let results = (outs Optional<Exec_TokenType>:$token);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` `to` `(` $outputs `)` $settings attr-dict `:` functional-type($inputs, $outputs)
+    $kernel `(` $inputs `)` `to` `(` $outputs `)` $settings (`after` `(` $after^ `)`)? attr-dict
+    `:` functional-type($inputs, $outputs) (`async` type($token)^)?
   }];
   let hasVerifier = 1;
 }
@@ -277,8 +295,8 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     (`[t]`). Several tensors are a bucket: they move together, each as if alone. `dims` and `split_dims` have an entry
     for each tensor; `reasons` has a dictionary for each that says why it moves, as `dist.reason` does.
 
-    With a collective token the collective starts here and overlaps with the instructions that follow, until the
-    `exec.wait` for it.
+    With a token the collective starts here and overlaps with the instructions that follow, until the `exec.wait` for it.
+    It begins when the instructions of the tokens in `after` are done. Its buffers are in the memory of the device.
 
     Constraints:
 
@@ -288,31 +306,34 @@ def Exec_CollectiveOp : Exec_Op<"collective", [HasParent<"TaskOp">, AttrSizedOpe
     - [collective-c4] There are as many outputs, `dims`, `split_dims` and, if there are any, `reasons` as inputs.
     - [collective-c5] Of an all-gather, a reduce-scatter and an all-to-all the entries of `dims` and `split_dims` are
       dimensions of the input.
+    - [collective-c6] No buffer is in the memory of the host.
+    - [collective-c7] A collective with `after` has a token.
   }];
   let arguments = (ins Dist_CollectiveKindAttr:$kind, OptionalAttr<Dist_ReductionKindAttr>:$reduction,
                        TypedArrayAttrBase<StrAttr, "array of axis names">:$axes, Variadic<Exec_Buffer>:$inputs,
                        Variadic<Exec_Buffer>:$outputs, DenseI64ArrayAttr:$dims, DenseI64ArrayAttr:$split_dims,
                        OptionalAttr<TypedArrayAttrBase<StrAttr, "array of axis names">>:$source_axes,
                        OptionalAttr<I64Attr>:$shift,
-                       OptionalAttr<TypedArrayAttrBase<DictionaryAttr, "array of dictionaries">>:$reasons);
+                       OptionalAttr<TypedArrayAttrBase<DictionaryAttr, "array of dictionaries">>:$reasons,
+                       Variadic<Exec_TokenType>:$after);
   let results = (outs Optional<Exec_TokenType>:$token);
   let assemblyFormat = [{
     `` $kind (`reducing` `` $reduction^)? `over` $axes (`from` $source_axes^)? `(` $inputs `)` `to` `(` $outputs `)`
-    `dims` $dims `split_dims` $split_dims attr-dict `:` functional-type($inputs, $outputs) (`async` type($token)^)?
+    `dims` $dims `split_dims` $split_dims (`after` `(` $after^ `)`)? attr-dict
+    `:` functional-type($inputs, $outputs) (`async` type($token)^)?
   }];
   let hasVerifier = 1;
 }
 
 def Exec_WaitOp : Exec_Op<"wait", [HasParent<"TaskOp">]> {
-  let summary = "Waits for a collective";
+  let summary = "Waits for an asynchronous instruction";
   let description = [{
-    The collective that made the collective token is done when this is. Between the two nothing writes the collective's
-    inputs and nothing touches its outputs.
+    The collective or kernel that made the token is done when this is. Between the two nothing but instructions that come
+    after it by their tokens writes its inputs or touches its outputs.
 
     Constraints:
 
-    - [wait-c1] The collective token is that of an asynchronous collective of the same task, and nothing else waits for
-      it.
+    - [wait-c1] The token is that of an asynchronous instruction of the same task, and no other `exec.wait` has it.
   }];
   let arguments = (ins Exec_TokenType:$token);
   let assemblyFormat = "$token attr-dict";

@@ -9,6 +9,8 @@
 #include "plan/PlanTypes.h"
 #include "runtime/executor/HostView.h"
 
+#include <cstring>
+
 namespace dtc::runtime {
 
 static size_t bytesOf(const DeviceExecutor &device, uint32_t buffer) {
@@ -18,6 +20,12 @@ static size_t bytesOf(const DeviceExecutor &device, uint32_t buffer) {
 MaybeError readBuffer(const DeviceExecutor &device, uint32_t buffer,
                       const std::function<void(const std::byte *)> &read) {
   const DeviceResources &resources = device.getResources();
+  if (device.isInHostMemory(buffer)) {
+    if (MaybeError error = resources.compute().finish())
+      return error;
+    read(device.buffer(buffer));
+    return std::nullopt;
+  }
   std::unique_ptr<Deadline> limit = device.limitCopy(buffer);
   Expected<HostView> view = HostView::read(resources.getDevice(), resources.compute(),
                                            device.buffer(buffer), bytesOf(device, buffer));
@@ -32,6 +40,10 @@ MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
                        const std::function<void(std::byte *)> &write,
                        std::shared_ptr<DeviceMemory> *kept) {
   const DeviceResources &resources = device.getResources();
+  if (device.isInHostMemory(buffer)) {
+    write(device.buffer(buffer));
+    return std::nullopt;
+  }
   Expected<HostView> view = HostView::overwrite(resources.getDevice(), device.buffer(buffer),
                                                 bytesOf(device, buffer), kept);
   if (!view)
@@ -43,6 +55,11 @@ MaybeError writeBuffer(const DeviceExecutor &device, uint32_t buffer,
 
 MaybeError clearBuffer(const DeviceExecutor &device, uint32_t buffer) {
   const DeviceResources &resources = device.getResources();
+  if (device.isInHostMemory(buffer)) {
+    if (size_t bytes = bytesOf(device, buffer); bytes > 0)
+      std::memset(device.buffer(buffer), 0, bytes);
+    return std::nullopt;
+  }
   std::unique_ptr<Deadline> limit = device.limitCopy(buffer);
   if (MaybeError error = resources.compute().clear(device.buffer(buffer), bytesOf(device, buffer)))
     return error;

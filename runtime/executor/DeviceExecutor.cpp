@@ -43,6 +43,8 @@ DeviceExecutor::DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t
       temporal = &axis;
   for (const PreparedProgram::Operands &tensor : program.operands)
     operands.push_back({arena + tensor.input.offset, arena + tensor.output.offset});
+  if (program.usesHost)
+    hostLanes = std::make_unique<HostLanes>(program, resources, axes);
 }
 
 Expected<std::unique_ptr<DeviceExecutor>>
@@ -131,7 +133,13 @@ MaybeError DeviceExecutor::createEvents() {
     else
       computeDone = std::move(*event);
   }
-  return std::nullopt;
+  if (!hostLanes)
+    return std::nullopt;
+  Expected<std::unique_ptr<Event>> event = resources.getDevice().createEvent(/*timed=*/false);
+  if (!event)
+    return event.error();
+  hostDone = std::move(*event);
+  return hostLanes->prepare(plan->threads);
 }
 
 /// Puts what is injected where the device can read it while the host goes on.
@@ -280,7 +288,13 @@ MaybeError DeviceExecutor::capture(StepGraphs::Run &run) {
 //===----------------------------------------------------------------------===//
 
 std::byte *DeviceExecutor::buffer(uint32_t index) const {
-  return arena + program.program->buffers(static_cast<int>(index)).offset();
+  const plan::Buffer &buffer = program.program->buffers(static_cast<int>(index));
+  return (isOnHost(buffer) ? resources.hostArena().data() : arena) + buffer.offset();
+}
+
+bool DeviceExecutor::isInHostMemory(uint32_t index) const {
+  return resources.getDevice().isHostMemory() ||
+         isOnHost(program.program->buffers(static_cast<int>(index)));
 }
 
 std::byte *DeviceExecutor::inputPlace(size_t input, int64_t batch) const {
@@ -401,14 +415,37 @@ MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollectiv
   if (!collective.asyncIndex)
     return runCollective(index, collective);
   Event &done = *asyncDone[*collective.asyncIndex];
-  if (MaybeError error = compute->record(*computeDone))
-    return error;
-  if (MaybeError error = lane->wait(*computeDone))
+  if (MaybeError error = beginOnLane(*lane, collective.after))
     return error;
   if (MaybeError error = enqueueCollective(*lane, index))
     return error;
   lastOnLane = &done;
   return lane->record(done);
+}
+
+/// What a lane gets next begins after all that the compute queue has got, and after those async
+/// instructions of the task.
+MaybeError DeviceExecutor::beginOnLane(Queue &queue, const std::vector<size_t> &after) {
+  if (MaybeError error = compute->record(*computeDone))
+    return error;
+  if (MaybeError error = queue.wait(*computeDone))
+    return error;
+  for (size_t before : after)
+    if (MaybeError error = queue.wait(*asyncDone[before]))
+      return error;
+  return std::nullopt;
+}
+
+MaybeError DeviceExecutor::startHostCall(size_t index, const PreparedHostCall &call) {
+  Queue &queue = hostLanes->queue(call.lane);
+  if (MaybeError error = beginOnLane(queue, call.after))
+    return error;
+  if (MaybeError error = measure(stepTimes.measures(), queue, StepMarks::What::HostCall, index,
+                                 [&] { return hostLanes->enqueue(index, call, microbatch); }))
+    return error;
+  Event &done = call.asyncIndex ? *asyncDone[*call.asyncIndex] : *hostDone;
+  MaybeError error = queue.record(done);
+  return error || call.asyncIndex ? error : compute->wait(done);
 }
 
 MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
@@ -422,6 +459,8 @@ MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
 MaybeError DeviceExecutor::runInstruction(size_t index) {
   if (const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[index]))
     return runKernel(index, *kernel);
+  if (const auto *call = std::get_if<PreparedHostCall>(&program.instructions[index]))
+    return startHostCall(index, *call);
   flight.begin(begun, currentEntry, index);
   if (MaybeError error = communicate(index))
     return error;
@@ -440,10 +479,9 @@ MaybeError DeviceExecutor::communicate(size_t index) {
     return transfers->start(*compute, start->transfer, microbatch);
   if (const auto *finish = std::get_if<PreparedFinishTransfer>(&instruction))
     return finishTransfer(index, finish->transfer);
-  size_t collective = std::get<PreparedWait>(instruction).collective;
-  size_t async = *std::get<PreparedCollective>(program.instructions[collective]).asyncIndex;
-  return measure(stepTimes.measuresWaits(), *compute, StepMarks::What::CollectiveWait, collective,
-                 [&] { return compute->wait(*asyncDone[async]); });
+  const auto &wait = std::get<PreparedWait>(instruction);
+  return measure(stepTimes.measuresWaits(), *compute, StepMarks::What::CollectiveWait, wait.started,
+                 [&] { return compute->wait(*asyncDone[wait.asyncIndex]); });
 }
 
 MaybeError DeviceExecutor::runInstructions(size_t begin, size_t end) {
@@ -589,6 +627,8 @@ void DeviceExecutor::drain() {
   (void)compute->finish();
   if (resources.lane())
     (void)resources.lane()->finish();
+  if (hostLanes)
+    hostLanes->drain();
   transfers->getNetwork().drain();
 }
 
@@ -644,7 +684,7 @@ std::optional<DeviceExecutor::Position> DeviceExecutor::position() const {
 }
 
 std::unique_ptr<Deadline> DeviceExecutor::limitCopy(uint32_t buffer) const {
-  if (copyTimeout <= 0 || !onHang || resources.getDevice().isHostMemory())
+  if (copyTimeout <= 0 || !onHang || isInHostMemory(buffer))
     return nullptr;
   std::string name = "an output";
   for (const plan::State &state : program.program->states())

@@ -15,6 +15,7 @@
 #include "runtime/executor/DeviceStep.h"
 #include "runtime/executor/DeviceTransfers.h"
 #include "runtime/executor/FlightRing.h"
+#include "runtime/executor/HostLanes.h"
 #include "runtime/executor/Injection.h"
 #include "runtime/executor/PreparedProgram.h"
 #include "runtime/executor/StepGraphs.h"
@@ -109,6 +110,8 @@ public:
   const DeviceResources &getResources() const { return resources; }
   /// The address of a buffer of the plan; of one with slots, the first.
   std::byte *buffer(uint32_t index) const;
+  /// Whether the host can follow the address.
+  bool isInHostMemory(uint32_t index) const;
   /// Where the host writes an input of the program for a batch, and what makes the device's
   /// compute queue take it from there. To be called by loadInputs() for the batch.
   std::byte *inputPlace(size_t input, int64_t batch) const;
@@ -191,6 +194,8 @@ private:
   MaybeError injectAfter(size_t index);
   void placeOperands(const PreparedCollective &collective);
   MaybeError startCollective(size_t index, const PreparedCollective &collective);
+  MaybeError startHostCall(size_t index, const PreparedHostCall &call);
+  MaybeError beginOnLane(Queue &queue, const std::vector<size_t> &after);
   MaybeError runCollective(size_t index, const PreparedCollective &collective);
   MaybeError enqueueCollective(Queue &queue, size_t index);
   Communicator::Group groupOf(size_t index) const;
@@ -244,6 +249,8 @@ private:
   std::unique_ptr<Event> computeDone;            // before a collective of the lane
   std::vector<std::unique_ptr<Event>> asyncDone; // for each async collective of the running task
   const Event *lastOnLane = nullptr;             // of the step that is being enqueued
+  std::unique_ptr<Event> hostDone;               // after a call of the host that is not async
+  std::unique_ptr<HostLanes> hostLanes;          // null: the program does not use the host
   std::unique_ptr<StepGraphs> graphs;            // null: all is enqueued one by one
   /// Collectives of the lane are branches of them. A GPU that devices share may not begin a branch
   /// of one graph before another graph has ended.

@@ -37,18 +37,30 @@ static std::string describeTransfer(const DeviceExecutor &device, size_t transfe
                      device.transferPeer(transfer), prepared.channel);
 }
 
+/// "kernel adamw of the host".
+static std::string describeHostCall(const PreparedProgram &program, size_t index,
+                                    const PreparedHostCall &call) {
+  return call.lane == Lane::Host
+             ? fmt::format("kernel {} of the host", program.instruction(index).kernel().kernel())
+             : fmt::format("one of the {}", dtc::describe(call.lane));
+}
+
 static std::string describeWait(const PreparedPlan &plan, const DeviceExecutor &device,
                                 size_t index) {
   const PreparedProgram &program = device.getProgram();
   const PreparedInstruction &instruction = program.instructions[index];
   if (std::holds_alternative<PreparedKernel>(instruction))
     return fmt::format("runs kernel {}", program.instruction(index).kernel().kernel());
+  if (const auto *call = std::get_if<PreparedHostCall>(&instruction))
+    return fmt::format("starts {}", describeHostCall(program, index, *call));
   if (const auto *collective = std::get_if<PreparedCollective>(&instruction))
     return "waits in " + describeCollective(plan, device, *collective);
-  if (const auto *wait = std::get_if<PreparedWait>(&instruction))
-    return "waits in " +
-           describeCollective(plan, device,
-                              std::get<PreparedCollective>(program.instructions[wait->collective]));
+  if (const auto *wait = std::get_if<PreparedWait>(&instruction)) {
+    const PreparedInstruction &started = program.instructions[wait->started];
+    if (const auto *call = std::get_if<PreparedHostCall>(&started))
+      return "waits for " + describeHostCall(program, wait->started, *call);
+    return "waits in " + describeCollective(plan, device, std::get<PreparedCollective>(started));
+  }
   if (const auto *start = std::get_if<PreparedStartTransfer>(&instruction))
     return "starts to " + describeTransfer(device, start->transfer);
   return "waits to " +
@@ -176,7 +188,7 @@ std::optional<FlightOperation> DevicePlaces::operationAt(const DeviceExecutor &d
   };
   const auto *collective = std::get_if<PreparedCollective>(&instruction);
   if (const auto *wait = std::get_if<PreparedWait>(&instruction)) {
-    collective = &std::get<PreparedCollective>(program.instructions[wait->collective]);
+    collective = std::get_if<PreparedCollective>(&program.instructions[wait->started]);
     operation.isWait = true;
   }
   if (collective) {

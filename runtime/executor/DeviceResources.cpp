@@ -18,22 +18,38 @@ Expected<std::unique_ptr<DeviceResources>> DeviceResources::open(const Backend &
   return resources;
 }
 
-MaybeError DeviceResources::allocate(size_t arenaBytes, size_t workspaceBytes) {
-  for (auto [part, bytes] :
-       {std::pair(&arenaMemory, arenaBytes), std::pair(&workspaceMemory, workspaceBytes)}) {
-    Expected<std::unique_ptr<DeviceMemory>> allocated = device->allocate(bytes);
+MaybeError DeviceResources::allocate(const Bytes &bytes) {
+  auto keep = [](Expected<std::unique_ptr<DeviceMemory>> allocated,
+                 std::unique_ptr<DeviceMemory> &part) -> MaybeError {
     if (!allocated)
       return allocated.error();
-    *part = std::move(*allocated);
-  }
-  return std::nullopt;
+    part = std::move(*allocated);
+    return std::nullopt;
+  };
+  if (MaybeError error = keep(device->allocate(bytes.arena), arenaMemory))
+    return error;
+  if (MaybeError error = keep(device->allocate(bytes.workspace), workspaceMemory))
+    return error;
+  if (!bytes.usesHost)
+    return std::nullopt;
+  if (MaybeError error = keep(device->allocateStaging(bytes.hostArena), hostArenaMemory))
+    return error->inContext("for what the plan keeps in the memory of the host");
+  return keep(device->allocateStaging(bytes.hostWorkspace), hostWorkspaceMemory);
 }
 
-MaybeError DeviceResources::openQueues(bool hasLane) {
+MaybeError DeviceResources::openQueues(bool hasLane, bool usesHost) {
   Expected<std::unique_ptr<Queue>> compute = device->openQueue(QueueKind::Compute);
   if (!compute)
     return compute.error();
   computeQueue = std::move(*compute);
+  for (Lane lane : {Lane::ToHost, Lane::Host, Lane::ToDevice}) {
+    if (!usesHost)
+      break;
+    Expected<std::unique_ptr<Queue>> queue = device->openQueue(QueueKind::Communication);
+    if (!queue)
+      return queue.error();
+    hostLanes[static_cast<size_t>(lane)] = std::move(*queue);
+  }
   if (!hasLane)
     return std::nullopt;
   Expected<std::unique_ptr<Queue>> lane = device->openQueue(QueueKind::Communication);

@@ -7,8 +7,10 @@
 #ifndef DTC_RUNTIME_EXECUTOR_DEVICERESOURCES_H
 #define DTC_RUNTIME_EXECUTOR_DEVICERESOURCES_H
 
+#include "plan/PlanTypes.h"
 #include "runtime/backends/Kernel.h"
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -19,24 +21,35 @@ class DeviceResources {
 public:
   /// Opens the process's device number `index`.
   static Expected<std::unique_ptr<DeviceResources>> open(const Backend &backend, int64_t index);
-  MaybeError allocate(size_t arenaBytes, size_t workspaceBytes);
+  struct Bytes {
+    size_t arena = 0, workspace = 0;
+    bool usesHost = false; // else the host has nothing
+    size_t hostArena = 0, hostWorkspace = 0;
+  };
+  MaybeError allocate(const Bytes &bytes);
   /// Opens the queues. To be called on the thread that will enqueue; `hasLane`: collectives run
-  /// beside kernels.
-  MaybeError openQueues(bool hasLane);
+  /// beside kernels; `usesHost`: and so do copies to the host's memory and back, and kernels there.
+  MaybeError openQueues(bool hasLane, bool usesHost);
 
   Device &getDevice() const { return *device; }
   Queue &compute() const { return *computeQueue; }
   /// The queue of collectives beside kernels; null if there are none.
   Queue *lane() const { return laneQueue.get(); }
+  /// The queue of a lane of the host; null if there is none.
+  Queue *lane(Lane lane) const { return hostLanes[static_cast<size_t>(lane)].get(); }
   const DeviceMemory &arena() const { return *arenaMemory; }
+  /// The device's part of the memory of the host, from and to which its queues copy.
+  const DeviceMemory &hostArena() const { return *hostArenaMemory; }
+  std::byte *hostWorkspace() const { return hostWorkspaceMemory->data(); }
   std::byte *workspace() const { return workspaceMemory->data(); }
 
 private:
   DeviceResources() = default;
 
   std::unique_ptr<Device> device;
-  std::unique_ptr<DeviceMemory> arenaMemory, workspaceMemory;
+  std::unique_ptr<DeviceMemory> arenaMemory, workspaceMemory, hostArenaMemory, hostWorkspaceMemory;
   std::unique_ptr<Queue> computeQueue, laneQueue; // they end before the memory
+  std::array<std::unique_ptr<Queue>, kNumLanes> hostLanes;
 };
 
 } // namespace dtc::runtime

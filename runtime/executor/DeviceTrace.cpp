@@ -11,7 +11,7 @@
 
 namespace dtc::runtime {
 
-using RowSizes = std::array<uint64_t, 3>;
+using RowSizes = std::array<uint64_t, kNumTraceRows>;
 
 static uint64_t &sizeOf(RowSizes &sizes, TraceRow row) { return sizes[static_cast<size_t>(row)]; }
 
@@ -25,6 +25,8 @@ static RowSizes eventsOfStep(const PreparedProgram &program) {
       const PreparedInstruction &instruction = program.instructions[i];
       if (std::holds_alternative<PreparedCollective>(instruction))
         ++sizeOf(ofTasks[task], TraceRow::Collectives);
+      if (const auto *call = std::get_if<PreparedHostCall>(&instruction))
+        ++sizeOf(ofTasks[task], rowOf(call->lane));
       if (std::holds_alternative<PreparedFinishTransfer>(instruction))
         ++sizeOf(ofTasks[task], TraceRow::Transfers);
     }

@@ -16,7 +16,15 @@
 namespace dtc::runtime {
 
 /// What overlaps with what on a device.
-enum class TraceRow : size_t { Compute, Collectives, Transfers };
+enum class TraceRow : size_t { Compute, Collectives, Transfers, ToHost, Host, ToDevice };
+inline constexpr size_t kNumTraceRows = 6;
+
+/// Of a lane of the host.
+inline TraceRow rowOf(Lane lane) {
+  return lane == Lane::ToHost ? TraceRow::ToHost
+         : lane == Lane::Host ? TraceRow::Host
+                              : TraceRow::ToDevice;
+}
 
 struct TraceEvent {
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -37,7 +45,7 @@ struct TraceEvent {
 class DeviceTrace {
 public:
   /// The events of one step, by TraceRow. Those of a row are in the order in which they ended.
-  using Step = std::array<std::vector<TraceEvent>, 3>;
+  using Step = std::array<std::vector<TraceEvent>, kNumTraceRows>;
 
   DeviceTrace(const PreparedProgram &program, size_t steps, int64_t batches);
   /// The memory that the events of a device take, at most the largest number.

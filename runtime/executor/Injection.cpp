@@ -152,7 +152,8 @@ static std::string describeSources(const PreparedPlan &plan, const PreparedProgr
   std::vector<std::string> names;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const plan::Instruction &instruction = program.instruction(i);
-    if (!instruction.has_kernel() || !floatOutput(program, instruction.kernel()))
+    if (!std::holds_alternative<PreparedKernel>(program.instructions[i]) ||
+        !floatOutput(program, instruction.kernel()))
       continue;
     std::string name = layerOf(locationOf(plan, instruction));
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -171,7 +172,8 @@ Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Inj
   std::vector<size_t> matches;
   for (size_t i = 0; i < program.instructions.size(); ++i) {
     const plan::Instruction &instruction = program.instruction(i);
-    if (instruction.has_kernel() && floatOutput(program, instruction.kernel()) &&
+    if (std::holds_alternative<PreparedKernel>(program.instructions[i]) &&
+        floatOutput(program, instruction.kernel()) &&
         (injection.kernel.empty() || instruction.kernel().kernel() == injection.kernel) &&
         isOf(layerOf(locationOf(plan, instruction)), injection.op))
       matches.push_back(i);

@@ -12,6 +12,7 @@
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
+#include "runtime/backends/cpu/CpuBackend.h"
 
 #include <algorithm>
 #include <exception>
@@ -28,7 +29,7 @@ namespace {
 class Preparer {
 public:
   Preparer(PreparedPlan &plan, const Backend &backend, bool fuses)
-      : plan(plan), backend(backend), fuses(fuses) {
+      : plan(plan), backend(backend), fuses(fuses), host(plan.hostBackend.get()) {
     for (const MeshAxis &axis : plan.mesh.axes())
       position.push_back({axis.name, axis.size, 0, axis.temporal});
   }
@@ -45,6 +46,7 @@ public:
     result = &prepared;
     result->isPrepared = true;
     const plan::Program &program = *result->program;
+    result->usesHost = dtc::usesHost(program);
     readers.emplace(program);
     for (const plan::Transfer &transfer : program.transfers())
       prepareTransfer(transfer);
@@ -85,18 +87,19 @@ private:
             ? result->program->slot_maps(static_cast<int>(buffer.slot_map())).slots().data()
             : nullptr;
     return {buffer.offset(), (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment,
-            buffer.slots(), slotMap};
+            buffer.slots(), slotMap, isOnHost(buffer)};
   }
 
   MaybeError prepare(const plan::Instruction &instruction) {
     switch (instruction.op_case()) {
     case plan::Instruction::kCollective:
-      prepareCollective(instruction.collective());
+      prepareCollective(instruction);
       return std::nullopt;
-    case plan::Instruction::kWait:
-      result->instructions.push_back(
-          PreparedWait{result->taskBegin.back() + instruction.wait().instruction()});
+    case plan::Instruction::kWait: {
+      size_t started = result->taskBegin.back() + instruction.wait().instruction();
+      result->instructions.push_back(PreparedWait{started, *asyncIndexOf(started)});
       return std::nullopt;
+    }
     case plan::Instruction::kStartTransfer:
       result->instructions.push_back(
           PreparedStartTransfer{instruction.start_transfer().transfer()});
@@ -106,8 +109,60 @@ private:
           PreparedFinishTransfer{instruction.finish_transfer().transfer()});
       return std::nullopt;
     default:
-      return prepareKernel(instruction.kernel());
+      return laneOf(*result->program, instruction) == Lane::Compute
+                 ? prepareKernel(instruction.kernel())
+                 : prepareHostCall(instruction);
     }
+  }
+
+  /// Of an instruction of the program that is prepared.
+  std::optional<size_t> asyncIndexOf(size_t index) const {
+    const PreparedInstruction &instruction = result->instructions[index];
+    if (const auto *call = std::get_if<PreparedHostCall>(&instruction))
+      return call->asyncIndex;
+    return std::get<PreparedCollective>(instruction).asyncIndex;
+  }
+
+  /// The number of an async instruction in its task, and those that it comes after.
+  template <typename Prepared>
+  void countAsync(const plan::Instruction &instruction, Prepared &prepared) {
+    if (!isAsync(instruction))
+      return;
+    prepared.asyncIndex = asyncInTask++;
+    result->maxAsync = std::max(result->maxAsync, asyncInTask);
+    for (uint32_t before : instruction.after())
+      prepared.after.push_back(*asyncIndexOf(result->taskBegin.back() + before));
+  }
+
+  /// A copy from one memory to the other, or a kernel of the host.
+  MaybeError prepareHostCall(const plan::Instruction &instruction) {
+    const plan::KernelCall &call = instruction.kernel();
+    PreparedHostCall prepared;
+    prepared.lane = laneOf(*result->program, instruction);
+    for (uint32_t buffer : call.inputs())
+      prepared.inputs.push_back(rangeOf(buffer));
+    for (uint32_t buffer : call.outputs())
+      prepared.outputs.push_back(rangeOf(buffer));
+    countAsync(instruction, prepared);
+    KernelSignature signature = signatureOf(call);
+    // Also for a copy: what is wrong with a call does not depend on who does it.
+    Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(*host, signature);
+    if (!kernel)
+      return kernel.error();
+    if (prepared.lane != Lane::Host)
+      prepared.bytes = typeOfBuffer(call.outputs(0)).numBytes();
+    else if (microbatchUseOf(signature) != MicrobatchUse::None)
+      return Error{
+          fmt::format("the kernel {} does another thing for each microbatch; the host runs "
+                      "kernels that are the same for all",
+                      call.kernel())};
+    else if (!makesNothing(call)) {
+      result->hostWorkspaceBytes =
+          std::max(result->hostWorkspaceBytes, (*kernel)->workspaceBytes());
+      prepared.kernel = std::move(*kernel);
+    }
+    result->instructions.push_back(std::move(prepared));
+    return std::nullopt;
   }
 
   void prepareTransfer(const plan::Transfer &transfer) {
@@ -158,7 +213,7 @@ private:
     // Prepared in any case: what is wrong with a call does not depend on who needs its results.
     std::shared_ptr<const Kernel> &shared = kernels[keyOf(call, signature)];
     if (!shared) {
-      Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(signature);
+      Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(backend, signature);
       if (!kernel)
         return kernel.error();
       shared = std::move(*kernel);
@@ -270,7 +325,8 @@ private:
     return MicrobatchUse::None;
   }
 
-  Expected<std::unique_ptr<Kernel>> prepareChecked(const KernelSignature &signature) const {
+  static Expected<std::unique_ptr<Kernel>> prepareChecked(const Backend &backend,
+                                                          const KernelSignature &signature) {
     // A library below the backend may throw.
     try {
       return backend.prepare(signature);
@@ -280,15 +336,14 @@ private:
     }
   }
 
-  void prepareCollective(const plan::Collective &collective) {
+  void prepareCollective(const plan::Instruction &instruction) {
+    const plan::Collective &collective = instruction.collective();
     AxisNames axes = toVector(collective.axes());
     PreparedCollective prepared;
     prepared.group = groupOf(axes);
     prepared.firstOperand = result->operands.size();
-    if (collective.async()) {
-      prepared.asyncIndex = asyncInTask++;
-      result->maxAsync = std::max(result->maxAsync, asyncInTask);
-    }
+    countAsync(instruction, prepared);
+    result->hasAsyncCollectives |= collective.async();
     CollectiveSpec spec;
     spec.kind = kindOf(collective);
     spec.reduction = reductionOf(collective);
@@ -335,6 +390,7 @@ private:
   PreparedProgram *result = nullptr; // the one being prepared
   const Backend &backend;
   const bool fuses;
+  const Backend *host; // of kernels in the memory of the host
   std::vector<AxisCoordinate> position;
   std::map<std::string, std::shared_ptr<const Kernel>> kernels, groupKernels; // of all programs
   std::map<std::tuple<AxisNames, AxisNames, int64_t>, std::shared_ptr<const std::vector<int64_t>>>
@@ -357,32 +413,55 @@ const plan::Instruction &PreparedProgram::instruction(size_t index) const {
       .instructions(static_cast<int>(index - taskBegin[task]));
 }
 
-uint64_t PreparedPlan::arenaBytes(size_t index) const {
-  uint64_t most = programs[index].program->arena_bytes();
-  for (const auto &entryPoint : entryPoints)
-    most = std::max(most, entryPoint->arenaBytes(index));
+/// The most that a program of the plan or of its entry points needs.
+template <typename Need> static uint64_t mostOf(const PreparedPlan &plan, const Need &need) {
+  uint64_t most = need(plan);
+  for (const auto &entryPoint : plan.entryPoints)
+    most = std::max<uint64_t>(most, need(*entryPoint));
   return most;
+}
+
+uint64_t PreparedPlan::arenaBytes(size_t index) const {
+  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
+    return plan.programs[index].program->arena_bytes();
+  });
 }
 
 uint64_t PreparedPlan::workspaceBytes(size_t index) const {
-  uint64_t most = programs[index].workspaceBytes;
-  for (const auto &entryPoint : entryPoints)
-    most = std::max(most, entryPoint->workspaceBytes(index));
-  return most;
+  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
+    return plan.programs[index].workspaceBytes;
+  });
+}
+
+uint64_t PreparedPlan::hostArenaBytes(size_t index) const {
+  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
+    return plan.programs[index].program->host_arena_bytes();
+  });
+}
+
+uint64_t PreparedPlan::hostWorkspaceBytes(size_t index) const {
+  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
+    return plan.programs[index].hostWorkspaceBytes;
+  });
 }
 
 bool PreparedPlan::hasAsync(size_t index) const {
-  return programs[index].maxAsync > 0 ||
-         std::any_of(entryPoints.begin(), entryPoints.end(),
-                     [&](const auto &entryPoint) { return entryPoint->hasAsync(index); });
+  return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
+    return plan.programs[index].hasAsyncCollectives;
+  });
+}
+
+bool PreparedPlan::usesHost(size_t index) const {
+  return mostOf(
+      *this, [&](const PreparedPlan &plan) -> uint64_t { return plan.programs[index].usesHost; });
 }
 
 /// Prepares the plan with the kernels of a backend that has the right number of threads.
-static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const plan::Plan> plan,
-                                                          const Backend &backend,
-                                                          std::span<const int64_t> devices,
-                                                          bool fuses) {
+static Expected<std::shared_ptr<PreparedPlan>>
+createWith(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
+           std::shared_ptr<const Backend> host, std::span<const int64_t> devices, bool fuses) {
   auto result = std::make_shared<PreparedPlan>();
+  result->hostBackend = std::move(host);
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
   int count = result->plan->programs_size();
@@ -401,7 +480,8 @@ static Expected<std::shared_ptr<PreparedPlan>> createWith(std::shared_ptr<const 
         return count > 1 ? error->inContext(fmt::format("program {}", p)) : *error;
   for (const plan::Plan &entryPoint : result->plan->entry_points()) {
     // It lives as long as the plan that it is a part of.
-    auto prepared = createWith({result->plan, &entryPoint}, backend, devices, fuses);
+    auto prepared =
+        createWith({result->plan, &entryPoint}, backend, result->hostBackend, devices, fuses);
     if (!prepared)
       return prepared.error().inContext(fmt::format("entry point \"{}\"", entryPoint.entry()));
     result->entryPoints.push_back(std::move(*prepared));
@@ -413,9 +493,17 @@ Expected<std::shared_ptr<const PreparedPlan>>
 PreparedPlan::create(std::shared_ptr<const plan::Plan> plan, const Backend &backend, int threads,
                      std::span<const int64_t> devices, bool fuses) {
   std::shared_ptr<const Backend> threaded = backend.withThreads(threads);
-  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, devices, fuses);
+  std::shared_ptr<const Backend> host;
+  auto needsHost = [](const plan::Plan &each) {
+    return std::any_of(each.programs().begin(), each.programs().end(), dtc::usesHost);
+  };
+  if (needsHost(*plan) ||
+      std::any_of(plan->entry_points().begin(), plan->entry_points().end(), needsHost))
+    host = createCpuBackend(threads);
+  auto prepared = createWith(std::move(plan), threaded ? *threaded : backend, host, devices, fuses);
   if (!prepared)
     return prepared.error();
+  (*prepared)->threads = threads;
   (*prepared)->backend = std::move(threaded);
   return std::shared_ptr<const PreparedPlan>(std::move(*prepared));
 }

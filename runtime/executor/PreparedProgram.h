@@ -7,6 +7,7 @@
 #ifndef DTC_RUNTIME_EXECUTOR_PREPAREDPROGRAM_H
 #define DTC_RUNTIME_EXECUTOR_PREPAREDPROGRAM_H
 
+#include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
 #include "runtime/fabrics/Communicator.h"
@@ -29,6 +30,7 @@ struct ArenaRange {
   uint32_t slots = 0;     // 0: one value for all microbatches
   // The slot of each microbatch, in the plan. Null: they take turns.
   const uint32_t *slotMap = nullptr;
+  bool isOnHost = false; // the arena is that in the memory of the host
 
   uint64_t offsetFor(uint32_t microbatch) const {
     if (slots == 0)
@@ -51,6 +53,21 @@ struct PreparedKernel {
   MicrobatchUse microbatchUse = MicrobatchUse::None;
 };
 
+/// A kernel call with an operand in the memory of the host: a copy from one memory to the other, or
+/// a kernel that the host's cores run.
+struct PreparedHostCall {
+  Lane lane = Lane::Host;
+  std::shared_ptr<const Kernel> kernel; // of the host's backend; null for a copy, and if it has
+                                        // nothing to do
+  std::vector<ArenaRange> inputs;
+  std::vector<ArenaRange> outputs;
+  uint64_t bytes = 0; // of a copy
+  /// How many async instructions the task has before this one; none if it is not async.
+  std::optional<size_t> asyncIndex;
+  /// The asyncIndex of each instruction that it comes after.
+  std::vector<size_t> after;
+};
+
 /// A collective over groups[group] of the plan. The operands of tensor i are number
 /// firstOperand + i of the program's.
 struct PreparedCollective {
@@ -58,13 +75,16 @@ struct PreparedCollective {
   std::vector<CollectiveSpec> specs;
   size_t firstOperand = 0;
   bool hasSlots = false; // of any operand
-  /// How many async collectives the task has before this one; none if it is not async.
+  /// How many async instructions the task has before this one; none if it is not async.
   std::optional<size_t> asyncIndex;
+  /// The asyncIndex of each instruction that it comes after.
+  std::vector<size_t> after;
 };
 
-/// Waits for the async collective that is instructions[collective] of the program.
+/// Waits for the async instruction that is instructions[started] of the program.
 struct PreparedWait {
-  size_t collective = 0;
+  size_t started = 0;
+  size_t asyncIndex = 0; // of that one
 };
 
 /// Starts or finishes transfers[transfer] of the program for the running microbatch.
@@ -75,8 +95,9 @@ struct PreparedFinishTransfer {
   size_t transfer = 0;
 };
 
-using PreparedInstruction = std::variant<PreparedKernel, PreparedCollective, PreparedWait,
-                                         PreparedStartTransfer, PreparedFinishTransfer>;
+using PreparedInstruction =
+    std::variant<PreparedKernel, PreparedHostCall, PreparedCollective, PreparedWait,
+                 PreparedStartTransfer, PreparedFinishTransfer>;
 
 /// One end of the messages of a channel.
 struct PreparedTransfer {
@@ -112,8 +133,11 @@ struct PreparedProgram {
   std::vector<ScheduleEntry> schedule;
   std::vector<Operands> operands;
   std::vector<PreparedTransfer> transfers;
-  /// The most async collectives of a task.
+  /// The most async instructions of a task.
   size_t maxAsync = 0;
+  bool hasAsyncCollectives = false;
+  bool usesHost = false;         // it has calls with operands in the memory of the host
+  size_t hostWorkspaceBytes = 0; // that they share
   /// Workspace of one device.
   size_t workspaceBytes = 0;
 
@@ -133,14 +157,20 @@ struct PreparedPlan {
   std::vector<PreparedProgram> programs;
   /// That made the kernels, if it is not the caller's.
   std::shared_ptr<const Backend> backend;
+  /// That made the kernels of the host; null if there are none.
+  std::shared_ptr<const Backend> hostBackend;
+  int threads = 1; // for each kernel of the host
   /// The plan's other entry points, in its order.
   std::vector<std::shared_ptr<const PreparedPlan>> entryPoints;
 
   /// What a device that runs program `index` needs for all entry points, in bytes.
   uint64_t arenaBytes(size_t index) const;
   uint64_t workspaceBytes(size_t index) const;
-  /// Whether program `index` has async collectives in any entry point.
+  uint64_t hostArenaBytes(size_t index) const;
+  uint64_t hostWorkspaceBytes(size_t index) const;
+  /// Whether program `index` has async collectives in any entry point, or uses the host.
   bool hasAsync(size_t index) const;
+  bool usesHost(size_t index) const;
 
   const PreparedProgram &programOf(int64_t device) const {
     return programs[static_cast<size_t>(mesh.programOf(device))];

@@ -141,14 +141,18 @@ MaybeError Session::openResources(const SessionOptions &options) {
     return error;
   auto programOf = [&](size_t i) { return static_cast<size_t>(prepared->mesh.programOf(held[i])); };
   for (size_t i = 0; i < held.size(); ++i)
-    if (MaybeError error = shared->resources[i]->allocate(prepared->arenaBytes(programOf(i)),
-                                                          prepared->workspaceBytes(programOf(i))))
+    if (MaybeError error = shared->resources[i]->allocate(
+            {prepared->arenaBytes(programOf(i)), prepared->workspaceBytes(programOf(i)),
+             prepared->usesHost(programOf(i)), prepared->hostArenaBytes(programOf(i)),
+             prepared->hostWorkspaceBytes(programOf(i))}))
       return inContext(i, *error);
   shared->threads = std::make_unique<DeviceThreads>(
       held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },
       std::vector(held.begin(), held.end()));
-  return shared->threads->run(
-      [&](size_t i) { return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i))); });
+  return shared->threads->run([&](size_t i) {
+    return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)),
+                                            prepared->usesHost(programOf(i)));
+  });
 }
 
 /// What the devices of this process need of a memory that they share.
@@ -196,6 +200,15 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     use.needed += prepared->arenaBytes(program) +
                   std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
     use.communicators += memoryOfFabric(fabric().devices()[i]).bytes;
+    if (uint64_t bytes = prepared->hostArenaBytes(program); bytes > 0) {
+      MemoryLimit limit = memoryLimit();
+      MemoryUse &host = uses[limit.holder];
+      if (!device.isHostMemory()) {
+        host.free = {limit.bytes, limit.holder};
+        ++host.devices;
+      }
+      host.needed += bytes + std::min(prepared->hostWorkspaceBytes(program), kMaxArenaBytes);
+    }
     if (options.traceSteps > 0 && device.isHostMemory())
       use.traces += std::min(
           DeviceTrace::bytesFor(prepared->programs[program], options.traceSteps, options.batches),
@@ -398,11 +411,13 @@ MaybeError Session::clearStates() {
   return runOnDevices([](DeviceExecutor &device) -> MaybeError {
     const DeviceResources &resources = device.getResources();
     const plan::Program &program = *device.getProgram().program;
-    if (resources.arena().isZeroed())
-      return std::nullopt;
-    for (const plan::State &state : program.states())
+    for (const plan::State &state : program.states()) {
+      bool isHost = isOnHost(program.buffers(static_cast<int>(state.buffer())));
+      if ((isHost ? resources.hostArena() : resources.arena()).isZeroed())
+        continue;
       if (MaybeError error = clearBuffer(device, state.buffer()))
         return error;
+    }
     return std::nullopt;
   });
 }

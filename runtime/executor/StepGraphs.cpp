@@ -23,7 +23,7 @@ public:
       : program(program), captures(captures), stretches(stretches) {}
 
   void run(size_t begin, size_t end) {
-    size_t unfinished = 0; // async collectives that were started outside of stretches
+    size_t unfinished = 0; // async instructions that were started outside of stretches
     while (begin < end) {
       size_t last = unfinished == 0 ? endOfStretch(begin, end) : begin;
       if (last - begin >= kFewestInstructions)
@@ -40,17 +40,18 @@ private:
     if (std::holds_alternative<PreparedKernel>(instruction))
       return true;
     if (const auto *wait = std::get_if<PreparedWait>(&instruction))
-      return canBeCaptured(wait->collective);
+      return canBeCaptured(wait->started);
     const auto *collective = std::get_if<PreparedCollective>(&instruction);
-    return collective && captures(collective->group);
+    return collective && collective->after.empty() && captures(collective->group);
   }
 
-  /// 1 for the start of an async collective, -1 for a wait, as numbers that wrap around.
+  /// 1 for the start of an async instruction, -1 for a wait, as numbers that wrap around.
   size_t asyncBalance(size_t index) const {
     const PreparedInstruction &instruction = program.instructions[index];
     const auto *collective = std::get_if<PreparedCollective>(&instruction);
-    return size_t{collective && collective->asyncIndex} -
-           size_t{std::holds_alternative<PreparedWait>(instruction)};
+    const auto *call = std::get_if<PreparedHostCall>(&instruction);
+    bool starts = collective ? collective->asyncIndex.has_value() : call && call->asyncIndex;
+    return size_t{starts} - size_t{std::holds_alternative<PreparedWait>(instruction)};
   }
 
   /// The longest stretch from `begin` on; empty if there is none.

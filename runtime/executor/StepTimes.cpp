@@ -97,6 +97,12 @@ MaybeError StepTimes::collect(const StepMarks &marks) {
       addToTrace(span.what == What::Kernel ? TraceRow::Compute : TraceRow::Collectives,
                  TraceEvent::Work, span, *begin, *end);
       break;
+    case What::HostCall:
+      time.seconds += secondsOf(*end - *begin);
+      ++time.calls;
+      addToTrace(rowOf(std::get<PreparedHostCall>(program.instructions[span.instruction]).lane),
+                 TraceEvent::Work, span, *begin, *end);
+      break;
     case What::CollectiveWait:
       time.exposedSeconds += secondsOf(*end - *begin);
       waited += secondsOf(*end - *begin);

@@ -19,11 +19,12 @@
 
 namespace dtc::runtime {
 
-/// The time that one instruction of the plan took on one device. A wait counts for its collective.
+/// The time that one instruction of the plan took on one device. A wait counts for what it waits
+/// for.
 struct InstructionTime {
   uint64_t calls = 0;
   double seconds = 0; // on the queue that ran it
-  /// For a collective: how long the compute queue did nothing else.
+  /// For an async instruction: how long the compute queue did nothing else.
   double exposedSeconds = 0;
 };
 
@@ -59,6 +60,7 @@ class StepMarks {
 public:
   enum class What : uint8_t {
     Kernel,
+    HostCall,       // a copy to or from the memory of the host, or a kernel there
     Collective,     // at work
     CollectiveWait, // of the compute queue for one
     TransferWait,   // of the compute queue for one; index: of the instruction

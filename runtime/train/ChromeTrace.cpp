@@ -31,6 +31,13 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kComputeThread = 0, kCollectivesThread = 1, kTransfersThread = 2; // and those after
 
+/// The rows of the host's lanes, with their names. Their threads come after those of transfers.
+constexpr std::array<std::pair<TraceRow, const char *>, 3> kHostRows = {
+    {{TraceRow::ToHost, "copies to the host"},
+     {TraceRow::Host, "the host"},
+     {TraceRow::ToDevice, "copies to the device"}}};
+constexpr int threadOf(TraceRow row) { return 1000 + static_cast<int>(row); }
+
 class TraceWriter {
 public:
   TraceWriter(const Session &session, AtomicFile &file)
@@ -72,6 +79,9 @@ private:
     name(device, "thread_name", kComputeThread, "compute");
     name(device, "thread_name", kCollectivesThread, "collectives");
     name(device, "thread_name", kTransfersThread, "transfers");
+    if (device.getProgram().usesHost)
+      for (auto [row, text] : kHostRows)
+        name(device, "thread_name", threadOf(row), text);
     if (!device.getTrace())
       return std::nullopt;
     tracks.clear();
@@ -81,6 +91,9 @@ private:
         addSpan(device, event, kComputeThread);
       for (const TraceEvent &event : (*step)[static_cast<size_t>(TraceRow::Collectives)])
         addSpan(device, event, kCollectivesThread);
+      for (auto [row, text] : kHostRows)
+        for (const TraceEvent &event : (*step)[static_cast<size_t>(row)])
+          addSpan(device, event, threadOf(row));
       std::vector<TraceEvent> transfers = (*step)[static_cast<size_t>(TraceRow::Transfers)];
       std::stable_sort(transfers.begin(), transfers.end(),
                        [](const TraceEvent &a, const TraceEvent &b) { return a.begin < b.begin; });

@@ -72,7 +72,7 @@ TEST(AsyncVerifier, WaitsNameAnAsyncCollectiveBeforeThem) {
     return plan.error();
   };
   EXPECT_EQ(errorOf(0), "task \"t\", instruction 4 (wait): waits for instruction 0 (kernel fill); "
-                        "expected an async collective");
+                        "expected an async one");
   EXPECT_TRUE(contains(errorOf(1), "waits for instruction 1 (all_reduce); expected an async"));
   EXPECT_TRUE(contains(errorOf(2), "waits for instruction 2 (all_reduce) a second time"));
   EXPECT_TRUE(contains(errorOf(3), "waits for instruction 3 (wait); expected an async"));

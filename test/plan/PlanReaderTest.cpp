@@ -61,20 +61,20 @@ TEST(PlanReader, RefusesOtherVersions) {
   plan->set_version(kPlanVersion + 1);
   std::string bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 10 is newer than this runtime reads (9); update the runtime");
+               "plan version 11 is newer than this runtime reads (10); update the runtime");
   plan->set_version(3);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()),
-               "plan version 3 is older than this runtime reads (9); compile the model again");
+               "plan version 3 is older than this runtime reads (10); compile the model again");
   plan->set_version(0);
   bytes = plan->SerializeAsString();
   EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "states no version");
 }
 
 TEST(PlanReader, NamesANewerVersionThatItCannotParse) {
-  // Version 10, then field 100 with a length beyond the end.
-  std::string bytes("\x08\x0a\xa2\x06\x7f", 5);
-  EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "plan version 10 is newer");
+  // Version 11, then field 100 with a length beyond the end.
+  std::string bytes("\x08\x0b\xa2\x06\x7f", 5);
+  EXPECT_ERROR(parsePlan(bytes.data(), bytes.size()), "plan version 11 is newer");
 }
 
 TEST(PlanReader, RefusesHugeFilesBeforeParsing) {

@@ -100,7 +100,7 @@ TEST(PlanSummary, Mesh) {
   EXPECT_EQ(summary.microbatches, 8);
   EXPECT_EQ(summary.model, "a square");
   EXPECT_EQ(summary.producer, "a test");
-  EXPECT_EQ(summary.version, 9u);
+  EXPECT_EQ(summary.version, 10u);
 
   summary = summarizePlan(*forwardPlan());
   EXPECT_TRUE(summary.axes.empty());

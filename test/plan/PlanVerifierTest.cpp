@@ -51,7 +51,7 @@ TEST(PlanVerifier, AcceptsValidPlans) {
 }
 
 TEST(PlanVerifier, Version) {
-  EXPECT_ERROR_AFTER("plan version 10 is newer than this runtime reads (9)", plan.set_version(10));
+  EXPECT_ERROR_AFTER("plan version 11 is newer than this runtime reads (10)", plan.set_version(11));
   EXPECT_ERROR_AFTER("states no version", plan.set_version(0));
 }
 

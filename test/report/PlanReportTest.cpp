@@ -34,7 +34,7 @@ static PlanSummary someSummary() {
 TEST(PlanReport, Text) {
   std::string text = formatSummary(someSummary());
   for (const char *part :
-       {"model       a square (version 9, by a test)", "parameters  64 in 1 tensors, 256 B",
+       {"model       a square (version 10, by a test)", "parameters  64 in 1 tensors, 256 B",
         "mesh        dp=2, tp=2, micro=4 (temporal): 4 devices, 4 microbatches",
         "parameters              512.0 KiB   25.0%", "activations               1.5 MiB   75.0%",
         "live at the peak          2.0 MiB", "lower bound               2.0 MiB",

@@ -9,6 +9,24 @@
 using namespace mlir;
 using namespace dtc;
 
+bool dtc::isOnHost(Value value) {
+  if (auto copy = value.getDefiningOp<dist::CopyOp>())
+    return copy.getTo() == exec::kHostSpace;
+  if (Operation *op = value.getDefiningOp())
+    return op->hasAttr(dist::kHostAttrName);
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  return function && function.getArgAttr(argument.getArgNumber(), dist::kHostAttrName);
+}
+
+MemRefType dtc::bufferType(Value value) {
+  auto tensor = cast<RankedTensorType>(value.getType());
+  auto space =
+      isOnHost(value) ? StringAttr::get(value.getContext(), exec::kHostSpace) : Attribute();
+  return MemRefType::get(tensor.getShape(), tensor.getElementType(), MemRefLayoutAttrInterface(),
+                         space);
+}
+
 BufferKind BufferAssignment::kindOf(Value value) const {
   if (BlockArgument state = uses.updatedArgument(value))
     return bufferOf(state).getDefiningOp<exec::BufferOp>().getKind();
@@ -32,8 +50,8 @@ void BufferAssignment::share(Value value, Value with, Value buffer) {
 }
 
 Value BufferAssignment::allocate(Value value, BufferKind kind, bool reusable) {
-  auto buffer = exec::BufferOp::create(declarations, value.getLoc(), bufferType(value.getType()),
-                                       kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
+  auto buffer = exec::BufferOp::create(declarations, value.getLoc(), bufferType(value), kind,
+                                       IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
   if (inLoop)
     microbatchBuffers.push_back(buffer);
   storages.push_back({-1, inLoop, reusable});
@@ -69,7 +87,7 @@ Value BufferAssignment::allocateResult(Operation &op, unsigned index,
     if (static_cast<unsigned>(resultIndex) != index)
       continue;
     Value operand = foldedSource(op.getOpOperand(static_cast<unsigned>(operandIndex)));
-    if (operand.getType() != result.getType())
+    if (operand.getType() != result.getType() || isOnHost(operand) != isOnHost(result))
       continue;
     unsigned storage = storageOf(operand);
     // A state's own storage takes its update once nothing reads the old value any more.
@@ -89,7 +107,8 @@ Value BufferAssignment::allocateResult(Operation &op, unsigned index,
                      ? llvm::any_of(op.getBlock()->without_terminator(),
                                     [&](Operation &other) { return readsStorage(other, storage); })
                      : readsStorage(op, storage);
-    if (!reads && !isTaken(storage) && !isNeededLater(storage))
+    if (!reads && !isTaken(storage) && !isNeededLater(storage) &&
+        isOnHost(state) == isOnHost(result))
       return reuse(result, storage, bufferOf(state));
   }
   return allocate(result, kindOf(result), !uses.isReturned(result));

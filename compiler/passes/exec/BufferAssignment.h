@@ -17,10 +17,11 @@
 
 namespace dtc {
 
-inline mlir::MemRefType bufferType(mlir::Type type) {
-  auto tensor = cast<mlir::RankedTensorType>(type);
-  return mlir::MemRefType::get(tensor.getShape(), tensor.getElementType());
-}
+/// Whether a value of the local view lies in the memory of the host.
+bool isOnHost(mlir::Value value);
+
+/// The type of the buffer of a value.
+mlir::MemRefType bufferType(mlir::Value value);
 
 /// The buffer of each value of a function. Values whose buffers take the same bytes, such as those
 /// of an in-place result or a reshape, have one storage.

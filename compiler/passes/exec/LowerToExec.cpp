@@ -79,7 +79,7 @@ void Lowering::lowerCollectives(ArrayRef<Operation *> ops) {
       builder, first->getLoc(), Type(), collective.getCollectiveKind(), collective.getReduction(),
       collective.getAxes(), inputs, outputs, builder.getDenseI64ArrayAttr(dims),
       builder.getDenseI64ArrayAttr(splitDims), first->getAttrOfType<ArrayAttr>("source_axes"),
-      first->getAttrOfType<IntegerAttr>("shift"), builder.getArrayAttr(reasons));
+      first->getAttrOfType<IntegerAttr>("shift"), builder.getArrayAttr(reasons), ValueRange());
 }
 
 void Lowering::lowerBucket(dist::BucketOp bucket) {
@@ -105,13 +105,14 @@ LogicalResult Lowering::lowerOp(Operation &op) {
     return success();
   }
   finishSends();
-  if (!isa<dist::MicrobatchLoopOp>(op))
+  bool isOfHost = isa<dist::CopyOp>(op) || op.hasAttr(dist::kHostAttrName);
+  if (!isa<dist::MicrobatchLoopOp>(op) && !isOfHost)
     program.addSeconds(localSeconds(mesh, &op));
   if (auto broadcast = dyn_cast<BroadcastOp>(op); broadcast && isFolded(broadcast))
     return success();
   if (auto reshape = dyn_cast<ReshapeOp>(op)) {
     Value view =
-        exec::ViewOp::create(program.declarations(), op.getLoc(), bufferType(reshape.getType()),
+        exec::ViewOp::create(program.declarations(), op.getLoc(), bufferType(reshape.getResult()),
                              buffers.bufferOf(reshape.getOperand()));
     buffers.share(reshape.getResult(), reshape.getOperand(), view);
     return success();

@@ -86,8 +86,8 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
     Value from = buffers.bufferOf(value);
     if (!overwritten.contains(buffers.storageOf(value)))
       return from;
-    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value.getType()),
-                                          kind, IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
+    Value buffer = exec::BufferOp::create(declare, value.getLoc(), bufferType(value), kind,
+                                          IntegerAttr(), IntegerAttr(), DenseI64ArrayAttr());
     copy(op.getLoc(), from, buffer);
     return buffer;
   };

@@ -20,8 +20,8 @@ using namespace dtc;
 
 namespace {
 
-/// Walks a task and finds for each collective the first instruction that must not run before its
-/// end.
+/// Walks a task and finds for each collective, and for each instruction of the host, the first
+/// instruction that must not run before its end.
 class TaskOverlap {
 public:
   /// `kept` are the buffers that live throughout the program: those of states.
@@ -32,113 +32,168 @@ public:
 
 private:
   struct Pending {
+    exec::Lane lane;
     SmallVector<Operation *> reads, writes; ///< buffers
-    unsigned kernelsBefore = 0;             ///< how many kernels come before the start
-    unsigned kernelsAtEnd = 0;              ///< ... and before the end
-    Operation *end = nullptr; ///< the instruction that must wait; null: the task's end
+    unsigned kernelsBefore = 0;     ///< how many kernels of the device come before the start
+    unsigned kernelsAtEnd = 0;      ///< ... and before the end
+    Operation *end = nullptr;       ///< the instruction that must wait; null: the task's end
+    SmallVector<Operation *> after; ///< what it comes after on other lanes
+    Value token;                    ///< once it is asynchronous
   };
-  void finishConflicting(Operation &op);
+  void start(Operation &op, exec::Lane lane);
+  void handleConflicts(Operation &op, exec::Lane lane);
   /// Ends the oldest of the collectives that keep memory, where there are too many of them.
   void limitHeld(Operation &next);
-  void finish(exec::CollectiveOp collective, Operation *end);
+  void finish(Operation *started, Operation *end);
+  void makeAsync(Operation *op, Pending &pending);
 
   exec::TaskOp task;
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
-  llvm::MapVector<exec::CollectiveOp, Pending> collectives;
-  /// The running collectives that read or write a buffer.
-  llvm::DenseMap<Operation *, SmallVector<exec::CollectiveOp, 1>> readers, writers;
+  llvm::MapVector<Operation *, Pending> started;
+  /// What runs and reads or writes a buffer.
+  llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
   llvm::SetVector<Operation *> running;
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
   /// again when they end.
   llvm::SetVector<Operation *> holding;
-  unsigned kernels = 0; ///< passed so far
+  unsigned kernels = 0; ///< of the device, passed so far
 };
 
 } // namespace
 
-void TaskOverlap::finish(exec::CollectiveOp collective, Operation *end) {
-  Pending &pending = collectives[collective];
-  pending.end = end;
-  pending.kernelsAtEnd = kernels;
-  running.remove(collective);
-  holding.remove(collective);
-  for (Operation *buffer : pending.reads)
-    llvm::erase(readers[buffer], collective);
-  for (Operation *buffer : pending.writes)
-    llvm::erase(writers[buffer], collective);
+/// What may run beside the compute queue: before this pass, no collective has a token.
+static exec::Lane laneOf(Operation &op) {
+  return isa<exec::CollectiveOp>(op) ? exec::Lane::Communication : exec::laneOf(&op);
 }
 
-void TaskOverlap::finishConflicting(Operation &op) {
-  SmallVector<exec::CollectiveOp> conflicts;
+static bool isOfHost(exec::Lane lane) {
+  return lane != exec::Lane::Compute && lane != exec::Lane::Communication;
+}
+
+void TaskOverlap::finish(Operation *op, Operation *end) {
+  Pending &pending = started[op];
+  pending.end = end;
+  pending.kernelsAtEnd = kernels;
+  running.remove(op);
+  holding.remove(op);
+  for (Operation *buffer : pending.reads)
+    llvm::erase(readers[buffer], op);
+  for (Operation *buffer : pending.writes)
+    llvm::erase(writers[buffer], op);
+}
+
+/// What the instruction must not overtake ends before it, or, between two lanes one of which is the
+/// host's, is what its lane waits for.
+void TaskOverlap::handleConflicts(Operation &op, exec::Lane lane) {
+  llvm::SetVector<Operation *> conflicts;
   exec::Accesses used = accesses.of(&op);
   auto add = [&](ArrayRef<Value> buffers, auto &running) {
     for (Value buffer : buffers)
-      llvm::append_range(conflicts, running.lookup(exec::getRoot(buffer)));
+      for (Operation *conflict : running.lookup(exec::getRoot(buffer)))
+        conflicts.insert(conflict);
   };
   add(used.reads, writers);
   add(used.writes, writers);
   add(used.writes, readers);
-  for (exec::CollectiveOp conflict : conflicts)
-    if (running.contains(conflict))
+  for (Operation *conflict : conflicts) {
+    exec::Lane other = started[conflict].lane;
+    if (lane == exec::Lane::Compute || (!isOfHost(lane) && !isOfHost(other)))
       finish(conflict, &op);
+    else if (lane != other)
+      started[&op].after.push_back(conflict);
+  }
 }
 
 void TaskOverlap::limitHeld(Operation &next) {
   // One runs, one waits for it: a third would only keep memory.
   while (holding.size() >= 2)
-    finish(cast<exec::CollectiveOp>(holding.front()), &next);
+    finish(holding.front(), &next);
+}
+
+void TaskOverlap::start(Operation &op, exec::Lane lane) {
+  exec::Accesses used = accesses.of(&op);
+  bool holds = lane == exec::Lane::Communication && llvm::any_of(used.reads, [&](Value input) {
+                 return !kept.contains(exec::getRoot(input)) &&
+                        llvm::none_of(used.writes, [&](Value output) {
+                          return exec::getRoot(output) == exec::getRoot(input);
+                        });
+               });
+  if (holds) {
+    limitHeld(op);
+    holding.insert(&op);
+  }
+  Pending &pending = started[&op];
+  pending.lane = lane;
+  pending.kernelsBefore = kernels;
+  auto add = [&](ArrayRef<Value> buffers, SmallVector<Operation *> &list, auto &map) {
+    for (Value buffer : buffers) {
+      list.push_back(exec::getRoot(buffer));
+      map[list.back()].push_back(&op);
+    }
+  };
+  add(used.reads, pending.reads, readers);
+  add(used.writes, pending.writes, writers);
+  running.insert(&op);
+}
+
+/// An op's results are fixed: it is made again, with a token.
+void TaskOverlap::makeAsync(Operation *op, Pending &pending) {
+  // A lane is through with all before the last.
+  llvm::SmallMapVector<exec::Lane, Operation *, 4> lastOf;
+  for (Operation *before : pending.after) {
+    if (!started[before].token)
+      continue; // it is not asynchronous: it has ended
+    Operation *&last = lastOf[started[before].lane];
+    if (!last || last->isBeforeInBlock(before))
+      last = before;
+  }
+  SmallVector<Value> after;
+  for (auto [lane, last] : lastOf)
+    after.push_back(started[last].token);
+  OpBuilder builder(op);
+  auto token = exec::TokenType::get(task.getContext());
+  if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
+    pending.token = exec::KernelOp::create(builder, op->getLoc(), token, kernel.getKernelAttr(),
+                                           kernel.getInputs(), kernel.getOutputs(),
+                                           kernel.getSettingsAttr(), kernel.getFlopsAttr(), after)
+                        .getToken();
+  } else {
+    auto collective = cast<exec::CollectiveOp>(op);
+    pending.token =
+        exec::CollectiveOp::create(
+            builder, op->getLoc(), token, collective.getKind(), collective.getReductionAttr(),
+            collective.getAxes(), collective.getInputs(), collective.getOutputs(),
+            collective.getDimsAttr(), collective.getSplitDimsAttr(), collective.getSourceAxesAttr(),
+            collective.getShiftAttr(), collective.getReasonsAttr(), after)
+            .getToken();
+  }
+  if (pending.end)
+    builder.setInsertionPoint(pending.end);
+  else
+    builder.setInsertionPointToEnd(&task.getBody().front());
+  exec::WaitOp::create(builder, op->getLoc(), pending.token);
 }
 
 void TaskOverlap::run() {
-  Block &block = task.getBody().front();
-  for (Operation &op : block) {
-    finishConflicting(op);
-    kernels += isa<exec::KernelOp>(op);
-    auto collective = dyn_cast<exec::CollectiveOp>(op);
-    if (!collective || collective.getToken())
-      continue;
-    bool holds = llvm::any_of(collective.getInputs(), [&](Value input) {
-      return !kept.contains(exec::getRoot(input)) &&
-             llvm::none_of(collective.getOutputs(), [&](Value output) {
-               return exec::getRoot(output) == exec::getRoot(input);
-             });
-    });
-    if (holds) {
-      limitHeld(op);
-      holding.insert(collective);
-    }
-    Pending &pending = collectives[collective];
-    pending.kernelsBefore = kernels;
-    auto add = [&](ValueRange buffers, SmallVector<Operation *> &list, auto &map) {
-      for (Value buffer : buffers) {
-        list.push_back(exec::getRoot(buffer));
-        map[list.back()].push_back(collective);
-      }
-    };
-    add(collective.getInputs(), pending.reads, readers);
-    add(collective.getOutputs(), pending.writes, writers);
-    running.insert(collective);
+  for (Operation &op : task.getBody().front()) {
+    bool isAsync = bool(exec::tokenOf(&op)); // already: others end before
+    exec::Lane lane = isAsync ? exec::Lane::Compute : laneOf(op);
+    handleConflicts(op, lane);
+    if (lane != exec::Lane::Compute)
+      start(op, lane);
+    else if (!isAsync)
+      kernels += isa<exec::KernelOp>(op);
   }
   while (!running.empty())
-    finish(cast<exec::CollectiveOp>(running.back()), nullptr);
+    finish(running.back(), nullptr);
   SmallVector<Operation *> dead;
-  for (auto &[collective, pending] : collectives) {
-    if (pending.kernelsAtEnd == pending.kernelsBefore)
+  for (auto &[op, pending] : started) {
+    if (!isOfHost(pending.lane) && pending.after.empty() &&
+        pending.kernelsAtEnd == pending.kernelsBefore)
       continue; // nothing overlaps with it
-    // An op's results are fixed: the collective is made again, with a collective token.
-    OpBuilder builder(collective);
-    auto started = exec::CollectiveOp::create(
-        builder, collective.getLoc(), exec::TokenType::get(task.getContext()), collective.getKind(),
-        collective.getReductionAttr(), collective.getAxes(), collective.getInputs(),
-        collective.getOutputs(), collective.getDimsAttr(), collective.getSplitDimsAttr(),
-        collective.getSourceAxesAttr(), collective.getShiftAttr(), collective.getReasonsAttr());
-    if (pending.end)
-      builder.setInsertionPoint(pending.end);
-    else
-      builder.setInsertionPointToEnd(&block);
-    exec::WaitOp::create(builder, collective.getLoc(), started.getToken());
-    dead.push_back(collective);
+    makeAsync(op, pending);
+    dead.push_back(op);
   }
   for (Operation *op : dead)
     op->erase();

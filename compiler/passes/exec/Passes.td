@@ -9,6 +9,63 @@
 
 include "mlir/Pass/PassBase.td"
 
+def OffloadStatesPass : Pass<"dtc-offload-states", "::mlir::ModuleOp"> {
+  let summary = "Keep optimizer states in the memory of the host, whose cores update them";
+  let description = [{
+    Marks the states that the optimizer updates, such as moments and master weights, as values in the memory of the host
+    (`dist.host`), with the op that updates them. A `dist.copy` brings the gradient to the host as soon as it is
+    complete, and the new parameter back. A parameter without master weights stays where it is and goes to the host with
+    its gradient.
+
+    With a `fraction` below 1, whole parameters are taken, those with the most bytes of such states first and equals in
+    the order of the arguments, until their states have at least that fraction of the bytes of all of the function.
+
+    Updates on the host come before those on the device, so that both go on at once.
+
+    Source: Ren et al., "ZeRO-Offload" (arXiv:2101.06840), section 4.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <>
+    func.func @train_step(%p: tensor<4xf32> {dtc.param = "w"},
+                          %m: tensor<4xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w"},
+                          %x: tensor<4xf32> {dtc.input = "x"}, %lr: tensor<f32>, %scale: tensor<f32>,
+                          %apply: tensor<i1>)
+        -> (tensor<4xf32> {dtc.updates = 0 : i64}, tensor<4xf32> {dtc.updates = 1 : i64}) {
+      %g = dtc.mul %p, %x : tensor<4xf32>
+      %new_p, %new_m = dtc.sgd %p, %g, %m, %lr, %scale, %apply {momentum = 0.9 : f64, weight_decay = 0.0 : f64}
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+      return %new_p, %new_m : tensor<4xf32>, tensor<4xf32>
+    }
+    // After
+    dist.mesh @mesh <>
+    func.func @train_step(%p: tensor<4xf32> {dtc.param = "w"},
+                          %m: tensor<4xf32> {dist.host, dtc.state = "momentum_buffer", dtc.state_of = "w"},
+                          %x: tensor<4xf32> {dtc.input = "x"}, %lr: tensor<f32>, %scale: tensor<f32>,
+                          %apply: tensor<i1>)
+        -> (tensor<4xf32> {dtc.updates = 0 : i64}, tensor<4xf32> {dtc.updates = 1 : i64}) {
+      %0 = dist.copy %apply to "host" : tensor<i1>
+      %1 = dist.copy %scale to "host" : tensor<f32>
+      %2 = dist.copy %lr to "host" : tensor<f32>
+      %g = dtc.mul %p, %x : tensor<4xf32>
+      %3 = dist.copy %g to "host" : tensor<4xf32>
+      %4 = dist.copy %p to "host" : tensor<4xf32>
+      %new_p, %new_m = dtc.sgd %4, %3, %m, %2, %1, %0 {dist.host, momentum = 0.9 : f64, weight_decay = 0.0 : f64}
+        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>, tensor<i1>)
+        -> (tensor<4xf32>, tensor<4xf32>)
+      %5 = dist.copy %new_p to "device" : tensor<4xf32>
+      return %5, %new_m : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"fraction", "fraction", "double", "1.0",
+      "the part of the bytes of states that the host has, above 0 and at most 1">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
 def LowerToExecPass : Pass<"dtc-lower-to-exec", "::mlir::ModuleOp"> {
   let summary = "Lower tensors to kernels on buffers";
   let description = [{
@@ -55,13 +112,16 @@ def LowerToExecPass : Pass<"dtc-lower-to-exec", "::mlir::ModuleOp"> {
 }
 
 def OverlapCollectivesPass : Pass<"dtc-overlap-collectives", "::mlir::ModuleOp"> {
-  let summary = "Overlap collectives with kernels";
+  let summary = "Overlap collectives and the work of the host with kernels";
   let description = [{
     A collective becomes asynchronous if some kernel comes before the first instruction that needs its outputs or
     overwrites its inputs: it starts where it was, and runs at the same time as the instructions after it. An
     `exec.wait` comes before the first instruction that must not run before its end, or at the end of the task. Of
     collectives whose inputs are memory that could be used again, such as gradients that are scattered, at most two are
     running or queued: before a third starts, the first is waited for.
+
+    A copy to or from the memory of the host and a kernel there become asynchronous too. Where one of them, or an
+    asynchronous collective, uses what another one makes, it comes after that one's token, and the device does not wait.
 
     ```mlir
     // Before

@@ -31,28 +31,49 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       plan(program);
   }
 
-  /// States live throughout, so that nothing is lost by placing them first, in their order: at the
-  /// same offsets in all programs that share them. The rest of the arena follows them.
+  /// Both memories are planned alike, each with an arena of its own.
   void plan(exec::ProgramOp program) {
     Liveness liveness(program);
     auto liveRanges = liveness.compute();
+    auto [device, deviceByKind] = planMemory(program, liveRanges, /*onHost=*/false);
+    auto [host, hostByKind] = planMemory(program, liveRanges, /*onHost=*/true);
+    for (auto buffer : program.getOps<exec::BufferOp>())
+      if (Operation *place = liveness.sharers().lookup(buffer))
+        buffer.setOffset(cast<exec::BufferOp>(place).getOffset());
+    program.setArenaBytes(device.arenaBytes);
+    program.setArenaLowerBound(device.lowerBound);
+    program.setMemoryByKindAttr(deviceByKind);
+    if (host.arenaBytes == 0)
+      return;
+    program.setHostArenaBytes(host.arenaBytes);
+    program.setHostMemoryByKindAttr(hostByKind);
+  }
+
+  /// States live throughout, so that nothing is lost by placing them first, in their order: at the
+  /// same offsets in all programs that share them. The rest of the arena follows them. Returns the
+  /// sizes of the arena, and the bytes by kind at its peak.
+  std::pair<ArenaOffsets, DictionaryAttr>
+  planMemory(exec::ProgramOp program, const llvm::MapVector<Operation *, LiveRange> &liveRanges,
+             bool onHost) {
     int64_t stateBytes = 0;
     llvm::DenseMap<Operation *, int64_t> stateOffsets;
     for (auto state : program.getOps<exec::StateOp>()) {
       Operation *root = exec::getRoot(state.getBuffer());
-      if (stateOffsets.try_emplace(root, stateBytes).second)
-        stateBytes += liveRanges[root].bytes;
+      if (exec::isOnHost(state.getBuffer()) == onHost &&
+          stateOffsets.try_emplace(root, stateBytes).second)
+        stateBytes += liveRanges.lookup(root).bytes;
     }
     SmallVector<LiveRange> list;
     for (auto &[root, liveRange] : liveRanges)
-      if (!stateOffsets.contains(root))
+      if (exec::isOnHost(root->getResult(0)) == onHost && !stateOffsets.contains(root))
         list.push_back(liveRange);
     ArenaOffsets arena = assignOffsets(list);
 
-    Builder b(&getContext());
     std::map<StringRef, int64_t> byKind;
     size_t next = 0;
     for (auto &[root, liveRange] : liveRanges) {
+      if (exec::isOnHost(root->getResult(0)) != onHost)
+        continue;
       auto buffer = cast<exec::BufferOp>(root);
       auto state = stateOffsets.find(root);
       bool isState = state != stateOffsets.end();
@@ -60,15 +81,13 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       if (isState || (liveRange.first <= arena.peak && arena.peak <= liveRange.last))
         byKind[name(buffer.getKind())] += liveRange.bytes;
     }
-    for (auto buffer : program.getOps<exec::BufferOp>())
-      if (Operation *place = liveness.sharers().lookup(buffer))
-        buffer.setOffset(cast<exec::BufferOp>(place).getOffset());
+    Builder b(&getContext());
     SmallVector<NamedAttribute> kinds;
     for (auto [kind, bytes] : byKind)
       kinds.push_back(b.getNamedAttr(kind, b.getI64IntegerAttr(bytes)));
-    program.setArenaBytes(stateBytes + arena.arenaBytes);
-    program.setArenaLowerBound(stateBytes + arena.lowerBound);
-    program.setMemoryByKindAttr(b.getDictionaryAttr(kinds));
+    arena.arenaBytes += stateBytes;
+    arena.lowerBound += stateBytes;
+    return {std::move(arena), b.getDictionaryAttr(kinds)};
   }
 };
 } // namespace

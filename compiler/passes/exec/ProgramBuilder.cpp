@@ -16,7 +16,7 @@ ProgramBuilder::ProgramBuilder(func::FuncOp function, StringRef mesh, StringRef 
       declare, loc, builder.getStringAttr(function.getSymName()),
       FlatSymbolRefAttr::get(function.getContext(), mesh), IntegerAttr(), IntegerAttr(),
       DictionaryAttr(), function->getAttrOfType<DictionaryAttr>(dist::kPipelineAttrName),
-      StringAttr());
+      StringAttr(), IntegerAttr(), DictionaryAttr());
   declare.createBlock(&theProgram.getBody());
   addRun(beginTask(firstTask), 0, /*inLoop=*/false);
   declare.setInsertionPoint(task);
@@ -39,8 +39,8 @@ void ProgramBuilder::endTask() {
 
 void ProgramBuilder::kernel(Location loc, StringRef name, ValueRange inputs, ValueRange outputs,
                             DictionaryAttr attributes, double flops) {
-  exec::KernelOp::create(builder, loc, builder.getStringAttr(name), inputs, outputs, attributes,
-                         builder.getF64FloatAttr(flops));
+  exec::KernelOp::create(builder, loc, Type(), builder.getStringAttr(name), inputs, outputs,
+                         attributes, builder.getF64FloatAttr(flops), ValueRange());
 }
 
 void ProgramBuilder::start(exec::TransferOp transfer) {

@@ -17,6 +17,14 @@ namespace {
 using States = llvm::MapVector<StringAttr, exec::StateOp>;
 } // namespace
 
+/// A state that a program does not touch lies in the memory where the others have it.
+static void followMemory(exec::StateOp state, exec::StateOp other) {
+  auto type = state.getBuffer().getType(), found = other.getBuffer().getType();
+  if (state.getBuffer().hasOneUse() && state.getBuffer().getDefiningOp<exec::BufferOp>())
+    state.getBuffer().setType(MemRefType::get(type.getShape(), type.getElementType(),
+                                              type.getLayout(), found.getMemorySpace()));
+}
+
 /// Adds the program's states to those of its coordinate.
 static LogicalResult collect(exec::ProgramOp program, States &states) {
   for (auto state : program.getOps<exec::StateOp>()) {
@@ -24,6 +32,7 @@ static LogicalResult collect(exec::ProgramOp program, States &states) {
     exec::StateOp other = it->second;
     if (fresh)
       continue;
+    followMemory(state, other);
     if (state.getBuffer().getType() != other.getBuffer().getType() ||
         state.getShape() != other.getShape() || state.getSharding() != other.getSharding()) {
       auto error = state.emitError()

@@ -674,3 +674,11 @@ func.func @factors_no_lists(%x: tensor<16x8xf32>) {
   %0 = dtc.exp %x {dist.factors = ["dp"]} : tensor<16x8xf32>
   return
 }
+
+// -----
+
+func.func @copy_to(%x: tensor<16x8xf32>) {
+  // expected-error@+1 {{'dist.copy' op is to 'disk', expected "host" or "device" [copy-c1]}}
+  %0 = dist.copy %x to "disk" : tensor<16x8xf32>
+  return
+}

@@ -93,3 +93,15 @@ func.func @several_results(%x: tensor<4x8xf32>, %labels: tensor<4xi32>) {
 module @inner {
   func.func private @outside(tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}]>})
 }
+
+// CHECK-LABEL: func.func @on_the_host(
+// CHECK-SAME: tensor<4xf32> {dist.host}
+func.func @on_the_host(%h: tensor<4xf32> {dist.host}, %x: tensor<4xf32>) {
+  // CHECK: dist.copy %{{.*}} to "host" : tensor<4xf32>
+  %0 = dist.copy %x to "host" : tensor<4xf32>
+  // CHECK-NEXT: dtc.add %{{.*}}, %{{.*}} {dist.host} : tensor<4xf32>
+  %1 = dtc.add %h, %0 {dist.host} : tensor<4xf32>
+  // CHECK-NEXT: dist.copy %{{.*}} to "device" {note = 1 : i64} : tensor<4xf32>
+  %2 = dist.copy %1 to "device" {note = 1} : tensor<4xf32>
+  return
+}

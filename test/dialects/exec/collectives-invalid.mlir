@@ -137,7 +137,7 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
   exec.task @t {
-    // expected-error@+1 {{'exec.wait' op operand #0 must be collective token, but got 'memref<4x8xf32>'}}
+    // expected-error@+1 {{'exec.wait' op operand #0 must be token of an asynchronous instruction, but got 'memref<4x8xf32>'}}
     "exec.wait"(%a) : (memref<4x8xf32>) -> ()
   }
 }

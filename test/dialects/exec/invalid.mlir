@@ -188,7 +188,7 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
-  // expected-error@+1 {{'exec.view' op views 'memref<4x8xf32>' as 'memref<16xf32>', expected as many elements of the same type [view-c2]}}
+  // expected-error@+1 {{'exec.view' op views 'memref<4x8xf32>' as 'memref<16xf32>', expected as many elements of the same type in the same memory [view-c2]}}
   %v = exec.view %a : memref<4x8xf32> to memref<16xf32>
 }
 
@@ -198,7 +198,7 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
-  // expected-error@+1 {{'exec.view' op views 'memref<4x8xf32>' as 'memref<32xi32>', expected as many elements of the same type [view-c2]}}
+  // expected-error@+1 {{'exec.view' op views 'memref<4x8xf32>' as 'memref<32xi32>', expected as many elements of the same type in the same memory [view-c2]}}
   %v = exec.view %a : memref<4x8xf32> to memref<32xi32>
 }
 

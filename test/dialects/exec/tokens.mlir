@@ -22,3 +22,19 @@ exec.program @tokens on @mesh {
     exec.wait %t {note = 1}
   }
 }
+
+exec.program @host on @mesh {
+  %a = exec.buffer activation : memref<4xf32>
+  // CHECK: exec.buffer activation : memref<4xf32, "host">
+  %h = exec.buffer activation : memref<4xf32, "host">
+  exec.task @t {
+    // CHECK: %[[T:.*]] = exec.kernel "copy"(%{{.*}}) to(%{{.*}}) {} : (memref<4xf32>) -> memref<4xf32, "host"> async !exec.token
+    %t = exec.kernel "copy"(%a) to(%h) {} : (memref<4xf32>) -> memref<4xf32, "host"> async !exec.token
+    // CHECK-NEXT: %[[U:.*]] = exec.kernel "exp"(%{{.*}}) to(%{{.*}}) {} after(%[[T]]) : {{.*}} async !exec.token
+    %u = exec.kernel "exp"(%h) to(%h) {} after(%t) : (memref<4xf32, "host">) -> memref<4xf32, "host"> async !exec.token
+    // CHECK-NEXT: exec.wait %[[T]]
+    exec.wait %t
+    // CHECK-NEXT: exec.wait %[[U]]
+    exec.wait %u
+  }
+}

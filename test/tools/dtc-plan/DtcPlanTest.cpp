@@ -55,7 +55,7 @@ TEST_F(DtcPlan, HelpAndVersion) {
   EXPECT_EQ(run({"show", "--help"}), 0);
   EXPECT_TRUE(contains(out(), "--json"));
   EXPECT_EQ(run({"--version"}), 0);
-  EXPECT_TRUE(contains(out(), "(plan version 9)"));
+  EXPECT_TRUE(contains(out(), "(plan version 10)"));
   EXPECT_EQ(err(), "");
 }
 

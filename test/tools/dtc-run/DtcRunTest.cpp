@@ -65,7 +65,7 @@ TEST_F(DtcRun, HelpAndVersion) {
     EXPECT_TRUE(contains(out(), option));
   EXPECT_EQ(run({"--version"}), 0);
   EXPECT_TRUE(contains(out(), "dtc-run "));
-  EXPECT_TRUE(contains(out(), "(plan version 9)"));
+  EXPECT_TRUE(contains(out(), "(plan version 10)"));
   EXPECT_EQ(err(), "");
 }
 

@@ -1,0 +1,22 @@
+//===- OffloadOption.h - The option --offload -----------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_COMPILER_DRIVER_OFFLOADOPTION_H
+#define DTC_COMPILER_DRIVER_OFFLOADOPTION_H
+
+#include "support/Error.h"
+
+#include "llvm/ADT/StringRef.h"
+
+namespace dtc {
+
+/// Reads "optimizer" or "optimizer:0.5": the part of the bytes of the optimizer's state that lies
+/// in the memory of the host. An error for anything else says what is expected.
+Expected<double> parseOffload(llvm::StringRef text);
+
+} // namespace dtc
+
+#endif // DTC_COMPILER_DRIVER_OFFLOADOPTION_H
