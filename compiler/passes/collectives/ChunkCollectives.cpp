@@ -1,0 +1,271 @@
+//===- ChunkCollectives.cpp - Collectives under the products of chunks ----===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+//
+// A device that waits for the rows of its experts, or for the parts of a sequence, could compute
+// with the first of them while the others are on their way. Here what is between two collectives is
+// divided into chunks, whose collectives then run under each other's products. After the pipelines
+// of Tutel (Hwang et al., arXiv:2206.03382, section 4.2) for experts and of Wang et al., "Overlap
+// Communication with Dependent Computation via Decomposition" (ASPLOS 2023) for tensor parallelism.
+//
+//===----------------------------------------------------------------------===//
+
+#include "compiler/analysis/LocalCost.h"
+#include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/Passes.h"
+#include "compiler/passes/collectives/Buckets.h"
+#include "compiler/passes/collectives/ChunkEmission.h"
+
+namespace dtc {
+#define GEN_PASS_DEF_CHUNKCOLLECTIVESPASS
+#include "compiler/passes/Passes.h.inc"
+} // namespace dtc
+
+using namespace mlir;
+using namespace dtc;
+
+/// The most chunks of a chain.
+static constexpr int64_t kMostChunks = 64;
+
+/// The numbers of chunks of which the best is taken.
+static constexpr int64_t kTriedChunks[] = {2, 4};
+
+/// What an op takes besides its estimate, in seconds: the launch of a kernel on a GPU.
+static constexpr double kLaunchSeconds = 3e-6;
+
+namespace {
+
+/// Walks a block, and computes chains of its ops in chunks.
+class CollectiveChunking {
+public:
+  CollectiveChunking(Block &block, const LinkedMesh &mesh, int64_t chunks)
+      : block(block), mesh(mesh), chunks(chunks) {}
+  void run();
+
+private:
+  struct Choice {
+    std::unique_ptr<ChunkedChain> chain;
+    double seconds; ///< by which it takes longer than without chunks
+  };
+  void tryChain(Operation *collective, ChunkDim dim, int64_t count, bool asEnd, Choice &best);
+  Choice chooseChain(Operation *collective, bool asEnd);
+  double secondsOf(Operation *op) const;
+  double span(ArrayRef<Operation *> ops, llvm::function_ref<bool(Operation *)> isSum,
+              double spare) const;
+  double spareSeconds(const ChunkedChain &chain) const;
+  bool isComputed(Operation *collective) const;
+  bool isAwaited(Operation *collective) const;
+  void sinkJoins();
+
+  Block &block;
+  const LinkedMesh &mesh;
+  int64_t chunks;
+  KnownChunks known;
+  llvm::DenseSet<Operation *> done; ///< collectives of chunks
+  Operation *lastEnd = nullptr;     ///< the last op of the chain before
+};
+
+} // namespace
+
+double CollectiveChunking::secondsOf(Operation *op) const {
+  return localSeconds(mesh, op) + (isa<KernelOpInterface>(op) ? kLaunchSeconds : 0);
+}
+
+/// The seconds of ops in their order, where a device runs collectives one after another beside the
+/// other ops, and waits for what it needs. Sums, and `spare` seconds of other work, run while it
+/// waits.
+double CollectiveChunking::span(ArrayRef<Operation *> ops,
+                                llvm::function_ref<bool(Operation *)> isSum, double spare) const {
+  double now = 0, linkFree = 0, later = 0, hidden = 0;
+  llvm::DenseMap<Operation *, double> ends;
+  auto waitUntil = [&](double end) {
+    double wait = std::max(end - now, 0.0), covered = std::min(wait, later + spare);
+    // The sums have to be computed anyway; other work is not counted, but for what it covers.
+    double sums = std::min(covered, later);
+    later -= sums;
+    spare -= covered - sums;
+    hidden += covered - sums;
+    now += wait;
+  };
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      if (auto it = ends.find(operand.getDefiningOp()); it != ends.end() && !isSum(op))
+        waitUntil(it->second);
+    double seconds = secondsOf(op);
+    if (movesChunks(op))
+      ends[op] = linkFree = std::max(now, linkFree) + seconds;
+    else
+      (isSum(op) ? later : now) += seconds;
+  }
+  waitUntil(linkFree);
+  return now + later - hidden;
+}
+
+/// The seconds of products near the chain that nothing needs before its end, such as gradients of
+/// weights and the products of shared experts: they run while the device waits, with chunks or
+/// without (see dtc-hide-collectives).
+double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
+  SmallVector<Operation *> ops = chain.ops();
+  llvm::DenseSet<Operation *> delayable;
+  double seconds = 0;
+  unsigned left = 2 * kSearchedChainOps;
+  for (Operation *op = ops.back()->getPrevNode(); op && op != lastEnd && left > 0;
+       op = op->getPrevNode(), --left) {
+    if (chain.contains(op) || chain.isCopied(op) || movesChunks(op) || op->getNumRegions() > 0)
+      continue;
+    bool isLater = llvm::all_of(op->getUsers(), [&](Operation *user) {
+      Operation *inBlock = block.findAncestorOpInBlock(*user);
+      return delayable.contains(inBlock) ||
+             (!chain.contains(inBlock) && ops.back()->isBeforeInBlock(inBlock));
+    });
+    if (!isLater)
+      continue;
+    delayable.insert(op);
+    if (isMatrixProduct(op))
+      seconds += secondsOf(op);
+  }
+  return seconds;
+}
+
+/// Whether what the collective moves was computed in the block from more than arguments: a
+/// parameter that is gathered can be there before it is needed.
+bool CollectiveChunking::isComputed(Operation *collective) const {
+  llvm::SetVector<Operation *> before;
+  before.insert(collective);
+  for (size_t i = 0; i < before.size() && i < kSearchedChainOps; ++i)
+    for (Value operand : before[i]->getOperands()) {
+      Operation *definer = operand.getDefiningOp();
+      if (!definer || definer->getBlock() != &block)
+        continue;
+      if (isMatrixProduct(definer) || movesChunks(definer))
+        return true;
+      before.insert(definer);
+    }
+  return false;
+}
+
+/// Whether products need the collective's result, and it would still run when they do: the sums of
+/// gradients of weights are for the optimizer alone.
+bool CollectiveChunking::isAwaited(Operation *collective) const {
+  double left = localSeconds(mesh, collective);
+  llvm::DenseSet<Operation *> dependent{collective};
+  for (Operation *op = collective->getNextNode(); op; op = op->getNextNode()) {
+    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return dependent.contains(operand.getDefiningOp());
+    });
+    if (depends) {
+      if (isMatrixProduct(op))
+        return true;
+      dependent.insert(op);
+    } else if (dependent.size() == 1 && !movesChunks(op)) {
+      left -= localSeconds(mesh, op);
+      if (left <= 0)
+        return false;
+    }
+  }
+  return false;
+}
+
+void CollectiveChunking::tryChain(Operation *collective, ChunkDim dim, int64_t count, bool asEnd,
+                                  Choice &best) {
+  int64_t size = blockSize(collective->getOperand(0).getType(), dim);
+  count = std::min(count, size);
+  if (count < 2)
+    return;
+  auto chain = std::make_unique<ChunkedChain>(count, known);
+  if (!(asEnd ? chain->growTo(collective, dim) : chain->growFrom(collective, dim)))
+    return;
+  chain->extend();
+  double spare = spareSeconds(*chain);
+  ChunkEmission emission(*chain, known);
+  double seconds = span(
+      emission.countedOps(), [&](Operation *op) { return emission.isSum(op); }, spare);
+  seconds -= span(
+      chain->ops(), [&](Operation *op) { return !chain->dimsOf(op).isCarried(); }, spare);
+  if (chunks == 0 && seconds >= 0)
+    return;
+  if (!best.chain || seconds < best.seconds)
+    best = {std::move(chain), seconds};
+}
+
+CollectiveChunking::Choice CollectiveChunking::chooseChain(Operation *collective, bool asEnd) {
+  Choice best{nullptr, 0};
+  auto before = cast<RankedTensorType>(collective->getOperand(0).getType());
+  auto after = cast<RankedTensorType>(collective->getResult(0).getType());
+  if (before.getRank() != after.getRank())
+    return best;
+  for (unsigned dim = 0; dim < before.getRank(); ++dim) {
+    ChunkDim chunkDim{dim, std::max<int64_t>(before.getDimSize(dim) / after.getDimSize(dim), 1)};
+    if (chunks > 0)
+      tryChain(collective, chunkDim, chunks, asEnd, best);
+    else
+      for (int64_t count : kTriedChunks)
+        tryChain(collective, chunkDim, count, asEnd, best);
+  }
+  return best;
+}
+
+/// Joins stand just before the first op that needs them. Those that none needs are erased.
+void CollectiveChunking::sinkJoins() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!known.joins.contains(&op))
+      continue;
+    if (op.use_empty()) {
+      op.erase();
+      continue;
+    }
+    Operation *first = nullptr;
+    for (Operation *user : op.getUsers()) {
+      Operation *inBlock = block.findAncestorOpInBlock(*user);
+      if (!first || inBlock->isBeforeInBlock(first))
+        first = inBlock;
+    }
+    op.moveBefore(first);
+  }
+}
+
+void CollectiveChunking::run() {
+  // The chains of later collectives end where those of earlier ones were.
+  SmallVector<Operation *> collectives;
+  for (Operation &op : block)
+    if (movesChunks(&op))
+      collectives.push_back(&op);
+  for (Operation *collective : collectives) {
+    if (done.contains(collective) || !isComputed(collective))
+      continue;
+    Choice choice = chooseChain(collective, /*asEnd=*/false);
+    if (!choice.chain && isAwaited(collective))
+      choice = chooseChain(collective, /*asEnd=*/true);
+    if (!choice.chain)
+      continue;
+    SmallVector<Operation *> ops = choice.chain->ops();
+    for (Operation *op : ops)
+      if (movesChunks(op))
+        done.insert(op);
+    lastEnd = ops.back()->getNextNode();
+    ChunkEmission(*choice.chain, known).replaceChain(known);
+    lastEnd = lastEnd ? lastEnd->getPrevNode() : nullptr;
+  }
+  sinkJoins();
+}
+
+namespace {
+struct ChunkCollectivesPass : dtc::impl::ChunkCollectivesPassBase<ChunkCollectivesPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (failed(checkOption(getOperation(), "chunks", chunks, 0, kMostChunks)))
+      return signalPassFailure();
+    if (chunks == 1)
+      return;
+    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
+          forEachStraightBlock(
+              function, [&](Block &block) { CollectiveChunking(block, mesh, chunks).run(); });
+          return success();
+        })))
+      signalPassFailure();
+  }
+};
+} // namespace
