@@ -55,7 +55,6 @@ private:
   double span(ArrayRef<Operation *> ops, llvm::function_ref<bool(Operation *)> isSum,
               double spare) const;
   double spareSeconds(const ChunkedChain &chain) const;
-  bool isComputed(Operation *collective) const;
   bool isAwaited(Operation *collective) const;
   void sinkJoins();
 
@@ -129,23 +128,6 @@ double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
   return seconds;
 }
 
-/// Whether what the collective moves was computed in the block from more than arguments: a
-/// parameter that is gathered can be there before it is needed.
-bool CollectiveChunking::isComputed(Operation *collective) const {
-  llvm::SetVector<Operation *> before;
-  before.insert(collective);
-  for (size_t i = 0; i < before.size() && i < kSearchedChainOps; ++i)
-    for (Value operand : before[i]->getOperands()) {
-      Operation *definer = operand.getDefiningOp();
-      if (!definer || definer->getBlock() != &block)
-        continue;
-      if (isMatrixProduct(definer) || movesChunks(definer))
-        return true;
-      before.insert(definer);
-    }
-  return false;
-}
-
 /// Whether products need the collective's result, and it would still run when they do: the sums of
 /// gradients of weights are for the optimizer alone.
 bool CollectiveChunking::isAwaited(Operation *collective) const {
@@ -170,8 +152,7 @@ bool CollectiveChunking::isAwaited(Operation *collective) const {
 
 void CollectiveChunking::tryChain(Operation *collective, ChunkDim dim, int64_t count, bool asEnd,
                                   Choice &best) {
-  int64_t size = blockSize(collective->getOperand(0).getType(), dim);
-  count = std::min(count, size);
+  count = std::min(count, blockSize(collective->getOperand(0).getType(), dim));
   if (count < 2)
     return;
   auto chain = std::make_unique<ChunkedChain>(count, known);
@@ -196,14 +177,17 @@ CollectiveChunking::Choice CollectiveChunking::chooseChain(Operation *collective
   auto after = cast<RankedTensorType>(collective->getResult(0).getType());
   if (before.getRank() != after.getRank())
     return best;
-  for (unsigned dim = 0; dim < before.getRank(); ++dim) {
-    ChunkDim chunkDim{dim, std::max<int64_t>(before.getDimSize(dim) / after.getDimSize(dim), 1)};
-    if (chunks > 0)
-      tryChain(collective, chunkDim, chunks, asEnd, best);
-    else
-      for (int64_t count : kTriedChunks)
-        tryChain(collective, chunkDim, count, asEnd, best);
-  }
+  SmallVector<ChunkDim> dims;
+  for (unsigned dim = 0; dim < before.getRank(); ++dim)
+    dims.push_back({dim, std::max<int64_t>(before.getDimSize(dim) / after.getDimSize(dim), 1)});
+  for (ChunkDim dim : dims)
+    for (int64_t count : chunks > 0 ? ArrayRef(chunks) : ArrayRef(kTriedChunks))
+      if (blockSize(before, dim) >= count)
+        tryChain(collective, dim, count, asEnd, best);
+  // Where no dimension is long enough, there are fewer chunks than asked for.
+  if (!best.chain && chunks > 0)
+    for (ChunkDim dim : dims)
+      tryChain(collective, dim, chunks, asEnd, best);
   return best;
 }
 
@@ -233,7 +217,7 @@ void CollectiveChunking::run() {
     if (movesChunks(&op))
       collectives.push_back(&op);
   for (Operation *collective : collectives) {
-    if (done.contains(collective) || !isComputed(collective))
+    if (done.contains(collective) || !movesComputed(collective))
       continue;
     Choice choice = chooseChain(collective, /*asEnd=*/false);
     if (!choice.chain && isAwaited(collective))

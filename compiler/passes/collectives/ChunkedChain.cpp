@@ -25,13 +25,26 @@ static constexpr unsigned kMostBeforeEnd = 16;
 /// its results, as those of a broadcast do.
 static constexpr int64_t kSmallOperands = 4;
 
-/// Whether both are collectives over some axis, or one of them is no collective.
-static bool sharesAxes(Operation *a, Operation *b) {
+/// Whether both are collectives over the same axes, or one of them is no collective.
+static bool haveSameAxes(Operation *a, Operation *b) {
   auto first = dyn_cast<dist::CollectiveOpInterface>(a);
   auto second = dyn_cast<dist::CollectiveOpInterface>(b);
-  return !first || !second || llvm::any_of(first.getAxes(), [&](Attribute axis) {
-           return llvm::is_contained(second.getAxes(), axis);
-         });
+  return !first || !second || first.getAxes() == second.getAxes();
+}
+
+bool dtc::movesComputed(Operation *collective) {
+  llvm::SetVector<Operation *> before;
+  before.insert(collective);
+  for (size_t i = 0; i < before.size() && i < kSearchedChainOps; ++i)
+    for (Value operand : before[i]->getOperands()) {
+      Operation *definer = operand.getDefiningOp();
+      if (!definer || definer->getBlock() != collective->getBlock())
+        continue;
+      if (definer->getNumOperands() > 1)
+        return true;
+      before.insert(definer);
+    }
+  return false;
 }
 
 static void forEachNestedOperand(Operation &op, llvm::function_ref<void(Value)> visit) {
@@ -187,7 +200,7 @@ bool ChunkedChain::growFrom(Operation *collective, ChunkDim dim) {
     if (!depends && op->getNumRegions() == 0)
       dims = dimsOfUser(op);
     // Over other devices, gradients of weights are summed, for which nothing waits.
-    if (!dims || !dims->isCarried() || !sharesAxes(collective, op) || !add(op, dims)) {
+    if (!dims || !dims->isCarried() || !haveSameAxes(collective, op) || !add(op, dims)) {
       dependent.insert(op);
     } else if (movesChunks(op)) {
       ends.push_back(op);
@@ -269,7 +282,7 @@ bool ChunkedChain::extendUp() {
         continue;
       auto carried = carriedDims(definer, *dim, /*ofResult=*/true,
                                  cast<OpResult>(operand).getResultNumber());
-      if (!carried || (movesChunks(definer) && !sharesAxes(definer, seed)))
+      if (!carried || (movesChunks(definer) && !(haveSameAxes(definer, seed) && movesComputed(definer))))
         continue;
       bool isKept = isUsedOutside(operand);
       if (isKept && isCheap(definer, operand)) {

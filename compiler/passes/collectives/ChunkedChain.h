@@ -19,6 +19,10 @@ namespace dtc {
 /// about two layers.
 inline constexpr unsigned kSearchedChainOps = 256;
 
+/// Whether what the collective moves was computed in the block of more than one value. A parameter
+/// that is gathered was not, and can be there before it is needed.
+bool movesComputed(mlir::Operation *collective);
+
 /// Values that were joined from chunks, which others can use instead of slices.
 struct JoinedChunks {
   ChunkDim dim;
