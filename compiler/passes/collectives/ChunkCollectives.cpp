@@ -128,24 +128,17 @@ double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
   return seconds;
 }
 
-/// Whether products need the collective's result, and it would still run when they do: the sums of
-/// gradients of weights are for the optimizer alone.
+/// Whether products need the collective's result, and it would still run when they do.
 bool CollectiveChunking::isAwaited(Operation *collective) const {
+  if (!feedsProducts(collective))
+    return false;
   double left = localSeconds(mesh, collective);
-  llvm::DenseSet<Operation *> dependent{collective};
-  for (Operation *op = collective->getNextNode(); op; op = op->getNextNode()) {
-    bool depends = llvm::any_of(op->getOperands(), [&](Value operand) {
-      return dependent.contains(operand.getDefiningOp());
-    });
-    if (depends) {
-      if (isMatrixProduct(op))
-        return true;
-      dependent.insert(op);
-    } else if (dependent.size() == 1 && !movesChunks(op)) {
-      left -= localSeconds(mesh, op);
-      if (left <= 0)
-        return false;
-    }
+  for (Operation *op = collective->getNextNode(); op && left > 0; op = op->getNextNode()) {
+    bool isUser = llvm::any_of(
+        op->getOperands(), [&](Value operand) { return operand.getDefiningOp() == collective; });
+    if (isUser)
+      return true;
+    left -= movesChunks(op) ? 0 : localSeconds(mesh, op);
   }
   return false;
 }

@@ -18,7 +18,9 @@ bool dtc::movesChunks(Operation *op) {
   return isa<dist::CollectiveOpInterface>(op) && !isa<dist::PermuteOp>(op);
 }
 
-bool dtc::isMatrixProduct(Operation *op) { return op->hasTrait<dtc::OpTrait::MatrixProducts>(); }
+bool dtc::isMatrixProduct(Operation *op) {
+  return op->hasTrait<dtc::OpTrait::MatrixProducts>() && tensorType(op->getResult(0)).getRank() > 0;
+}
 
 ChunkPart dtc::chunkPart(int64_t size, int64_t chunks, int64_t chunk) {
   int64_t least = size / chunks, longer = size % chunks;
@@ -42,7 +44,7 @@ bool CarriedDims::isCarried() const {
 
 /// The dimension that is the factor alone. Fails where the factor is a part of a dimension.
 static FailureOr<std::optional<ChunkDim>> aloneDimOf(const TensorFactors &dims, unsigned factor,
-                                                int64_t blocks) {
+                                                     int64_t blocks) {
   for (auto [dim, factors] : llvm::enumerate(dims)) {
     if (!llvm::is_contained(factors, factor))
       continue;
@@ -66,8 +68,8 @@ static std::optional<CarriedDims> carriedByRule(ShardingRuleOpInterface op, Chun
       !rule.randomDims.empty())
     return std::nullopt;
   CarriedDims carried;
-  for (auto [from, to] : {std::pair(&rule.operands, &carried.operands),
-                          std::pair(&rule.results, &carried.results)})
+  for (auto [from, to] :
+       {std::pair(&rule.operands, &carried.operands), std::pair(&rule.results, &carried.results)})
     for (const TensorFactors &dims : *from) {
       auto found = aloneDimOf(dims, factor, dim.blocks);
       if (failed(found))
@@ -118,8 +120,7 @@ static SmallVector<int64_t> blocksApart(RankedTensorType type, ChunkDim dim) {
   return shape;
 }
 
-Value dtc::sliceChunk(OpBuilder &builder, Location loc, Value value, ChunkDim dim,
-                      ChunkPart part) {
+Value dtc::sliceChunk(OpBuilder &builder, Location loc, Value value, ChunkDim dim, ChunkPart part) {
   unsigned sliced = dim.dim;
   RankedTensorType result = chunkType(value.getType(), dim, part.size);
   if (dim.blocks > 1) {

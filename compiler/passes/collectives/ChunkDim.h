@@ -18,7 +18,8 @@ namespace dtc {
 /// already, step by step.
 bool movesChunks(mlir::Operation *op);
 
-/// Whether the op takes long enough to hide a collective.
+/// Whether the op takes long enough to hide a collective. A dot product, as in the norm of a
+/// gradient, does not.
 bool isMatrixProduct(mlir::Operation *op);
 
 /// The dimension of a tensor that is cut into chunks. It consists of `blocks` equal blocks, one

@@ -25,11 +25,25 @@ static constexpr unsigned kMostBeforeEnd = 16;
 /// its results, as those of a broadcast do.
 static constexpr int64_t kSmallOperands = 4;
 
-/// Whether both are collectives over the same axes, or one of them is no collective.
+/// Whether both are collectives over the same axes.
 static bool haveSameAxes(Operation *a, Operation *b) {
-  auto first = dyn_cast<dist::CollectiveOpInterface>(a);
-  auto second = dyn_cast<dist::CollectiveOpInterface>(b);
-  return !first || !second || first.getAxes() == second.getAxes();
+  return cast<dist::CollectiveOpInterface>(a).getAxes() ==
+         cast<dist::CollectiveOpInterface>(b).getAxes();
+}
+
+bool dtc::feedsProducts(Operation *collective) {
+  llvm::SetVector<Operation *> after;
+  after.insert(collective);
+  for (size_t i = 0; i < after.size() && i < kSearchedChainOps; ++i)
+    for (Operation *user : after[i]->getUsers()) {
+      // What a fragment yields goes on to another one.
+      if (isMatrixProduct(user) || (user->hasTrait<mlir::OpTrait::IsTerminator>() &&
+                                    isa<dist::FragmentOp>(user->getParentOp())))
+        return true;
+      if (user->getBlock() == collective->getBlock())
+        after.insert(user);
+    }
+  return false;
 }
 
 bool dtc::movesComputed(Operation *collective) {
@@ -184,13 +198,13 @@ bool ChunkedChain::growFrom(Operation *collective, ChunkDim dim) {
   if (!add(collective, carriedDims(collective, dim, /*ofResult=*/false, 0)))
     return false;
   llvm::DenseSet<Operation *> dependent;
-  SmallVector<Operation *> ends;
+  SmallVector<Operation *> lastOps;
   unsigned left = kSearchedChainOps;
   for (Operation *op = collective->getNextNode(); op && left > 0; op = op->getNextNode(), --left) {
     bool uses = false, depends = false;
     forEachNestedOperand(*op, [&](Value operand) {
       Operation *definer = operand.getDefiningOp();
-      depends |= dependent.contains(definer) || llvm::is_contained(ends, definer) ||
+      depends |= dependent.contains(definer) || llvm::is_contained(lastOps, definer) ||
                  (contains(definer) && !dimOf(operand));
       uses |= contains(definer);
     });
@@ -199,15 +213,16 @@ bool ChunkedChain::growFrom(Operation *collective, ChunkDim dim) {
     std::optional<CarriedDims> dims;
     if (!depends && op->getNumRegions() == 0)
       dims = dimsOfUser(op);
-    // Over other devices, gradients of weights are summed, for which nothing waits.
-    if (!dims || !dims->isCarried() || !haveSameAxes(collective, op) || !add(op, dims)) {
+    // Nothing waits for sums of the gradients of weights, which end no chain.
+    bool mayEnd = !movesChunks(op) || (haveSameAxes(collective, op) && feedsProducts(op));
+    if (!dims || !dims->isCarried() || !mayEnd || !add(op, dims)) {
       dependent.insert(op);
     } else if (movesChunks(op)) {
-      ends.push_back(op);
+      lastOps.push_back(op);
       left = std::min(left, kSearchedAfterEnd);
     }
   }
-  keepAncestorsOf(ends.empty() ? firstProducts() : ends);
+  keepAncestorsOf(lastOps.empty() ? firstProducts() : lastOps);
   return hasProducts() && contains(collective) && isConvex();
 }
 
@@ -280,9 +295,10 @@ bool ChunkedChain::extendUp() {
       if (!dim || !definer || contains(definer) || isCopied(definer) ||
           definer->getBlock() != user->getBlock() || hasKnownChunks(operand, *dim))
         continue;
-      auto carried = carriedDims(definer, *dim, /*ofResult=*/true,
-                                 cast<OpResult>(operand).getResultNumber());
-      if (!carried || (movesChunks(definer) && !(haveSameAxes(definer, seed) && movesComputed(definer))))
+      auto carried =
+          carriedDims(definer, *dim, /*ofResult=*/true, cast<OpResult>(operand).getResultNumber());
+      if (!carried ||
+          (movesChunks(definer) && !(haveSameAxes(definer, seed) && movesComputed(definer))))
         continue;
       bool isKept = isUsedOutside(operand);
       if (isKept && isCheap(definer, operand)) {
@@ -306,8 +322,8 @@ bool ChunkedChain::extendDown() {
         continue;
       Operation *user = *result.getUsers().begin();
       bool isOnly = llvm::all_of(result.getUsers(), [&](Operation *each) { return each == user; });
-      if (!isOnly || contains(user) || user->getBlock() != op->getBlock() || isMatrixProduct(user) ||
-          movesChunks(user))
+      if (!isOnly || contains(user) || user->getBlock() != op->getBlock() ||
+          isMatrixProduct(user) || movesChunks(user))
         continue;
       std::optional<CarriedDims> dims = dimsOfUser(user);
       if (dims &&

@@ -23,6 +23,11 @@ inline constexpr unsigned kSearchedChainOps = 256;
 /// that is gathered was not, and can be there before it is needed.
 bool movesComputed(mlir::Operation *collective);
 
+/// Whether products of the block, or another fragment of a pipeline, need what the collective
+/// makes, at once or by way of other ops. The sums of gradients of weights are for the optimizer
+/// alone.
+bool feedsProducts(mlir::Operation *collective);
+
 /// Values that were joined from chunks, which others can use instead of slices.
 struct JoinedChunks {
   ChunkDim dim;

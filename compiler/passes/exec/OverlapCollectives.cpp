@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/Passes.h"
+#include "dialects/dist/ChunkAttribute.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -98,7 +99,9 @@ void TaskOverlap::run() {
     auto collective = dyn_cast<exec::CollectiveOp>(op);
     if (!collective || collective.getToken())
       continue;
-    bool holds = llvm::any_of(collective.getInputs(), [&](Value input) {
+    // Chunks are waited for one after another: they hold no more than the whole would.
+    bool isChunk = collective->hasAttr(dist::kChunkAttrName);
+    bool holds = !isChunk && llvm::any_of(collective.getInputs(), [&](Value input) {
       return !kept.contains(exec::getRoot(input)) &&
              llvm::none_of(collective.getOutputs(), [&](Value output) {
                return exec::getRoot(output) == exec::getRoot(input);

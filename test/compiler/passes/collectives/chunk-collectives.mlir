@@ -20,7 +20,7 @@ dist.mesh @mesh <"ep"=2>
 // CHECK: dtc.grouped_product "xbcd,xdf->xbcf" %[[ROWS1]]
 // CHECK: %[[BACK1:.*]] = dist.all_to_all %{{.*}} split_dim 1 dim 0 {{.*}} {dist.chunk = 1 : i64}
 // CHECK: %[[BACK:.*]] = dtc.concat %[[BACK0]], %[[BACK1]] dim 2 : (tensor<4x1x5x16xf32>, tensor<4x1x5x16xf32>) -> tensor<4x1x10x16xf32>
-// CHECK-NEXT: return %[[BACK]]
+// CHECK-NEXT: dtc.einsum "xbcd,de->xbce" %[[BACK]]
 
 // Ten rows in three chunks.
 // THREE-LABEL: func @experts
@@ -37,7 +37,8 @@ func.func @experts(%y: tensor<1x32x16xf32>, %w0: tensor<16x16xf32>, %ids: tensor
   %4 = dtc.silu %3 : tensor<2x2x10x64xf32>
   %5 = dtc.grouped_product "xbcf,xfd->xbcd" %4, %w2 rows %rows : (tensor<2x2x10x64xf32>, tensor<2x64x16xf32>, tensor<2x2x10xi32>) -> tensor<2x2x10x16xf32>
   %6 = dist.all_to_all %5 split_dim 1 dim 0 over @mesh ["ep"] : (tensor<2x2x10x16xf32>) -> tensor<4x1x10x16xf32>
-  return %6 : tensor<4x1x10x16xf32>
+  %7 = dtc.einsum "xbcd,de->xbce" %6, %w0 : (tensor<4x1x10x16xf32>, tensor<16x16xf32>) -> tensor<4x1x10x16xf32>
+  return %7 : tensor<4x1x10x16xf32>
 }
 
 // -----
@@ -117,18 +118,19 @@ func.func @gradient(%x: tensor<4x512x1024xf32>, %w0: tensor<1024x1024xf32>, %w: 
   %7 = dtc.einsum "bsf,df->bsd" %6, %w : (tensor<4x1024x512xf32>, tensor<1024x512xf32>) -> tensor<4x1024x1024xf32>
   %8 = dtc.einsum "bsd,bsf->df" %1, %6 : (tensor<4x1024x1024xf32>, tensor<4x1024x512xf32>) -> tensor<1024x512xf32>
   %9 = dist.reduce_scatter sum %7 dim 1 over @mesh ["tp"] : (tensor<4x1024x1024xf32>) -> tensor<4x512x1024xf32>
-  return %9, %8 : tensor<4x512x1024xf32>, tensor<1024x512xf32>
+  %10 = dtc.einsum "bsd,de->bse" %9, %w0 : (tensor<4x512x1024xf32>, tensor<1024x1024xf32>) -> tensor<4x512x1024xf32>
+  return %10, %8 : tensor<4x512x1024xf32>, tensor<1024x512xf32>
 }
 
 // -----
 
-// What stays whole: the gather of a parameter, which can start early; the sum of the gradient of a weight, for which no product waits;
-// a collective without products; the steps of a ring.
+// What stays whole: the gather of a parameter, which can start early; the sum of the gradient of a weight, for which nothing waits but
+// a norm and the optimizer; a collective without products; the steps of a ring.
 dist.mesh @mesh <"dp"=2>
 // CHECK-LABEL: func @whole
 // CHECK-NOT: dist.chunk
 // CHECK: return
-func.func @whole(%x: tensor<4x8x16xf32>, %shard: tensor<8x16xf32>, %y: tensor<4x8x16xf32>) -> (tensor<4x8x16xf32>, tensor<16x16xf32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>) {
+func.func @whole(%x: tensor<4x8x16xf32>, %shard: tensor<8x16xf32>, %y: tensor<4x8x16xf32>) -> (tensor<4x8x16xf32>, tensor<f32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>) {
   %0 = dist.all_gather %shard dim 0 over @mesh ["dp"] : (tensor<8x16xf32>) -> tensor<16x16xf32>
   %1 = dtc.einsum "bsd,de->bse" %x, %0 : (tensor<4x8x16xf32>, tensor<16x16xf32>) -> tensor<4x8x16xf32>
   %2 = dtc.einsum "bsd,bse->de" %x, %1 : (tensor<4x8x16xf32>, tensor<4x8x16xf32>) -> tensor<16x16xf32>
@@ -138,7 +140,8 @@ func.func @whole(%x: tensor<4x8x16xf32>, %shard: tensor<8x16xf32>, %y: tensor<4x
   %6 = dtc.exp %5 : tensor<4x8x16xf32>
   %7 = dist.permute %1 over @mesh ["dp"] from ["dp"] {shift = 1 : i64} : tensor<4x8x16xf32>
   %8 = dtc.exp %7 : tensor<4x8x16xf32>
-  return %1, %3, %6, %8 : tensor<4x8x16xf32>, tensor<16x16xf32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>
+  %9 = dtc.einsum "de,de->" %3, %3 : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<f32>
+  return %1, %9, %6, %8 : tensor<4x8x16xf32>, tensor<f32>, tensor<4x8x16xf32>, tensor<4x8x16xf32>
 }
 
 // -----
@@ -159,7 +162,7 @@ func.func @no_factor(%x: tensor<1x16xf32>, %w: tensor<16x16xf32>) -> tensor<1x16
 
 // -----
 
-// By the estimates: two chunks or four where products are long, none where a message takes no longer than its latency.
+// By the estimates: chunks where products are long, none where a message takes no longer than its latency.
 dist.mesh @mesh <"tp"=8 link 1.0e11 5.0e-6> {device_flops = 1.0e14, device_bandwidth = 2.0e12}
 // AUTO-LABEL: func @long
 // AUTO: dist.reduce_scatter {{.*}} {dist.chunk = 0 : i64}
@@ -170,7 +173,8 @@ func.func @long(%x: tensor<8x512x4096xf32>, %w0: tensor<4096x4096xf32>, %w1: ten
   %2 = dtc.einsum "bsd,df->bsf" %1, %w1 : (tensor<8x4096x4096xf32>, tensor<4096x2048xf32>) -> tensor<8x4096x2048xf32>
   %3 = dtc.einsum "bsf,fd->bsd" %2, %w2 : (tensor<8x4096x2048xf32>, tensor<2048x4096xf32>) -> tensor<8x4096x4096xf32>
   %4 = dist.reduce_scatter sum %3 dim 1 over @mesh ["tp"] : (tensor<8x4096x4096xf32>) -> tensor<8x512x4096xf32>
-  return %4 : tensor<8x512x4096xf32>
+  %5 = dtc.einsum "bsd,de->bse" %4, %w0 : (tensor<8x512x4096xf32>, tensor<4096x4096xf32>) -> tensor<8x512x4096xf32>
+  return %5 : tensor<8x512x4096xf32>
 }
 // AUTO-LABEL: func @short
 // AUTO-NOT: dist.chunk
@@ -181,6 +185,7 @@ func.func @short(%x: tensor<8x2x16xf32>, %w0: tensor<16x16xf32>, %w1: tensor<16x
   %2 = dtc.einsum "bsd,df->bsf" %1, %w1 : (tensor<8x16x16xf32>, tensor<16x32xf32>) -> tensor<8x16x32xf32>
   %3 = dtc.einsum "bsf,fd->bsd" %2, %w2 : (tensor<8x16x32xf32>, tensor<32x16xf32>) -> tensor<8x16x16xf32>
   %4 = dist.reduce_scatter sum %3 dim 1 over @mesh ["tp"] : (tensor<8x16x16xf32>) -> tensor<8x2x16xf32>
-  return %4 : tensor<8x2x16xf32>
+  %5 = dtc.einsum "bsd,de->bse" %4, %w0 : (tensor<8x2x16xf32>, tensor<16x16xf32>) -> tensor<8x2x16xf32>
+  return %5 : tensor<8x2x16xf32>
 }
 
