@@ -55,6 +55,7 @@ private:
   double span(ArrayRef<Operation *> ops, llvm::function_ref<bool(Operation *)> isSum,
               double spare) const;
   double spareSeconds(const ChunkedChain &chain) const;
+  double joinSeconds(const ChunkedChain &chain, bool cut) const;
   bool isAwaited(Operation *collective) const;
   void sinkJoins();
 
@@ -128,6 +129,21 @@ double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
   return seconds;
 }
 
+/// The seconds that it takes to join the chunks of other chains which the chain needs in one piece:
+/// all that it uses if it is not cut, else those of other chunks, and those that others need too.
+double CollectiveChunking::joinSeconds(const ChunkedChain &chain, bool cut) const {
+  llvm::DenseSet<Value> seen;
+  double bytes = 0;
+  for (Operation *op : chain.ops())
+    for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), chain.dimsOf(op).operands)) {
+      if (!known.joined.contains(operand) || !seen.insert(operand).second)
+        continue;
+      if (!cut || !dim || !chain.hasKnownChunks(operand, *dim) || chain.isUsedOutside(operand))
+        bytes += 2 * double(tensorBytes(operand.getType()));
+    }
+  return bytes / mesh.deviceBandwidth;
+}
+
 /// Whether products need the collective's result, and it would still run when they do.
 bool CollectiveChunking::isAwaited(Operation *collective) const {
   if (!feedsProducts(collective))
@@ -156,6 +172,8 @@ void CollectiveChunking::tryChain(Operation *collective, ChunkDim dim, int64_t c
   ChunkEmission emission(*chain, known);
   double seconds = span(
       emission.countedOps(), [&](Operation *op) { return emission.isSum(op); }, spare);
+  seconds += joinSeconds(*chain, /*cut=*/true);
+  seconds -= joinSeconds(*chain, /*cut=*/false);
   seconds -= span(
       chain->ops(), [&](Operation *op) { return !chain->dimsOf(op).isCarried(); }, spare);
   if (chunks == 0 && seconds >= 0)

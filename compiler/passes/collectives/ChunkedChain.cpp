@@ -31,16 +31,16 @@ static bool haveSameAxes(Operation *a, Operation *b) {
          cast<dist::CollectiveOpInterface>(b).getAxes();
 }
 
-bool dtc::feedsProducts(Operation *collective) {
+bool dtc::feedsProducts(Operation *op) {
   llvm::SetVector<Operation *> after;
-  after.insert(collective);
+  after.insert(op);
   for (size_t i = 0; i < after.size() && i < kSearchedChainOps; ++i)
     for (Operation *user : after[i]->getUsers()) {
       // What a fragment yields goes on to another one.
       if (isMatrixProduct(user) || (user->hasTrait<mlir::OpTrait::IsTerminator>() &&
                                     isa<dist::FragmentOp>(user->getParentOp())))
         return true;
-      if (user->getBlock() == collective->getBlock())
+      if (user->getBlock() == op->getBlock())
         after.insert(user);
     }
   return false;
@@ -140,7 +140,7 @@ SmallVector<Operation *> ChunkedChain::firstProducts() const {
     bool after = llvm::any_of(op->getOperands(), [&](Value operand) {
       return afterProduct.contains(operand.getDefiningOp());
     });
-    if (!after && isMatrixProduct(op))
+    if (!after && isMatrixProduct(op) && feedsProducts(op))
       first.push_back(op);
     if (after || isMatrixProduct(op))
       afterProduct.insert(op);
@@ -192,6 +192,13 @@ bool ChunkedChain::addConvex(Operation *op, const std::optional<CarriedDims> &di
 // From and to collectives
 //===----------------------------------------------------------------------===//
 
+/// Whether the layers before or after need what the collective makes of all chunks, by way of an op
+/// that is not in the chain: they would wait for the last chunk as for the whole.
+bool ChunkedChain::isAwaitedOutside(Operation *collective) const {
+  return llvm::any_of(collective->getUsers(),
+                      [&](Operation *user) { return !contains(user) && feedsProducts(user); });
+}
+
 bool ChunkedChain::growFrom(Operation *collective, ChunkDim dim) {
   seed = collective;
   blockElements = blockSize(collective->getOperand(0).getType(), dim);
@@ -223,7 +230,7 @@ bool ChunkedChain::growFrom(Operation *collective, ChunkDim dim) {
     }
   }
   keepAncestorsOf(lastOps.empty() ? firstProducts() : lastOps);
-  return hasProducts() && contains(collective) && isConvex();
+  return hasProducts() && contains(collective) && isConvex() && !isAwaitedOutside(collective);
 }
 
 bool ChunkedChain::growTo(Operation *collective, ChunkDim dim) {

@@ -23,10 +23,10 @@ inline constexpr unsigned kSearchedChainOps = 256;
 /// that is gathered was not, and can be there before it is needed.
 bool movesComputed(mlir::Operation *collective);
 
-/// Whether products of the block, or another fragment of a pipeline, need what the collective
-/// makes, at once or by way of other ops. The sums of gradients of weights are for the optimizer
+/// Whether products of the block, or another fragment of a pipeline, need a result of the op, at
+/// once or by way of other ops. The gradients of weights, and sums of them, are for the optimizer
 /// alone.
-bool feedsProducts(mlir::Operation *collective);
+bool feedsProducts(mlir::Operation *op);
 
 /// Values that were joined from chunks, which others can use instead of slices.
 struct JoinedChunks {
@@ -85,9 +85,11 @@ private:
   std::optional<CarriedDims> dimsOfUser(mlir::Operation *user) const;
   /// Removes what does not lead to one of `ends`.
   void keepAncestorsOf(llvm::ArrayRef<mlir::Operation *> ends);
+  /// The products that no other one of the chain leads to, but for those which nothing waits for.
   llvm::SmallVector<mlir::Operation *> firstProducts() const;
   bool hasProducts() const;
   bool isConvex() const;
+  bool isAwaitedOutside(mlir::Operation *collective) const;
   /// Adds the op unless the chain would no longer be convex.
   bool addConvex(mlir::Operation *op, const std::optional<CarriedDims> &dims);
   int64_t cutBytes(mlir::Operation *op, const CarriedDims &dims) const;

@@ -149,10 +149,9 @@ def ChunkCollectivesPass : Pass<"dtc-chunk-collectives", "::mlir::ModuleOp"> {
       %x1 = dtc.slice %x offsets [4, 0] sizes [4, 16] : (tensor<8x16xf32>) -> tensor<4x16xf32>
       %2 = dtc.einsum "bd,df->bf" %x1, %w : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
       %3 = dist.all_reduce sum %2 over @mesh ["tp"] {dist.chunk = 1 : i64} : tensor<4x32xf32>
-      %4 = dtc.einsum "bf,fd->bd" %1, %v : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
-      %5 = dtc.einsum "bf,fd->bd" %3, %v : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
-      %6 = dtc.concat %4, %5 dim 0 : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
-      return %6 : tensor<8x16xf32>
+      %4 = dtc.concat %1, %3 dim 0 : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<8x32xf32>
+      %5 = dtc.einsum "bf,fd->bd" %4, %v : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+      return %5 : tensor<8x16xf32>
     }
     ```
   }];
