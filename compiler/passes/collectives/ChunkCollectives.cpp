@@ -126,6 +126,17 @@ double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
     if (isMatrixProduct(op))
       seconds += secondsOf(op);
   }
+  // What stands between the last op and the first that needs what its collectives make.
+  for (Operation *op = ops.back()->getNextNode(); op; op = op->getNextNode()) {
+    bool isAwaiting = llvm::any_of(op->getOperands(), [&](Value operand) {
+      Operation *definer = operand.getDefiningOp();
+      return chain.contains(definer) && movesChunks(definer);
+    });
+    if (isAwaiting)
+      break;
+    if (isMatrixProduct(op))
+      seconds += secondsOf(op);
+  }
   return seconds;
 }
 

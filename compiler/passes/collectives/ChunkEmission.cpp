@@ -104,13 +104,12 @@ void ChunkEmission::joinResults() {
         parts.push_back(chunks.lookup({result, chunk}));
       Operation *last = &block.back();
       joined[result] = joinChunks(builder, result.getLoc(), parts, *dim);
-      bool isInside =
-          !movesChunks(op) && llvm::all_of(result.getUses(), [&](OpOperand &use) {
-            if (chain.contains(use.getOwner()))
-              return true;
-            auto dims = carriedDims(use.getOwner(), *dim, /*ofResult=*/false, use.getOperandNumber());
-            return dims && dims->isCarried();
-          });
+      bool isInside = !movesChunks(op) && llvm::all_of(result.getUses(), [&](OpOperand &use) {
+        if (chain.contains(use.getOwner()))
+          return true;
+        auto dims = carriedDims(use.getOwner(), *dim, /*ofResult=*/false, use.getOperandNumber());
+        return dims && dims->isCarried();
+      });
       for (Operation *join = last->getNextNode(); join; join = join->getNextNode()) {
         joins.insert(join);
         if (isInside)

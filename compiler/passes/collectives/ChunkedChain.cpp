@@ -371,7 +371,19 @@ void ChunkedChain::addSums() {
     }
 }
 
+/// What others need too, and costs next to nothing, is computed for them as before: joining its
+/// chunks would cost more.
+void ChunkedChain::copyCheapOps() {
+  for (Operation *op : ops())
+    if (op->getNumResults() == 1 && isUsedOutside(op->getResult(0)) &&
+        isCheap(op, op->getResult(0))) {
+      copies.insert({op, dimsOf(op)});
+      members.erase(op);
+    }
+}
+
 void ChunkedChain::extend() {
+  copyCheapOps();
   while (extendUp())
     ;
   while (extendDown())

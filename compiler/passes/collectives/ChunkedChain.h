@@ -94,6 +94,7 @@ private:
   bool addConvex(mlir::Operation *op, const std::optional<CarriedDims> &dims);
   int64_t cutBytes(mlir::Operation *op, const CarriedDims &dims) const;
   int64_t sumBytes(mlir::Operation *op, const CarriedDims &dims) const;
+  void copyCheapOps();
   bool extendUp();
   bool extendDown();
   void addSums();
