@@ -7,8 +7,9 @@
 // A device that waits for the rows of its experts, or for the parts of a sequence, could compute
 // with the first of them while the others are on their way. Here what is between two collectives is
 // divided into chunks, whose collectives then run under each other's products. After the pipelines
-// of Tutel (Hwang et al., arXiv:2206.03382, section 4.2) for experts and of Wang et al., "Overlap
-// Communication with Dependent Computation via Decomposition" (ASPLOS 2023) for tensor parallelism.
+// of Hwang et al., "Tutel: Adaptive Mixture-of-Experts at Scale" (arXiv:2206.03382) for experts,
+// and of Wang et al., "Overlap Communication with Dependent Computation via Decomposition in Large
+// Deep Learning Models" (ASPLOS 2023) for tensor parallelism.
 //
 //===----------------------------------------------------------------------===//
 
