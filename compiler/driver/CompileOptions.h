@@ -104,6 +104,9 @@ struct CompileOptions {
   int64_t contextHeads = 1;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
+  /// What is between collectives is computed in chunks, so that they overlap: "off", "auto" where
+  /// that is estimated to be faster, or the number of chunks (see dtc-chunk-collectives).
+  std::string chunkCollectives = "off";
   /// Every collective runs alone, where its op is, with nothing beside it.
   bool noOverlap = false;
   /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
@@ -179,6 +182,11 @@ struct ResolvedOptions : CompileOptions {
   /// step.
   bool isOuterStep = false, isOuterBegin = false;
 };
+
+/// The number of chunks that `chunkCollectives` says: 0 for "auto", 1 for "off"; none where it is
+/// neither these nor a number from 2 to kMaxCollectiveChunks.
+std::optional<int64_t> collectiveChunksOf(const CompileOptions &options);
+inline constexpr int64_t kMaxCollectiveChunks = 64;
 
 /// The schedule by which the fastest is chosen.
 inline constexpr const char *kAutoSchedule = "auto";

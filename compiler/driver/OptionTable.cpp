@@ -111,6 +111,13 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .unit = OptionUnit::Bytes,
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "chunk_collectives",
+                     .member = &O::chunkCollectives,
+                     .help = "Compute in chunks what is between two collectives, such as the "
+                             "products of experts or of tp, so that the collective of one chunk "
+                             "runs while another is computed: off, auto, where that is estimated "
+                             "to be faster, or the number of chunks",
+                     .isStrategy = true});
   options.push_back({.name = "no_overlap",
                      .member = &O::noOverlap,
                      .help = "Run no kernel while a collective runs: to see what overlap is "
@@ -297,6 +304,16 @@ static void addModelOptions(std::vector<Option> &options) {
                      .range = kBelowOne});
 }
 
+std::optional<int64_t> dtc::collectiveChunksOf(const CompileOptions &options) {
+  StringRef text = options.chunkCollectives;
+  if (text == "off" || text == "auto")
+    return text == "off" ? 1 : 0;
+  int64_t chunks;
+  if (text.getAsInteger(10, chunks) || chunks < 2 || chunks > kMaxCollectiveChunks)
+    return std::nullopt;
+  return chunks;
+}
+
 llvm::ArrayRef<Option> dtc::getOptions() {
   static const std::vector<Option> options = [] {
     std::vector<Option> all;
@@ -450,6 +467,21 @@ static MaybeError findOffloadConflict(const CompileOptions &options, OptionSpell
   return std::nullopt;
 }
 
+/// The error of collectives in chunks that cannot be.
+static MaybeError findChunkConflict(const CompileOptions &options, OptionSpelling spelling) {
+  std::string found =
+      fmt::format("{} is \"{}\"", spell("chunk_collectives", spelling), options.chunkCollectives);
+  std::optional<int64_t> chunks = collectiveChunksOf(options);
+  if (!chunks)
+    return Error{fmt::format("{}, expected off, auto or a number from 2 to {}", found,
+                             kMaxCollectiveChunks)};
+  if (*chunks != 1 && options.noOverlap)
+    return Error{fmt::format("{}, and with {} nothing runs while a collective runs; leave one of "
+                             "them out",
+                             found, spell("no_overlap", spelling))};
+  return std::nullopt;
+}
+
 /// The error of replicas that differ.
 static MaybeError findOuterConflict(const CompileOptions &options, OptionSpelling spelling,
                                     MeshSource source) {
@@ -511,6 +543,8 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
   if (MaybeError error = findOuterConflict(options, spelling, source))
     return error;
   if (MaybeError error = findOffloadConflict(options, spelling))
+      return error;
+  if (MaybeError error = findChunkConflict(options, spelling))
     return error;
   if (options.proximal > 0 && options.mode != CompileMode::Train)
     return Error{fmt::format("{} is {}, but only plans of --mode train have a proximal term; leave "

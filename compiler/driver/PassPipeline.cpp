@@ -337,6 +337,8 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
     if (compression && options.isOuterStep)
       addCompression(manager, *compression);
   }
+  if (int64_t chunks = collectiveChunksOf(options).value_or(1); chunks != 1)
+    manager.addPass(createChunkCollectivesPass({chunks}));
   OptimizeCollectivesPassOptions optimize;
   optimize.bucketBytes = options.bucketBytes;
   manager.addPass(createOptimizeCollectivesPass(optimize));

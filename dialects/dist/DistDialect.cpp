@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/ChunkAttribute.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/DistCompressionOps.h"
 
@@ -122,6 +123,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
       isa<DictionaryAttr>(attr.getValue()))
     return success();
   if (attr.getName() == kStageStartsAttrName && isa<DenseI64ArrayAttr>(attr.getValue()))
+    return success();
+  if (attr.getName() == kChunkAttrName && isa<IntegerAttr>(attr.getValue()))
     return success();
   if (attr.getName() == kOneBatchAttrName && isa<StringAttr>(attr.getValue()))
     return success();

@@ -7,6 +7,7 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/collectives/Buckets.h"
+#include "dialects/dist/ChunkAttribute.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -168,7 +169,9 @@ void Bucketing::add(Operation *op, Operation *next) {
   if (bytes >= bucketBytes)
     return;
   auto fits = [&](const Open &bucket) {
-    return !bucket.members.empty() && dist::canShareBucket(bucket.members.front(), op);
+    return !bucket.members.empty() && dist::canShareBucket(bucket.members.front(), op) &&
+           bucket.members.front()->getAttr(dist::kChunkAttrName) ==
+               op->getAttr(dist::kChunkAttrName);
   };
   auto isEmpty = [](const Open &bucket) { return bucket.members.empty(); };
   unsigned index = llvm::find_if(open, fits) - open.begin();

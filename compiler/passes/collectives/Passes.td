@@ -114,6 +114,53 @@ def GatherParametersPerUsePass : Pass<"dtc-gather-parameters-per-use", "::mlir::
   let dependentDialects = ["::dtc::dist::DistDialect"];
 }
 
+def ChunkCollectivesPass : Pass<"dtc-chunk-collectives", "::mlir::ModuleOp"> {
+  let summary = "Compute in chunks what is between collectives, so that they overlap";
+  let description = [{
+    A chain of a collective, matrix products with what is computed from them, and another collective, or one end of such a
+    chain, is computed in `chunks` chunks along a factor that all its ops carry to their results: the rows or the samples
+    of experts, samples, positions. The collective of one chunk then runs while another chunk is computed. The sharding
+    rules say which factors there are. Of these, and of the chains that they lead to, the pass takes those with the
+    shortest estimated time, from the rates and links of the mesh. With 0 chunks it takes the best number as well, and leaves
+    a chain whole that chunks would not make faster.
+
+    A result of a chain that other ops need is put together from its chunks; a sum over the factor in f32 or f64, such as
+    the gradient of a weight, may be the sum of the chunks' sums instead, where that takes less time. Rows that the number
+    of chunks does not divide make chunks that differ by one row.
+
+    It runs on the local view, before dtc-optimize-collectives.
+
+    ```mlir
+    // dtc-opt --dtc-chunk-collectives=chunks=2
+    // Before
+    dist.mesh @mesh <"tp"=2>
+    func.func @mlp(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<32x16xf32>) -> tensor<8x16xf32> {
+      %0 = dtc.einsum "bd,df->bf" %x, %w : (tensor<8x16xf32>, tensor<16x32xf32>) -> tensor<8x32xf32>
+      %1 = dist.all_reduce sum %0 over @mesh ["tp"] : tensor<8x32xf32>
+      %2 = dtc.einsum "bf,fd->bd" %1, %v : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+      return %2 : tensor<8x16xf32>
+    }
+    // After
+    dist.mesh @mesh <"tp"=2>
+    func.func @mlp(%x: tensor<8x16xf32>, %w: tensor<16x32xf32>, %v: tensor<32x16xf32>) -> tensor<8x16xf32> {
+      %x0 = dtc.slice %x offsets [0, 0] sizes [4, 16] : (tensor<8x16xf32>) -> tensor<4x16xf32>
+      %0 = dtc.einsum "bd,df->bf" %x0, %w : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+      %1 = dist.all_reduce sum %0 over @mesh ["tp"] {dist.chunk = 0 : i64} : tensor<4x32xf32>
+      %x1 = dtc.slice %x offsets [4, 0] sizes [4, 16] : (tensor<8x16xf32>) -> tensor<4x16xf32>
+      %2 = dtc.einsum "bd,df->bf" %x1, %w : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+      %3 = dist.all_reduce sum %2 over @mesh ["tp"] {dist.chunk = 1 : i64} : tensor<4x32xf32>
+      %4 = dtc.concat %1, %3 dim 0 : (tensor<4x32xf32>, tensor<4x32xf32>) -> tensor<8x32xf32>
+      %5 = dtc.einsum "bf,fd->bd" %4, %v : (tensor<8x32xf32>, tensor<32x16xf32>) -> tensor<8x16xf32>
+      return %5 : tensor<8x16xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"chunks", "chunks", "int64_t", "0", "chunks of each chain, from 2; 0: as many as make it fastest">,
+  ];
+  let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];
+}
+
 def OptimizeCollectivesPass : Pass<"dtc-optimize-collectives", "::mlir::ModuleOp"> {
   let summary = "Hoist collectives and merge them into buckets";
   let description = [{

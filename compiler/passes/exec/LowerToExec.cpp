@@ -10,6 +10,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/exec/Lowering.h"
 #include "compiler/passes/exec/ScheduleOrder.h"
+#include "dialects/dist/ChunkAttribute.h"
 #include "plan/KernelTable.h"
 
 namespace dtc {
@@ -75,11 +76,13 @@ void Lowering::lowerCollectives(ArrayRef<Operation *> ops) {
     }
     reasons.push_back(reason.getDictionary(op->getContext()));
   }
-  exec::CollectiveOp::create(
+  auto lowered = exec::CollectiveOp::create(
       builder, first->getLoc(), Type(), collective.getCollectiveKind(), collective.getReduction(),
       collective.getAxes(), inputs, outputs, builder.getDenseI64ArrayAttr(dims),
       builder.getDenseI64ArrayAttr(splitDims), first->getAttrOfType<ArrayAttr>("source_axes"),
       first->getAttrOfType<IntegerAttr>("shift"), builder.getArrayAttr(reasons), ValueRange());
+  if (Attribute chunk = first->getAttr(dist::kChunkAttrName))
+    lowered->setAttr(dist::kChunkAttrName, chunk);
 }
 
 void Lowering::lowerBucket(dist::BucketOp bucket) {

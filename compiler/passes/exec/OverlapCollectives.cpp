@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/Passes.h"
+#include "dialects/dist/ChunkAttribute.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -113,12 +114,13 @@ void TaskOverlap::limitHeld(Operation &next) {
 
 void TaskOverlap::start(Operation &op, exec::Lane lane) {
   exec::Accesses used = accesses.of(&op);
-  bool holds = lane == exec::Lane::Communication && llvm::any_of(used.reads, [&](Value input) {
-                 return !kept.contains(exec::getRoot(input)) &&
-                        llvm::none_of(used.writes, [&](Value output) {
-                          return exec::getRoot(output) == exec::getRoot(input);
-                        });
-               });
+  // Chunks are waited for one after another: they hold no more than the whole would.
+  bool mayHold = lane == exec::Lane::Communication && !op.hasAttr(dist::kChunkAttrName);
+  bool holds = mayHold && llvm::any_of(used.reads, [&](Value input) {
+    return !kept.contains(exec::getRoot(input)) && llvm::none_of(used.writes, [&](Value output) {
+      return exec::getRoot(output) == exec::getRoot(input);
+    });
+  });
   if (holds) {
     limitHeld(op);
     holding.insert(&op);

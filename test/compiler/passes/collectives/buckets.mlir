@@ -198,3 +198,22 @@ func.func @loop(%x: tensor<8xf32>, %w: tensor<4xf32>, %v: tensor<4xf32>) -> (ten
   }
   return %l#0, %l#1, %b : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// Collectives of one chunk share a bucket, those of two chunks do not: one is to run while the other chunk is computed.
+dist.mesh @mesh <"dp"=2>
+// CHECK-LABEL: func @chunks
+// CHECK: dist.bucket
+// CHECK-NEXT: dist.all_reduce sum %{{.*}} {dist.chunk = 0 : i64} : tensor<4xf32>
+// CHECK-NEXT: dist.all_reduce sum %{{.*}} {dist.chunk = 0 : i64} : tensor<4xf32>
+// CHECK: dist.bucket
+// CHECK-NEXT: dist.all_reduce sum %{{.*}} {dist.chunk = 1 : i64} : tensor<4xf32>
+// CHECK-NEXT: dist.all_reduce sum %{{.*}} {dist.chunk = 1 : i64} : tensor<4xf32>
+func.func @chunks(%a: tensor<4xf32>, %b: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = dist.all_reduce sum %a over @mesh ["dp"] {dist.chunk = 0 : i64} : tensor<4xf32>
+  %1 = dist.all_reduce sum %b over @mesh ["dp"] {dist.chunk = 0 : i64} : tensor<4xf32>
+  %2 = dist.all_reduce sum %a over @mesh ["dp"] {dist.chunk = 1 : i64} : tensor<4xf32>
+  %3 = dist.all_reduce sum %b over @mesh ["dp"] {dist.chunk = 1 : i64} : tensor<4xf32>
+  return %0, %1, %2, %3 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}

@@ -168,7 +168,8 @@ exec.program @buckets on @mesh {
 // -----
 
 // Shards of states live anyway: three gathers of parameters run or wait at once. Of three that keep memory which could
-// be used again, the first ends before the third starts.
+// be used again, the first ends before the third starts; of three chunks (dist.chunk), which hold no more than the whole would, none
+// does.
 // CHECK-LABEL: exec.program @kept
 // CHECK: exec.task @states {
 // CHECK-NEXT: %[[A:.*]] = exec.collective
@@ -181,6 +182,12 @@ exec.program @buckets on @mesh {
 // CHECK-NEXT: %{{.*}} = exec.collective
 // CHECK-NEXT: exec.wait
 // CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK: exec.task @chunks {
+// CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK-NEXT: exec.kernel "exp"
+// CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK-NEXT: %{{.*}} = exec.collective
+// CHECK-NEXT: exec.kernel "exp"
 dist.mesh @mesh <"dp"=2>
 exec.program @kept on @mesh {
   %w = exec.buffer parameter : memref<4xf32>
@@ -203,6 +210,14 @@ exec.program @kept on @mesh {
     exec.collective all_gather over ["dp"] (%a) to (%g3) dims [0] split_dims [0] : (memref<4xf32>) -> memref<8xf32>
     exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
   }
+  exec.task @chunks {
+    exec.collective all_gather over ["dp"] (%a) to (%g1) dims [0] split_dims [0] {dist.chunk = 0 : i64} : (memref<4xf32>) -> memref<8xf32>
+    exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
+    exec.collective all_gather over ["dp"] (%a) to (%g2) dims [0] split_dims [0] {dist.chunk = 1 : i64} : (memref<4xf32>) -> memref<8xf32>
+    exec.collective all_gather over ["dp"] (%a) to (%g3) dims [0] split_dims [0] {dist.chunk = 2 : i64} : (memref<4xf32>) -> memref<8xf32>
+    exec.kernel "exp"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
+  }
   exec.run @states
   exec.run @activations
+  exec.run @chunks
 }
