@@ -54,8 +54,9 @@ TEST(PlanFixtures, PlansOfOtherVersionsAreRefused) {
   std::vector<std::filesystem::path> plans = filesIn("test/plan/fixtures", ".plan");
   EXPECT_FALSE(plans.empty());
   for (const std::filesystem::path &path : plans)
-    if (path.stem() != fmt::format("version-{}", kPlanVersion))
+    if (path.stem() != fmt::format("version-{}", kPlanVersion)) {
       EXPECT_ERROR(readPlan(path), "is older than this runtime reads") << path;
+    }
 }
 
 TEST(PlanFixtures, InvalidPlansAreRefusedWithTheirErrors) {
