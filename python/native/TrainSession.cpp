@@ -31,7 +31,7 @@ using namespace dtc;
 using namespace dtc::python;
 using namespace dtc::runtime;
 
-static std::string describe(const TensorInMemory &tensor) {
+static std::string describeTensor(const TensorInMemory &tensor) {
   return fmt::format("{}[{}]", tensor.dtype, fmt::join(tensor.shape, ", "));
 }
 
@@ -147,7 +147,8 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
   if (!joined.processes.areSeveral())
     return alike;
   for (const auto &[name, tensor] : tensors)
-    alike.emplace_back(fmt::format("\"{}\"", name), describe(tensor) + checksumOf(tensor.bytes));
+    alike.emplace_back(fmt::format("\"{}\"", name),
+                       describeTensor(tensor) + checksumOf(tensor.bytes));
   return alike;
 }
 
@@ -183,7 +184,7 @@ Expected<Batch> TrainSession::readBatch(const plan::Plan &plan, const Tensors &t
     }
     if (given.shape != type.shape)
       return Error{fmt::format("\"{}\" of the batch is {}, expected {}, {}", input.name,
-                               describe(given), type.str(), why)};
+                               describeTensor(given), type.str(), why)};
     HostTensor value(type);
     if (MaybeError error =
             convertElements(given.dtype, given.bytes, 0, type.dtype, value.bytes.data()))
