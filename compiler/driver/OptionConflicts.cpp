@@ -208,7 +208,7 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
   if (MaybeError error = findOuterConflict(options, spelling, source))
     return error;
   if (MaybeError error = findOffloadConflict(options, spelling))
-      return error;
+    return error;
   if (MaybeError error = findChunkConflict(options, spelling))
     return error;
   if (options.proximal > 0 && options.mode != CompileMode::Train)

@@ -117,10 +117,11 @@ void TaskOverlap::start(Operation &op, exec::Lane lane) {
   // Chunks are waited for one after another: they hold no more than the whole would.
   bool mayHold = lane == exec::Lane::Communication && !op.hasAttr(dist::kChunkAttrName);
   bool holds = mayHold && llvm::any_of(used.reads, [&](Value input) {
-    return !kept.contains(exec::getRoot(input)) && llvm::none_of(used.writes, [&](Value output) {
-      return exec::getRoot(output) == exec::getRoot(input);
-    });
-  });
+                 return !kept.contains(exec::getRoot(input)) &&
+                        llvm::none_of(used.writes, [&](Value output) {
+                          return exec::getRoot(output) == exec::getRoot(input);
+                        });
+               });
   if (holds) {
     limitHeld(op);
     holding.insert(&op);
