@@ -20,6 +20,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+namespace anyToAnyTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -123,3 +125,5 @@ TEST(AnyToAny, UnevenZero) {
     expectSameTraining(pair);
   }
 }
+
+} // namespace anyToAnyTest

@@ -15,10 +15,10 @@
 
 #include <gtest/gtest.h>
 
+namespace changedRunTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace changed_run_test {
 using runtime::testing::contains;
 
 namespace {
@@ -319,4 +319,4 @@ TEST_F(ChangedRun, TheSeedIsChecked) {
   expectNeeds("seed", "the seed was 7", "is 8");
 }
 
-} // namespace changed_run_test
+} // namespace changedRunTest

@@ -17,10 +17,10 @@
 #include <gtest/gtest.h>
 #include <ostream>
 
+namespace resumeTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace resume_test {
 
 namespace {
 
@@ -190,4 +190,4 @@ TEST(ResumeAfterDivergence, GoesOnFromTheLastGoodOne) {
 #undef DROPOUT
 #undef NO_DROPOUT
 
-} // namespace resume_test
+} // namespace resumeTest

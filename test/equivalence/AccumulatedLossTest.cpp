@@ -27,10 +27,10 @@
 #include <optional>
 #include <random>
 
+namespace accumulatedLossTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace accumulated_loss_test {
 
 namespace {
 
@@ -487,4 +487,4 @@ func.func @loss(
 
 } // namespace
 
-} // namespace accumulated_loss_test
+} // namespace accumulatedLossTest

@@ -18,10 +18,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+namespace accumulationTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace accumulation_test {
 
 namespace {
 
@@ -266,4 +266,4 @@ TEST(AccumulationErrors, NeedsSums) {
 
 } // namespace
 
-} // namespace accumulation_test
+} // namespace accumulationTest

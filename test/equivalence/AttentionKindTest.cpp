@@ -13,10 +13,10 @@
 
 #include <gtest/gtest.h>
 
+namespace attentionKindTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace attention_kind_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ INSTANTIATE_TEST_SUITE_P(AttentionOdd, DecomposedAttention,
 #undef GPT2
 #undef LLAMA
 
-} // namespace attention_kind_test
+} // namespace attentionKindTest

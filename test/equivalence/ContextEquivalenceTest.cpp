@@ -15,10 +15,10 @@
 
 #include <algorithm>
 
+namespace contextEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace context_equivalence_test {
 
 namespace {
 
@@ -185,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(ContextExperts, ContextEquivalence,
                                  ValuesIn(kForms)),
                          nameOf);
 
-} // namespace context_equivalence_test
+} // namespace contextEquivalenceTest

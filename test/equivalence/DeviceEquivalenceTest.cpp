@@ -25,10 +25,10 @@
 #include <cmath>
 #include <regex>
 
+namespace deviceEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace device_equivalence_test {
 
 namespace {
 
@@ -707,4 +707,4 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
   standin::reset();
 }
 
-} // namespace device_equivalence_test
+} // namespace deviceEquivalenceTest

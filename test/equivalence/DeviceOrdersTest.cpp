@@ -24,10 +24,10 @@
 
 namespace deviceOrdersTest {
 
+namespace deviceOrdersTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace device_orders_test {
 
 namespace {
 
@@ -125,6 +125,6 @@ TEST_P(DeviceOrders, OfDevicesOverNcclGiveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Devices, DeviceOrders, testing::ValuesIn(kLayouts),
                          [](const auto &info) { return std::string(info.param.name); });
 
-} // namespace device_orders_test
+} // namespace deviceOrdersTest
 
 } // namespace deviceOrdersTest

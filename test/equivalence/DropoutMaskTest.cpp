@@ -20,10 +20,10 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+namespace dropoutMaskTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace dropout_mask_test {
 
 namespace {
 
@@ -374,4 +374,4 @@ TEST(DropoutMask, IsRandom) {
   }
 }
 
-} // namespace dropout_mask_test
+} // namespace dropoutMaskTest

@@ -16,10 +16,10 @@
 
 #include <gtest/gtest.h>
 
+namespace evaluationTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace evaluation_test {
 
 namespace {
 
@@ -109,4 +109,4 @@ INSTANTIATE_TEST_SUITE_P(
 
 } // namespace
 
-} // namespace evaluation_test
+} // namespace evaluationTest

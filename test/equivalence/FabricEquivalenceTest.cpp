@@ -20,6 +20,8 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+namespace fabricEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -143,3 +145,5 @@ TEST(FabricFailure, EndsTheStepOfAllDevices) {
   }
   EXPECT_GT(failures, 10);
 }
+
+} // namespace fabricEquivalenceTest

@@ -19,10 +19,10 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace generationTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace generation_test {
 
 namespace {
 
@@ -310,4 +310,4 @@ TEST(GenerationSettings, SayWhichEntryPointDoesNotFit) {
 
 } // namespace
 
-} // namespace generation_test
+} // namespace generationTest

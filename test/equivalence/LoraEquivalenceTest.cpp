@@ -17,10 +17,10 @@
 
 #include <gtest/gtest.h>
 
+namespace loraEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace lora_equivalence_test {
 
 namespace {
 
@@ -219,4 +219,4 @@ INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraStrategies,
 INSTANTIATE_TEST_SUITE_P(LoraMixtures, LoraBf16,
                          Combine(Values(kMixtral), Values("dp=2,ep=2 zero=1")), nameOf);
 
-} // namespace lora_equivalence_test
+} // namespace loraEquivalenceTest

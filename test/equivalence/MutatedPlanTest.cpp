@@ -32,10 +32,10 @@
 #include <optional>
 #include <random>
 
+namespace mutatedPlanTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace mutated_plan_test {
 
 namespace {
 
@@ -460,4 +460,4 @@ TEST(MutatedPlan, IsRefusedOrComputesTheSame) {
   EXPECT_GE(2 * differing, count) << "too few of the changes matter";
 }
 
-} // namespace mutated_plan_test
+} // namespace mutatedPlanTest

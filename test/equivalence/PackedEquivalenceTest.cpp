@@ -16,10 +16,10 @@
 
 #include <gtest/gtest.h>
 
+namespace packedEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace packed_equivalence_test {
 
 namespace {
 
@@ -271,4 +271,4 @@ INSTANTIATE_TEST_SUITE_P(PackedMore, PackedEquivalence,
                                  ValuesIn(kFewStrategies)),
                          nameOf);
 
-} // namespace packed_equivalence_test
+} // namespace packedEquivalenceTest

@@ -20,10 +20,10 @@
 
 #include <gtest/gtest.h>
 
+namespace pipelineEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace pipeline_equivalence_test {
 
 namespace {
 
@@ -267,4 +267,4 @@ INSTANTIATE_TEST_SUITE_P(PipelinePinsLlama, PipelineEquivalence,
 INSTANTIATE_TEST_SUITE_P(PipelineShallow, PipelineEquivalence,
                          Combine(Values(kLlamaOneKv), ValuesIn(kShallowStrategies)), nameOf);
 
-} // namespace pipeline_equivalence_test
+} // namespace pipelineEquivalenceTest

@@ -14,10 +14,10 @@
 #include <cstring>
 #include <gtest/gtest.h>
 
+namespace precisionEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace precision_equivalence_test {
 
 namespace {
 
@@ -161,4 +161,4 @@ INSTANTIATE_TEST_SUITE_P(Models, Bf16Equivalence,
 #undef NO_DROPOUT
 #undef LLAMA
 
-} // namespace precision_equivalence_test
+} // namespace precisionEquivalenceTest

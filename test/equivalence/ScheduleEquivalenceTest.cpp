@@ -26,10 +26,10 @@
 #include <iostream>
 #include <random>
 
+namespace scheduleEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace schedule_equivalence_test {
 
 namespace {
 
@@ -168,4 +168,4 @@ TEST(ScheduleEquivalence, OfAllSchedules) {
 
 } // namespace
 
-} // namespace schedule_equivalence_test
+} // namespace scheduleEquivalenceTest

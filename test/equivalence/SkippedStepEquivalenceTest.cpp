@@ -20,6 +20,8 @@
 #include <gtest/gtest.h>
 #include <string_view>
 
+namespace skippedStepEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
 using runtime::Injection;
@@ -283,3 +285,5 @@ INSTANTIATE_TEST_SUITE_P(Faults, FaultsInCopies,
                          [](const testing::TestParamInfo<const char *> &info) {
                            return strategyName(info.param);
                          });
+
+} // namespace skippedStepEquivalenceTest

@@ -13,10 +13,10 @@
 
 #include <gtest/gtest.h>
 
+namespace strategyEquivalenceTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace strategy_equivalence_test {
 
 namespace {
 
@@ -198,4 +198,4 @@ INSTANTIATE_TEST_SUITE_P(Zero3, StrategyEquivalence,
 INSTANTIATE_TEST_SUITE_P(UnevenZero, StrategyEquivalence,
                          Combine(Values(kGpt2Uneven), ValuesIn(kUnevenZeroStrategies)), nameOf);
 
-} // namespace strategy_equivalence_test
+} // namespace strategyEquivalenceTest

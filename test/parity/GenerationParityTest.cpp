@@ -19,10 +19,10 @@
 #include <algorithm>
 #include <map>
 
+namespace generationParityTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace generation_parity_test {
 
 namespace {
 
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Experts, CapacityGenerationParity,
 
 TEST(GenerationReferences, AreFound) { EXPECT_GE(findReferences("generation.json").size(), 19u); }
 
-} // namespace generation_parity_test
+} // namespace generationParityTest

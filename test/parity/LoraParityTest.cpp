@@ -29,10 +29,10 @@
 #include <iostream>
 #include <unistd.h>
 
+namespace loraParityTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace lora_parity_test {
 
 namespace {
 
@@ -217,4 +217,4 @@ INSTANTIATE_TEST_SUITE_P(RouterLayouts, ExactLoraParity,
                                         "cp=2")),
                          strategyNameOf);
 
-} // namespace lora_parity_test
+} // namespace loraParityTest

@@ -24,10 +24,10 @@
 #include <cctype>
 #include <iostream>
 
+namespace parityTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace parity_test {
 
 namespace {
 
@@ -321,4 +321,4 @@ TEST(References, AreFound) {
   EXPECT_GE(findReferences("evaluation.json").size(), 7u);
 }
 
-} // namespace parity_test
+} // namespace parityTest

@@ -24,10 +24,10 @@
 #include <cctype>
 #include <set>
 
+namespace routingParityTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace routing_parity_test {
 
 namespace {
 
@@ -185,4 +185,4 @@ INSTANTIATE_TEST_SUITE_P(Mixtures, RoutingParity,
 
 TEST(RoutingReferences, AreFound) { EXPECT_GE(findReferences("routing.safetensors").size(), 14u); }
 
-} // namespace routing_parity_test
+} // namespace routingParityTest

@@ -19,10 +19,10 @@
 #include <cmath>
 #include <map>
 
+namespace randomGraphTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace random_graph_test {
 
 /// Compiles and runs both forms of a program and compares all their outputs and states.
 static void compare(const RandomGraph &graph, const std::string &plainText,
@@ -186,4 +186,4 @@ TEST(RandomGraphReduced, ZeroWhereAGradientHasOtherUsers) {
     compare(graph, plain, sharded, CompileMode::Train, /*seed=*/1);
 }
 
-} // namespace random_graph_test
+} // namespace randomGraphTest

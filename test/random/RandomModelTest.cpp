@@ -26,10 +26,10 @@
 
 #include <cmath>
 
+namespace randomModelTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace random_model_test {
 using Mode = CompileMode;
 
 namespace {
@@ -359,4 +359,4 @@ TEST(RandomModelReduced, GradientsWithoutData) {
              {"pp=2", "pp=2 accumulate", "dp=2,pp=2 zero=2 accumulate"});
 }
 
-} // namespace random_model_test
+} // namespace randomModelTest

@@ -24,10 +24,10 @@
 #include <memory>
 #include <utility>
 
+namespace randomPipelineTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace random_pipeline_test {
 
 /// The session of a pipeline. A model that has fewer places to cut than the pipeline has stages
 /// gets fewer devices and chunks.
@@ -156,4 +156,4 @@ TEST(RandomPipelineReduced, ReceivedValuesOfTwoStages) {
     runReduced(loss, text);
 }
 
-} // namespace random_pipeline_test
+} // namespace randomPipelineTest

@@ -23,6 +23,8 @@
 
 #include <random>
 
+namespace reshardTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -136,3 +138,5 @@ TEST(ExecutedReshard, KeepsEveryElement) {
                     Collective::ALL_TO_ALL, Collective::PERMUTE})
     EXPECT_GE(kinds[kind], int(count / 6)) << Collective::Kind_Name(kind);
 }
+
+} // namespace reshardTest

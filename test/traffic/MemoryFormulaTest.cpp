@@ -18,10 +18,10 @@
 
 #include <map>
 
+namespace memoryFormulaTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace memory_formula_test {
 
 namespace {
 
@@ -177,4 +177,4 @@ TEST(Memory, FallsWithStageAndDevices) {
   }
 }
 
-} // namespace memory_formula_test
+} // namespace memoryFormulaTest

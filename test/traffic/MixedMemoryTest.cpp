@@ -17,10 +17,10 @@
 
 #include <gtest/gtest.h>
 
+namespace mixedMemoryTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace mixed_memory_test {
 
 namespace {
 
@@ -108,4 +108,4 @@ TEST(MixedMemory, ABucketAsLargeAsTheModelKeepsGradientsWhole) {
   EXPECT_LT(small, 4 * kPsi / double(c.n) + 3 * kBucketBytes);
 }
 
-} // namespace mixed_memory_test
+} // namespace mixedMemoryTest

@@ -17,10 +17,10 @@
 
 #include <algorithm>
 
+namespace pipelineTrafficTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace pipeline_traffic_test {
 
 namespace {
 
@@ -183,4 +183,4 @@ TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   EXPECT_EQ(gpipe[1].peak.activations, gpipe[2].peak.activations);
 }
 
-} // namespace pipeline_traffic_test
+} // namespace pipelineTrafficTest

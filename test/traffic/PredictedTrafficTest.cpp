@@ -14,10 +14,10 @@
 
 #include <gtest/gtest.h>
 
+namespace predictedTrafficTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace predicted_traffic_test {
 
 namespace {
 
@@ -132,4 +132,4 @@ TEST(Prediction, CountsPermutesAndAllToAlls) {
   expectPrediction(*session);
 }
 
-} // namespace predicted_traffic_test
+} // namespace predictedTrafficTest

@@ -14,10 +14,10 @@
 
 #include <gtest/gtest.h>
 
+namespace trafficFormulaTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace traffic_formula_test {
 
 namespace {
 
@@ -188,4 +188,4 @@ TEST(SharedHeads, AddOnlyTheGradientsOfTheirWeights) {
   }
 }
 
-} // namespace traffic_formula_test
+} // namespace trafficFormulaTest

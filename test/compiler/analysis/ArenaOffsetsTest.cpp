@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <random>
 
+namespace arenaOffsetsTest {
+
 using namespace dtc;
 
 static bool overlap(const LiveRange &a, int64_t aOffset, const LiveRange &b, int64_t bOffset) {
@@ -56,3 +58,5 @@ TEST(ArenaOffsets, RandomBuffersNeverOverlap) {
     }
   }
 }
+
+} // namespace arenaOffsetsTest

@@ -10,6 +10,8 @@
 
 #include <cmath>
 
+namespace conflictResolutionTest {
+
 using namespace dtc;
 
 namespace {
@@ -345,3 +347,5 @@ TEST_F(Merged, ADimensionOfTwoFactorsIsExtendedInOrder) {
   Layout closed{{{x}}};
   EXPECT_FALSE(extendLayout(mesh, rule, rule.operands[0], {{x}, {y}}, closed, {true}));
 }
+
+} // namespace conflictResolutionTest

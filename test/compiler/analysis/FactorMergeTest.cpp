@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace factorMergeTest {
+
 using namespace dtc;
 
 namespace {
@@ -84,3 +86,5 @@ TEST(Layouts, AMinorFactorNeedsItsMajorSplitCompletely) {
   EXPECT_EQ(axes[g], AxisList({1}));
   EXPECT_EQ(axes[r], AxisList({0}));
 }
+
+} // namespace factorMergeTest

@@ -13,9 +13,9 @@
 #include <algorithm>
 #include <functional>
 
-using namespace dtc;
+namespace pipelineScheduleTest {
 
-namespace pipeline_schedule_test {
+using namespace dtc;
 
 namespace {
 
@@ -242,4 +242,4 @@ TEST(PipelineSchedule, SaysWhatItDoesNotSupport) {
   EXPECT_EQ(listScheduleNames(), "naive, gpipe, 1f1b, interleaved, zb-h1, zb-v");
 }
 
-} // namespace pipeline_schedule_test
+} // namespace pipelineScheduleTest

@@ -17,6 +17,8 @@
 #include <map>
 #include <random>
 
+namespace pipelineSimulationTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -320,3 +322,5 @@ TEST(PipelineRandom, EverySchedulesEndsAndKeepsDependencies) {
     }
   });
 }
+
+} // namespace pipelineSimulationTest

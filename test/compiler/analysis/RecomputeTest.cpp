@@ -20,6 +20,8 @@
 #include <random>
 #include <utility>
 
+namespace recomputeTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -427,3 +429,5 @@ TEST(RecomputeTest, LayersRecomputeWhatIsCheapFirst) {
     EXPECT_TRUE(!choice.recompute[op] || graph.ops[op].seconds < 1e-3) << op;
   EXPECT_LT(choice.seconds, 0.03 * graph.getTotalSeconds());
 }
+
+} // namespace recomputeTest

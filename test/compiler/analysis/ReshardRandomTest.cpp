@@ -18,10 +18,10 @@
 #include <cmath>
 #include <random>
 
+namespace reshardRandomTest {
+
 using namespace dtc;
 using namespace dtc::testing;
-
-namespace reshard_random_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST(ReshardRandom, PlansAreRightAndCheapest) { run(5000, 4, 16); }
 
 TEST(ReshardRandom, PlansOnLargeMeshesAreRight) { run(100, 6, 64); }
 
-} // namespace reshard_random_test
+} // namespace reshardRandomTest

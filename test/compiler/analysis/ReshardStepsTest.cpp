@@ -9,10 +9,10 @@
 
 #include <gtest/gtest.h>
 
+namespace reshardStepsTest {
+
 using namespace dtc;
 using namespace dtc::testing;
-
-namespace reshard_steps_test {
 
 static const LinkedMesh kMesh{"mesh", {{"x", 2}, {"y", 3}, {"z", 2}, {"t", 4, /*temporal=*/true}}};
 /// Divides by all axes, and is large enough for bytes to matter.
@@ -191,4 +191,4 @@ TEST(ReshardCache, RemembersPlans) {
   EXPECT_NE(&planner.plan(kBytes, kVector, {{{1}}}, {{{}}}), &first);
 }
 
-} // namespace reshard_steps_test
+} // namespace reshardStepsTest

@@ -12,6 +12,8 @@
 #include <functional>
 #include <random>
 
+namespace savedBytesSearchTest {
+
 using namespace dtc;
 
 namespace {
@@ -178,3 +180,5 @@ TEST(SavedBytesSearch, IsHopelessFarAboveTheLimit) {
   far.add({30, 30, 90, 6});
   EXPECT_FALSE(far.isHopeless());
 }
+
+} // namespace savedBytesSearchTest

@@ -16,6 +16,8 @@
 #include <string>
 #include <tuple>
 
+namespace slotColoringTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -128,3 +130,5 @@ TEST(SlotColoring, StagesOfAnInterleavedScheduleShare) {
     EXPECT_GT(own, devices * chunks + devices - 1);
   }
 }
+
+} // namespace slotColoringTest

@@ -20,10 +20,10 @@
 #include <numeric>
 #include <random>
 
+namespace stagePartitionTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace stage_partition_test {
 
 /// A chain that may be cut everywhere, at no cost.
 static StagePartitionProblem chain(std::vector<double> seconds, int stages) {
@@ -285,4 +285,4 @@ TEST(StagePartition, SaysWhatIsImpossible) {
   EXPECT_TRUE(checkPartition(problem));
 }
 
-} // namespace stage_partition_test
+} // namespace stagePartitionTest

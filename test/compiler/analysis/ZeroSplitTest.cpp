@@ -22,10 +22,10 @@
 #include <numeric>
 #include <random>
 
+namespace zeroSplitTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace zero_split_test {
 
 namespace {
 
@@ -221,4 +221,4 @@ TEST(ZeroSplit, IsEvenForAllSizes) {
               all, memory, traffic, worst, worstCase.c_str());
 }
 
-} // namespace zero_split_test
+} // namespace zeroSplitTest

@@ -24,10 +24,10 @@
 #include <memory>
 #include <set>
 
+namespace candidateSearchTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace candidate_search_test {
 
 namespace {
 
@@ -447,4 +447,4 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
     }
 }
 
-} // namespace candidate_search_test
+} // namespace candidateSearchTest

@@ -23,10 +23,10 @@
 #include <set>
 #include <string>
 
+namespace knownTrialsTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace known_trials_test {
 
 namespace {
 
@@ -153,4 +153,4 @@ INSTANTIATE_TEST_SUITE_P(
                     PipelineCase{kGpt2, "pp=2 m=4"}, // tied embeddings: both have the weight
                     PipelineCase{kMixtral, "pp=4,ep=2 m=4"}));
 
-} // namespace known_trials_test
+} // namespace knownTrialsTest

@@ -13,10 +13,10 @@
 #include <functional>
 #include <gtest/gtest.h>
 
+namespace modelFingerprintTest {
+
 using namespace dtc;
 using namespace dtc::test;
-
-namespace model_fingerprint_test {
 
 namespace {
 
@@ -224,4 +224,4 @@ TEST(UpdateSettings, SayWhatTheOptimizersDoNot) {
   EXPECT_EQ(settings(change, CompileMode::Forward), "");
 }
 
-} // namespace model_fingerprint_test
+} // namespace modelFingerprintTest

@@ -22,6 +22,8 @@
 
 #include <gtest/gtest.h>
 
+namespace recomputeBitsTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -146,3 +148,5 @@ INSTANTIATE_TEST_SUITE_P(Models, RecomputeBits,
                          testing::Combine(testing::Values(kGpt2, kLlama),
                                           testing::ValuesIn(kStrategies)),
                          nameOf);
+
+} // namespace recomputeBitsTest

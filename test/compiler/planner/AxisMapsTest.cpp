@@ -15,6 +15,8 @@
 
 #include <gtest/gtest.h>
 
+namespace axisMapsTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -260,3 +262,5 @@ TEST_F(AxisMapSearch, LeavesOutWhatDoesNotCompileOrDivide) {
 }
 
 } // namespace
+
+} // namespace axisMapsTest

@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+namespace clusterSpeedsTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -78,3 +80,5 @@ TEST(ClusterSpeeds, WhatIsSaidStays) {
 }
 
 } // namespace
+
+} // namespace clusterSpeedsTest

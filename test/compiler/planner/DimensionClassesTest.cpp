@@ -10,6 +10,8 @@
 
 #include <gtest/gtest.h>
 
+namespace dimensionClassesTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -120,3 +122,5 @@ func.func @loss(%wte: tensor<32x8xf32> {dtc.param = "wte"},
 }
 
 } // namespace
+
+} // namespace dimensionClassesTest

@@ -19,6 +19,8 @@
 #include <cstdlib>
 #include <fmt/format.h>
 
+namespace memoryEstimateTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -159,3 +161,5 @@ INSTANTIATE_TEST_SUITE_P(Models, MemoryEstimates, testing::ValuesIn(memoryCases(
                          [](const testing::TestParamInfo<MemoryCase> &info) {
                            return std::string(info.param.name);
                          });
+
+} // namespace memoryEstimateTest

@@ -19,6 +19,8 @@
 #include <random>
 #include <string>
 
+namespace modelCostsTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -72,3 +74,5 @@ TEST(ModelCosts, FewerSamplesCostAtLeastTheirBound) {
   }
   EXPECT_EQ(compared, 18);
 }
+
+} // namespace modelCostsTest

@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+namespace partialRecomputeTest {
+
 using namespace dtc;
 
 namespace {
@@ -117,3 +119,5 @@ TEST_F(PartialRecompute, IsBetweenStrategiesThatDifferInNothingElse) {
 }
 
 } // namespace
+
+} // namespace partialRecomputeTest

@@ -20,6 +20,8 @@
 #include <memory>
 #include <vector>
 
+namespace plannerTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -390,3 +392,5 @@ TEST_F(PlannerSearch, NothingIsBetterThanTheChoice) {
 }
 
 } // namespace
+
+} // namespace plannerTest

@@ -16,6 +16,8 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 
+namespace repeatedLayersTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -331,3 +333,5 @@ TEST_F(RepeatedLayers, ModelsWithoutABodyOrWithTwoStayWhole) {
 }
 
 } // namespace
+
+} // namespace repeatedLayersTest

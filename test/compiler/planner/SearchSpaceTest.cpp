@@ -17,6 +17,8 @@
 #include <set>
 #include <tuple>
 
+namespace searchSpaceTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -281,3 +283,5 @@ TEST_F(SearchSpace, MicrobatchesOfImagesAreBoundedByTheirPositions) {
 }
 
 } // namespace
+
+} // namespace searchSpaceTest

@@ -13,6 +13,8 @@
 
 #include <cmath>
 
+namespace stepEstimateTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -356,3 +358,5 @@ TEST_F(MixedEstimates, TheSlowestKindOfAStageCounts) {
 }
 
 } // namespace
+
+} // namespace stepEstimateTest

@@ -13,6 +13,8 @@
 
 #include <random>
 
+namespace strategyTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -289,3 +291,5 @@ TEST(Strategy, NoTextCrashes) {
 }
 
 } // namespace
+
+} // namespace strategyTest

@@ -11,6 +11,8 @@
 
 #include "gtest/gtest.h"
 
+namespace localOpTest {
+
 using namespace mlir;
 using namespace dtc;
 
@@ -94,3 +96,5 @@ TEST_F(LocalOp, BroadcastAndReshape) {
   auto reshape = ReshapeOp::create(builder, loc, makeValue({8, 12}), ArrayRef<int64_t>{8, 4, 3});
   makeLocal(reshape, {makeValue({8, 6})}, {8, 2, 3});
 }
+
+} // namespace localOpTest

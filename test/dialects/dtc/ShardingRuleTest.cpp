@@ -14,6 +14,8 @@
 #include <map>
 #include <random>
 
+namespace shardingRuleTest {
+
 using namespace mlir;
 using namespace dtc;
 using testing::HasSubstr;
@@ -230,3 +232,5 @@ TEST_F(CheckShardingRule, IndexedFactors) {
   rule.indexedFactors = {{1, s}};
   expectError("operand 1 holds indices into its own factor");
 }
+
+} // namespace shardingRuleTest

@@ -21,6 +21,8 @@
 
 #include <set>
 
+namespace gradientTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -337,3 +339,8 @@ TEST(GradientCoverage, EveryDifferentiableOpHasACase) {
       EXPECT_NE(all.find(op.getStringRef().str() + " "), std::string::npos)
           << op.getStringRef().str() << " has a gradient and no case here";
 }
+
+#undef UNARY
+#undef BINARY
+
+} // namespace gradientTest

@@ -17,6 +17,8 @@
 #include <gtest/gtest.h>
 #include <random>
 
+namespace stepStateTest {
+
 using namespace dtc;
 using namespace dtc::test;
 
@@ -159,3 +161,5 @@ TEST(StepState, CountsExactly) {
     }
   }
 }
+
+} // namespace stepStateTest
