@@ -1,4 +1,4 @@
-//===- VerifyAsync.cpp - Verification of asynchronous work -------===//
+//===- VerifyAsync.cpp - Verification of asynchronous work ----------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

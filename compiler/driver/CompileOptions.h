@@ -124,8 +124,9 @@ struct CompileOptions {
   ComputeType dtype = ComputeType::F32;
   /// The element type in which gradients are reduced between devices: F32 or `dtype`.
   ComputeType gradReduceDtype = ComputeType::F32;
-  /// "axis=int8" or "axis=int4", then perhaps ":block=N": sums of gradients over the axis travel as
-  /// integers with a scale for each N elements (see dtc-compress-gradients). Empty: as they are.
+  /// "axis=method", then perhaps ":setting=value" parts: sums of gradients over the axis, or what
+  /// replicas send in an outer step, travel compressed (see CompressionMethod.h). Empty: as they
+  /// are.
   std::string compress;
   /// "optimizer", then perhaps ":fraction": that part of the optimizer's state lies in the memory
   /// of the host, whose cores update these parameters (see dtc-offload-states). Empty: none.
@@ -184,9 +185,8 @@ struct ResolvedOptions : CompileOptions {
 };
 
 /// The number of chunks that `chunkCollectives` says: 0 for "auto", 1 for "off"; none where it is
-/// neither these nor a number from 2 to kMaxCollectiveChunks.
+/// neither these nor a number from 2 to 64 (kMaxCollectiveChunks).
 std::optional<int64_t> collectiveChunksOf(const CompileOptions &options);
-inline constexpr int64_t kMaxCollectiveChunks = 64;
 
 /// The schedule by which the fastest is chosen.
 inline constexpr const char *kAutoSchedule = "auto";

@@ -7,6 +7,7 @@
 #include "compiler/driver/GradientCompression.h"
 #include "compiler/driver/OffloadOption.h"
 #include "compiler/driver/OptionTable.h"
+#include "compiler/passes/collectives/ChunkDim.h"
 
 #include "llvm/ADT/STLExtras.h"
 

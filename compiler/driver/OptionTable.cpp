@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
+#include "compiler/passes/collectives/ChunkDim.h"
 
 #include "llvm/ADT/STLExtras.h"
 

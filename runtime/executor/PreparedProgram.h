@@ -168,8 +168,9 @@ struct PreparedPlan {
   uint64_t workspaceBytes(size_t index) const;
   uint64_t hostArenaBytes(size_t index) const;
   uint64_t hostWorkspaceBytes(size_t index) const;
-  /// Whether program `index` has async collectives in any entry point, or uses the host.
+  /// Whether program `index` has async collectives in any entry point.
   bool hasAsync(size_t index) const;
+  /// Whether program `index` uses the memory of the host in any entry point.
   bool usesHost(size_t index) const;
 
   const PreparedProgram &programOf(int64_t device) const {

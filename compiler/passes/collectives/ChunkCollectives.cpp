@@ -27,10 +27,7 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// The most chunks of a chain.
-static constexpr int64_t kMostChunks = 64;
-
-/// The numbers of chunks of which the best is taken.
+/// "auto" compares these numbers of chunks, and no chunks.
 static constexpr int64_t kTriedChunks[] = {2, 4};
 
 /// What an op takes besides its estimate, in seconds: the launch of a kernel on a GPU.
@@ -263,7 +260,7 @@ struct ChunkCollectivesPass : dtc::impl::ChunkCollectivesPassBase<ChunkCollectiv
   using Base::Base;
 
   void runOnOperation() override {
-    if (failed(checkOption(getOperation(), "chunks", chunks, 0, kMostChunks)))
+    if (failed(checkOption(getOperation(), "chunks", chunks, 0, kMaxCollectiveChunks)))
       return signalPassFailure();
     if (chunks == 1)
       return;

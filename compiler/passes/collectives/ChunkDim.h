@@ -14,6 +14,9 @@
 
 namespace dtc {
 
+/// A chain is divided into this many chunks at most.
+inline constexpr int64_t kMaxCollectiveChunks = 64;
+
 /// Whether the op is a collective that can move a chunk alone. What goes round a ring overlaps
 /// already, step by step.
 bool movesChunks(mlir::Operation *op);
@@ -38,7 +41,8 @@ struct ChunkPart {
   int64_t offset, size;
 };
 
-/// Part `chunk` of `size` elements in `chunks` parts, the first of which may be one longer.
+/// Divides `size` elements into `chunks` parts and returns number `chunk`. Parts differ by one
+/// element at most, and the longer ones come first.
 ChunkPart chunkPart(int64_t size, int64_t chunks, int64_t chunk);
 
 /// The elements of a block of a tensor.

@@ -47,7 +47,7 @@ struct KnownChunks {
 /// chain needs a result of it and is needed by another op of it.
 class ChunkedChain {
 public:
-  /// An empty chain in so many chunks.
+  /// Makes a chain without ops, which is to be computed in `chunks` chunks.
   ChunkedChain(int64_t chunks, const KnownChunks &known) : chunks(chunks), known(&known) {}
 
   /// Adds `collective`, whose operand is cut in `dim`, and what leads from it to other collectives,

@@ -84,8 +84,9 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
     llvm::erase(writers[buffer], op);
 }
 
-/// What the instruction must not overtake ends before it, or, between two lanes one of which is the
-/// host's, is what its lane waits for.
+/// Finds the running instructions that use the same bytes as `op`. The device waits for them before
+/// `op`. If `op` and the other are on two lanes and one of these is the host's, the lane of `op`
+/// waits instead.
 void TaskOverlap::handleConflicts(Operation &op, exec::Lane lane) {
   llvm::SetVector<Operation *> conflicts;
   exec::Accesses used = accesses.of(&op);
