@@ -198,9 +198,7 @@ Lane laneOf(const plan::Program &program, const plan::Instruction &instruction) 
   };
   bool writesHost = call.outputs_size() > 0 && isHost(call.outputs(0));
   bool readsHost = call.inputs_size() > 0 ? isHost(call.inputs(0)) : writesHost;
-  if (readsHost != writesHost)
-    return writesHost ? Lane::ToHost : Lane::ToDevice;
-  return writesHost ? Lane::Host : Lane::Compute;
+  return laneOfKernel(readsHost, writesHost);
 }
 
 bool usesHost(const plan::Program &program) {

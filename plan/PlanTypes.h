@@ -44,11 +44,6 @@ inline TransferKind kindOf(const plan::Transfer &transfer) {
 /// None of a task that is outside the pipeline.
 inline bool isOnHost(const plan::Buffer &buffer) { return buffer.memory() == plan::Buffer::HOST; }
 
-/// What a device does beside its compute queue, with which it overlaps: collectives, copies to the
-/// memory of its host, kernels there, and copies back. The instructions of a lane run in their
-/// order.
-enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
-inline constexpr size_t kNumLanes = 5;
 /// For people: "the host".
 const char *describe(Lane lane);
 /// The lane of an instruction with valid operands: that of a kernel by the memory of its buffers.

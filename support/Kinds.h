@@ -15,6 +15,7 @@
 #include "support/EnumNames.h"
 
 #include <array>
+#include <cstddef>
 
 namespace dtc {
 
@@ -47,6 +48,20 @@ enum class StagePass : int { Forward = 1, Backward = 2, Weight = 3 };
 template <> struct EnumNames<StagePass> {
   static constexpr std::array list = {"forward", "backward", "weight"};
 };
+
+/// What a device does beside its compute queue, with which it overlaps: collectives, copies to the
+/// memory of its host, kernels there, and copies back. The instructions of a lane run in their
+/// order.
+enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
+inline constexpr size_t kNumLanes = 5;
+
+/// The lane of a kernel, by the memory of its operands: whether it reads, and whether it writes,
+/// the memory of the host.
+constexpr Lane laneOfKernel(bool readsHost, bool writesHost) {
+  if (readsHost != writesHost)
+    return writesHost ? Lane::ToHost : Lane::ToDevice;
+  return writesHost ? Lane::Host : Lane::Compute;
+}
 
 /// The content of a buffer.
 enum class BufferKind : int {

@@ -8,6 +8,7 @@
 #define DTC_DIALECTS_EXEC_EXEC_H
 
 #include "dialects/dist/Dist.h"
+#include "support/Kinds.h"
 
 #include "mlir/IR/RegionKindInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
@@ -32,8 +33,6 @@ int64_t getNumBytes(mlir::MemRefType type);
 inline constexpr llvm::StringLiteral kHostSpace = "host";
 bool isOnHost(mlir::Value buffer);
 
-/// What a device does beside its compute queue. The instructions of a lane run in their order.
-enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
 /// The lane of a kernel or a collective, by the memory of its buffers; that of an asynchronous
 /// collective is Communication.
 Lane laneOf(mlir::Operation *instruction);

@@ -46,15 +46,13 @@ bool dtc::exec::isOnHost(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getMemorySpace() != nullptr;
 }
 
-Lane dtc::exec::laneOf(Operation *instruction) {
+dtc::Lane dtc::exec::laneOf(Operation *instruction) {
   auto kernel = dyn_cast<KernelOp>(instruction);
   if (!kernel)
     return tokenOf(instruction) ? Lane::Communication : Lane::Compute;
   bool writesHost = isOnHost(kernel.getOutputs().front());
   bool readsHost = kernel.getInputs().empty() ? writesHost : isOnHost(kernel.getInputs().front());
-  if (readsHost != writesHost)
-    return writesHost ? Lane::ToHost : Lane::ToDevice;
-  return writesHost ? Lane::Host : Lane::Compute;
+  return laneOfKernel(readsHost, writesHost);
 }
 
 Value dtc::exec::tokenOf(Operation *instruction) {

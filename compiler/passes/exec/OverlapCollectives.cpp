@@ -33,7 +33,7 @@ public:
 
 private:
   struct Pending {
-    exec::Lane lane;
+    Lane lane;
     SmallVector<Operation *> reads, writes; ///< buffers
     unsigned kernelsBefore = 0;     ///< how many kernels of the device come before the start
     unsigned kernelsAtEnd = 0;      ///< ... and before the end
@@ -41,8 +41,8 @@ private:
     SmallVector<Operation *> after; ///< what it comes after on other lanes
     Value token;                    ///< once it is asynchronous
   };
-  void start(Operation &op, exec::Lane lane);
-  void handleConflicts(Operation &op, exec::Lane lane);
+  void start(Operation &op, Lane lane);
+  void handleConflicts(Operation &op, Lane lane);
   /// Ends the oldest of the collectives that keep memory, where there are too many of them.
   void limitHeld(Operation &next);
   void finish(Operation *started, Operation *end);
@@ -64,13 +64,11 @@ private:
 } // namespace
 
 /// What may run beside the compute queue: before this pass, no collective has a token.
-static exec::Lane laneOf(Operation &op) {
-  return isa<exec::CollectiveOp>(op) ? exec::Lane::Communication : exec::laneOf(&op);
+static Lane laneOf(Operation &op) {
+  return isa<exec::CollectiveOp>(op) ? Lane::Communication : exec::laneOf(&op);
 }
 
-static bool isOfHost(exec::Lane lane) {
-  return lane != exec::Lane::Compute && lane != exec::Lane::Communication;
-}
+static bool isOfHost(Lane lane) { return lane != Lane::Compute && lane != Lane::Communication; }
 
 void TaskOverlap::finish(Operation *op, Operation *end) {
   Pending &pending = started[op];
@@ -87,7 +85,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
 /// Finds the running instructions that use the same bytes as `op`. The device waits for them before
 /// `op`. If `op` and the other are on two lanes and one of these is the host's, the lane of `op`
 /// waits instead.
-void TaskOverlap::handleConflicts(Operation &op, exec::Lane lane) {
+void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   llvm::SetVector<Operation *> conflicts;
   exec::Accesses used = accesses.of(&op);
   auto add = [&](ArrayRef<Value> buffers, auto &running) {
@@ -99,8 +97,8 @@ void TaskOverlap::handleConflicts(Operation &op, exec::Lane lane) {
   add(used.writes, writers);
   add(used.writes, readers);
   for (Operation *conflict : conflicts) {
-    exec::Lane other = started[conflict].lane;
-    if (lane == exec::Lane::Compute || (!isOfHost(lane) && !isOfHost(other)))
+    Lane other = started[conflict].lane;
+    if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)))
       finish(conflict, &op);
     else if (lane != other)
       started[&op].after.push_back(conflict);
@@ -113,10 +111,10 @@ void TaskOverlap::limitHeld(Operation &next) {
     finish(holding.front(), &next);
 }
 
-void TaskOverlap::start(Operation &op, exec::Lane lane) {
+void TaskOverlap::start(Operation &op, Lane lane) {
   exec::Accesses used = accesses.of(&op);
   // Chunks are waited for one after another: they hold no more than the whole would.
-  bool mayHold = lane == exec::Lane::Communication && !op.hasAttr(dist::kChunkAttrName);
+  bool mayHold = lane == Lane::Communication && !op.hasAttr(dist::kChunkAttrName);
   bool holds = mayHold && llvm::any_of(used.reads, [&](Value input) {
                  return !kept.contains(exec::getRoot(input)) &&
                         llvm::none_of(used.writes, [&](Value output) {
@@ -144,7 +142,7 @@ void TaskOverlap::start(Operation &op, exec::Lane lane) {
 /// An op's results are fixed: it is made again, with a token.
 void TaskOverlap::makeAsync(Operation *op, Pending &pending) {
   // A lane is through with all before the last.
-  llvm::SmallMapVector<exec::Lane, Operation *, 4> lastOf;
+  llvm::SmallMapVector<Lane, Operation *, 4> lastOf;
   for (Operation *before : pending.after) {
     if (!started[before].token)
       continue; // it is not asynchronous: it has ended
@@ -182,9 +180,9 @@ void TaskOverlap::makeAsync(Operation *op, Pending &pending) {
 void TaskOverlap::run() {
   for (Operation &op : task.getBody().front()) {
     bool isAsync = bool(exec::tokenOf(&op)); // already: others end before
-    exec::Lane lane = isAsync ? exec::Lane::Compute : laneOf(op);
+    Lane lane = isAsync ? Lane::Compute : laneOf(op);
     handleConflicts(op, lane);
-    if (lane != exec::Lane::Compute)
+    if (lane != Lane::Compute)
       start(op, lane);
     else if (!isAsync)
       kernels += isa<exec::KernelOp>(op);
