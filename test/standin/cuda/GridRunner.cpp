@@ -102,8 +102,9 @@ void GridRunner::poisonShared() {
 void GridRunner::findSharedOfKernel() {
   std::vector<std::span<std::byte>> &found = sharedOf[launch->kernel];
   for (std::span<std::byte> variable : shared) {
-    bool isWritten =
-        std::ranges::any_of(variable, [](std::byte b) { return b != std::byte{0xFF}; });
+    // All bytes are equal where each is equal to the next. memcmp() is far faster than a loop.
+    bool isWritten = variable[0] != std::byte{0xFF} ||
+                     std::memcmp(variable.data(), variable.data() + 1, variable.size() - 1) != 0;
     bool isFound =
         std::ranges::any_of(found, [&](auto other) { return other.data() == variable.data(); });
     if (isWritten && !isFound)
