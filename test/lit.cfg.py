@@ -14,9 +14,13 @@ config.excludes = ["CMakeLists.txt", "Inputs", "captures", "data", "lib"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.dtc_build_root, "test")
 
-config.environment["PATH"] = os.pathsep.join(
-    [os.path.join(config.dtc_build_root, "bin"), config.llvm_tools_dir, os.environ["PATH"]]
-)
+folders = [os.path.join(config.dtc_build_root, "bin"), config.llvm_tools_dir]
+# A python3 that a version manager provides starts several programs before the interpreter, which takes longer than most of
+# the thousand scripts that tests run.
+python = subprocess.run(["python3", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True).stdout.strip()
+if python and python != shutil.which("python3"):
+    folders.append(os.path.dirname(python))
+config.environment["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 # Many small programs run at once: none of them may take all cores.
 config.environment["OMP_NUM_THREADS"] = "1"
 # Pages are opened in a browser where there is one.
