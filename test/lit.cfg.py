@@ -15,8 +15,8 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.dtc_build_root, "test")
 
 folders = [os.path.join(config.dtc_build_root, "bin"), config.llvm_tools_dir]
-# A python3 that a version manager provides starts several programs before the interpreter, which takes longer than most of
-# the thousand scripts that tests run.
+# A python3 that a version manager provides starts several programs before the interpreter, whose own start costs less than
+# these.
 python = subprocess.run(["python3", "-c", "import sys; print(sys.executable)"], capture_output=True, text=True).stdout.strip()
 if python and python != shutil.which("python3"):
     folders.append(os.path.dirname(python))
