@@ -75,6 +75,21 @@ static void addTraining(std::string &text, const Simulation &simulation) {
   text += "\n";
 }
 
+/// What devices keep in the memory of their hosts, where one does.
+static void addHostMemory(std::string &text, const Simulation &simulation) {
+  constexpr const char *line = "  {:>5} {:>10} {:>12} {:>10}\n";
+  auto usesHost = [](const StageSimulation &stage) { return stage.hostArenaBytes > 0; };
+  if (std::none_of(simulation.stages.begin(), simulation.stages.end(), usesHost))
+    return;
+  text += "\nMemory of the host\n";
+  text += fmt::format(line, "stage", "a device", "all of node", "usable");
+  for (size_t p = 0; p < simulation.stages.size(); ++p)
+    if (const StageSimulation &stage = simulation.stages[p]; usesHost(stage))
+      text += fmt::format(line, p, formatBytes(stage.hostArenaBytes),
+                          formatBytes(static_cast<uint64_t>(stage.nodeHostBytes)),
+                          formatBytes(static_cast<uint64_t>(stage.hostMemoryBytes)));
+}
+
 static void addMemory(std::string &text, const Simulation &simulation) {
   constexpr const char *line =
       "  {:>5} {:>10} {:>10} {:>10} {:>10} {:>11} {:>10} {:>10} {:>10}  {}\n";
@@ -85,7 +100,7 @@ static void addMemory(std::string &text, const Simulation &simulation) {
     const StageSimulation &stage = simulation.stages[p];
     const PeakMemory &memory = stage.memory;
     std::string device = printable(fmt::format("{}", fmt::join(stage.deviceKinds, "+")));
-    if (static_cast<double>(stage.arenaBytes) > stage.memoryBytes)
+    if (!stage.fits())
       device += ": does not fit";
     text += fmt::format(
         line, p, formatBytes(memory.parameters), formatBytes(memory.masterWeights),
@@ -124,12 +139,14 @@ std::string formatSimulation(const Simulation &simulation) {
   for (const AxesSeconds &exposed : simulation.exposed)
     row(printable(fmt::format("exposed collectives over {}", exposed.axes)), exposed.seconds);
   row("exposed transfers between stages", simulation.exposedTransfers);
+  row("exposed work of the host", simulation.exposedHost);
   row("idle", simulation.idle);
   if (simulation.stages.size() > 1)
     text += fmt::format("  The bubble is {:.1f} % of the pipelined part.\n",
                         100 * simulation.bubbleShare);
 
   addMemory(text, simulation);
+  addHostMemory(text, simulation);
   std::string training;
   addTraining(training, simulation);
   if (!training.empty())
@@ -154,12 +171,16 @@ static Json stageToJson(const Simulation &simulation, const StageSimulation &sta
           {"kernel_seconds", kernelsToJson(stage.kernels)},
           {"exposed_collectives", exposed},
           {"exposed_transfer_seconds", stage.times.exposedTransfers},
+          {"exposed_host_seconds", stage.times.exposedHost},
           {"idle_seconds", stage.times.idle},
           {"flops", stage.flops},
           {"memory",
            {{"arena_bytes", stage.arenaBytes},
             {"usable_bytes", stage.memoryBytes},
-            {"fits", static_cast<double>(stage.arenaBytes) <= stage.memoryBytes},
+            {"fits", stage.fits()},
+            {"host_arena_bytes", stage.hostArenaBytes},
+            {"node_host_bytes", stage.nodeHostBytes},
+            {"usable_host_bytes", stage.hostMemoryBytes},
             {"parameters", memory.parameters},
             {"master_weights", memory.masterWeights},
             {"gradients", memory.gradients},
@@ -197,6 +218,7 @@ std::string simulationToJson(const Simulation &simulation) {
                {"slowed_down_seconds", std::max(0.0, simulation.slowedDown())},
                {"exposed_collectives", exposed},
                {"exposed_transfer_seconds", simulation.exposedTransfers},
+               {"exposed_host_seconds", simulation.exposedHost},
                {"idle_seconds", simulation.idle}};
   json["step_cost"] = simulation.hasPrice ? Json(simulation.cost) : Json();
   json["step_joules"] = simulation.hasPower ? Json(simulation.joules) : Json();

@@ -42,7 +42,7 @@ communicationOf(const plan::Instruction &instruction, int index, const std::stri
   const auto &axes = instruction.collective().axes();
   if (pipelineAxis.empty() || std::find(axes.begin(), axes.end(), pipelineAxis) == axes.end())
     return std::nullopt;
-  return SimulatedOperation{.kind = Kind::Collective,
+  return SimulatedOperation{.kind = Kind::OnLane,
                             .isAsync = instruction.collective().async(),
                             .synchronizes = true,
                             .id = static_cast<uint32_t>(index)};

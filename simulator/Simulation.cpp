@@ -10,6 +10,7 @@
 #include "plan/PlanTypes.h"
 #include "simulator/TimedPlan.h"
 #include "simulator/cluster/DeviceTime.h"
+#include "simulator/cluster/HostTime.h"
 #include "simulator/cluster/Topology.h"
 
 #include <algorithm>
@@ -77,6 +78,27 @@ void addCosts(const Topology &topology, Simulation &simulation) {
   simulation.hasCarbon = simulation.grams > 0;
 }
 
+/// What the devices of each node need of the memory of their host.
+void addHostMemory(const Topology &topology, Simulation &simulation) {
+  auto stageOf = [&](int64_t device) -> StageSimulation & {
+    return simulation.stages[static_cast<size_t>(topology.mesh().programOf(device))];
+  };
+  std::map<int64_t, double> needed; // by node
+  for (int64_t d = 0; d < simulation.devices; ++d)
+    needed[topology.nodeOf(d)] += static_cast<double>(stageOf(d).hostArenaBytes);
+  for (int64_t d = 0; d < simulation.devices; ++d) {
+    StageSimulation &stage = stageOf(d);
+    double bytes = needed[topology.nodeOf(d)];
+    if (stage.hostArenaBytes == 0)
+      continue;
+    double usable = usableHostBytes(topology.cluster(), topology.nodeKindOf(d));
+    if (stage.nodeHostBytes == 0 || usable - bytes < stage.hostMemoryBytes - stage.nodeHostBytes) {
+      stage.nodeHostBytes = bytes;
+      stage.hostMemoryBytes = usable;
+    }
+  }
+}
+
 void addStages(const plan::Plan &plan, const StepWork &work, const Topology &topology,
                Simulation &simulation) {
   PlanSummary summary = summarizePlan(plan);
@@ -91,15 +113,16 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
     const ProgramSummary &program = summary.programs[p];
     stage.memory = program.peak;
     stage.arenaBytes = program.arenaBytes;
+    stage.hostArenaBytes = program.hostArenaBytes;
     stage.flops = program.flops;
     stage.memoryBytes = std::numeric_limits<double>::infinity();
     for (const cluster::DeviceKind *kind : topology.kindsOf(static_cast<int64_t>(p))) {
       stage.deviceKinds.push_back(kind->name());
-      double usable = kind->usable_memory() > 0 ? kind->usable_memory() : 1;
-      stage.memoryBytes = std::min(stage.memoryBytes, usable * kind->memory_bytes());
+      stage.memoryBytes = std::min(stage.memoryBytes, usableBytes(*kind));
     }
     simulation.computing += stage.times.computing / stages;
     simulation.exposedTransfers += stage.times.exposedTransfers / stages;
+    simulation.exposedHost += stage.times.exposedHost / stages;
     simulation.idle += stage.times.idle / stages;
     for (size_t c = 0; c < kNumKernelClasses; ++c)
       simulation.kernels[c] += stage.kernels[c] / stages;
@@ -147,6 +170,7 @@ Expected<Simulation> simulateOnCluster(const plan::Plan &plan, const cluster::Cl
   simulation.modelFlops = plan.model_flops();
   simulation.causalModelFlops = plan.model_flops() - plan.masked_flops();
   addStages(plan, *work, *topology, simulation);
+  addHostMemory(*topology, simulation);
   addCosts(*topology, simulation);
   return simulation;
 }

@@ -36,9 +36,17 @@ struct StageSimulation {
   KernelSeconds kernels{}; ///< of a step
   PeakMemory memory;
   uint64_t arenaBytes = 0;
-  double memoryBytes = 0; ///< that a plan may fill on the smallest of its devices
-  double flops = 0;       ///< that a device computes in a step
+  double memoryBytes = 0;      ///< that a plan may fill on the smallest of its devices
+  uint64_t hostArenaBytes = 0; ///< of one device, in the memory of its host
+  /// Of the node where least is left: what its devices need of the host's memory together, of all
+  /// stages, and what a plan may fill. 0 where the plan uses no host.
+  double nodeHostBytes = 0, hostMemoryBytes = 0;
+  double flops = 0; ///< that a device computes in a step
   std::vector<std::string> deviceKinds;
+
+  bool fits() const {
+    return static_cast<double>(arenaBytes) <= memoryBytes && nodeHostBytes <= hostMemoryBytes;
+  }
 };
 
 /// The simulated step of a plan on a cluster.
@@ -63,7 +71,7 @@ struct Simulation {
 
   double bubbleShare = 0; ///< of the pipelined part of the step; see Timeline::bubbleShare()
   /// Means over the stages.
-  double computing = 0, exposedTransfers = 0, idle = 0;
+  double computing = 0, exposedTransfers = 0, exposedHost = 0, idle = 0;
   std::vector<AxesSeconds> exposed; ///< the longest first
   KernelSeconds kernels{};
   /// The time that computing takes beyond its kernels alone: beside messages and collectives, and

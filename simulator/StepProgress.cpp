@@ -18,18 +18,21 @@ StepProgress::StepProgress(const StepWork &work) : work(work) {
   result.collectives.resize(devices.size());
   result.timeline = work.names;
   result.timeline.programs.resize(devices.size());
-  std::map<int64_t, SharedResources::Resource> cores;
+  std::map<int64_t, SharedResources::Resource> cores, hosts; // by node
   for (size_t p = 0; p < devices.size(); ++p) {
     DeviceProgress &device = devices[p];
     device.ports = {resources.addResource(1), resources.addResource(1), resources.addResource(1),
                     resources.addResource(1)};
     const SimulatedDevice &shape = work.devices[p];
-    if (shape.sharedNode >= 0) {
-      auto [it, fresh] = cores.try_emplace(shape.sharedNode);
+    auto ofNode = [&](std::map<int64_t, SharedResources::Resource> &byNode, double capacity) {
+      auto [it, fresh] = byNode.try_emplace(shape.node);
       if (fresh)
-        it->second = resources.addResource(shape.sharedCores);
-      device.cores = it->second;
-    }
+        it->second = resources.addResource(capacity);
+      return it->second;
+    };
+    if (shape.sharedCores > 0)
+      device.cores = ofNode(cores, shape.sharedCores);
+    device.host = ofNode(hosts, 1);
     result.devices[p].exposed.resize(work.axes.size());
   }
 }
@@ -86,6 +89,15 @@ SharedResources::Uses StepProgress::usesOf(size_t from, size_t to, DevicePorts p
   return uses;
 }
 
+SharedResources::Uses StepProgress::usesOfHost(size_t p, double share) const {
+  SharedResources::Uses uses;
+  if (devices[p].cores)
+    uses.add(*devices[p].cores, work.devices[p].devicesInNode);
+  else
+    uses.add(devices[p].host, share * work.devices[p].devicesInNode);
+  return uses;
+}
+
 void StepProgress::addMover(size_t p, bool isMore) {
   devices[p].movers += isMore ? 1 : -1;
   if (devices[p].computing)
@@ -98,7 +110,7 @@ void StepProgress::startComputing(size_t p, double seconds) {
   if (device.cores)
     uses.add(*device.cores, work.devices[p].devicesInNode);
   device.computingSince = now;
-  device.computing = start(seconds, uses, factorOf(p), {FlowOwner::Computing, p, 0});
+  device.computing = start(seconds, uses, factorOf(p), {FlowOwner::Computing, p});
 }
 
 void StepProgress::finishComputing(size_t p) {

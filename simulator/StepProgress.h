@@ -26,9 +26,10 @@ namespace dtc {
 
 /// The owner of a flow.
 struct FlowOwner {
-  enum Kind { Computing, Collective, Transfer } kind = Computing;
-  size_t device = 0;    // or the program that sends
-  uint32_t channel = 0; // of Transfer
+  enum Kind { Computing, Operation, Transfer } kind = Computing;
+  size_t device = 0;               // or the program that sends
+  uint32_t channel = 0;            // of Transfer
+  Lane lane = Lane::Communication; // of Operation
 };
 
 /// The place of a device in its schedule, and its present work.
@@ -36,14 +37,15 @@ struct DeviceProgress {
   size_t execution = 0, step = 0;
   bool isInTask = false;
   bool isPaused = false;              // no interval is open
-  std::optional<double> blockedSince; // waits for a collective or for a message
+  std::optional<double> blockedSince; // waits for a lane or for a message
   size_t movers = 0;                  // collectives and messages at work
   std::optional<SharedResources::Flow> computing;
   double computingSince = 0;
   struct Ports {
     SharedResources::Resource linkOut, linkIn, networkOut, networkIn;
   } ports{};
-  std::optional<SharedResources::Resource> cores;
+  std::optional<SharedResources::Resource> cores; // of its node, where the devices share them
+  SharedResources::Resource host = 0;             // the memory bandwidth of its node's host
 };
 
 class StepProgress {
@@ -70,6 +72,9 @@ public:
   void startFlow(double seconds, const SharedResources::Uses &uses, const FlowOwner &owner);
   /// The resources that bytes from one device to another use.
   SharedResources::Uses usesOf(size_t from, size_t to, DevicePorts ports) const;
+  /// The resources that work of a device's host uses, which takes this share of the bandwidth of
+  /// the host's memory.
+  SharedResources::Uses usesOfHost(size_t p, double share) const;
   /// A collective or a message of the device begins to move, or has ended.
   void addMover(size_t p, bool isMore);
 

@@ -6,7 +6,7 @@
 
 #include "simulator/StepSimulator.h"
 
-#include "simulator/CollectiveLanes.h"
+#include "simulator/DeviceLanes.h"
 #include "simulator/StepProgress.h"
 #include "simulator/TransferChannels.h"
 
@@ -24,7 +24,7 @@ namespace {
 class Simulator {
 public:
   Simulator(const StepWork &work, bool keepCollectives)
-      : work(work), progress(work), collectives(progress, keepCollectives),
+      : work(work), progress(work), lanes(progress, keepCollectives),
         transfers(progress, [this](size_t p) { advance(p); }) {}
 
   Expected<StepSimulation> run() {
@@ -50,8 +50,8 @@ private:
       ++progress.devices[owner.device].step;
       advance(owner.device);
       break;
-    case FlowOwner::Collective:
-      if (collectives.finish(owner.device))
+    case FlowOwner::Operation:
+      if (lanes.finish(owner.device, owner.lane))
         advance(owner.device);
       break;
     case FlowOwner::Transfer:
@@ -76,7 +76,7 @@ private:
       ++device.execution;
       device.step = 0;
       device.isInTask = false;
-      collectives.forgetStarted(p);
+      lanes.forgetStarted(p);
     }
   }
 
@@ -86,10 +86,10 @@ private:
     case SimulatedOperation::Kind::Compute:
       progress.startComputing(p, step.seconds);
       return false;
-    case SimulatedOperation::Kind::Collective:
-      return collectives.passCollective(p, step);
+    case SimulatedOperation::Kind::OnLane:
+      return lanes.passOperation(p, step);
     case SimulatedOperation::Kind::Wait:
-      return collectives.passWait(p, step);
+      return lanes.passWait(p, step);
     case SimulatedOperation::Kind::StartTransfer:
       return transfers.passStart(p, step.id);
     case SimulatedOperation::Kind::FinishTransfer:
@@ -127,7 +127,7 @@ private:
     // This includes work that was started and not waited for.
     result.seconds = progress.now;
     for (StepBreakdown &times : result.devices) {
-      double busy = times.computing + times.exposedTransfers;
+      double busy = times.computing + times.exposedTransfers + times.exposedHost;
       for (double seconds : times.exposed)
         busy += seconds;
       times.idle = std::max(0.0, result.seconds - busy);
@@ -139,7 +139,7 @@ private:
 
   const StepWork &work;
   StepProgress progress;
-  CollectiveLanes collectives;
+  DeviceLanes lanes;
   TransferChannels transfers;
 };
 

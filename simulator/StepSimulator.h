@@ -29,6 +29,7 @@ struct StepBreakdown {
   /// may come before the one that is waited for.
   std::vector<double> exposed;
   double exposedTransfers = 0; // waiting for messages that are on their way
+  double exposedHost = 0;      // waiting while the host, or a copy to or from it, is at work
   double idle = 0;             // waiting for others to send or to come, and for the step's end
 };
 
@@ -40,11 +41,12 @@ struct StepSimulation {
   std::vector<std::vector<CollectiveInterval>> collectives;
 };
 
-/// Runs a step: every device takes its instructions in order, collectives overlap with them on a
-/// lane of their own, one after the other, messages when both ends have started them and those
-/// before them on the channel have arrived. Collectives and messages that use the same ports of a
-/// device at the same time share them, and devices that share cores share those. An interval of the
-/// timeline is a time in which a device computes or waits for a collective that is at work.
+/// Runs a step: every device takes its instructions in order, collectives and the calls of the
+/// host overlap with them on lanes, one after the other, messages when both ends have started them
+/// and those before them on the channel have arrived. Collectives and messages that use the same
+/// ports of a device at the same time share them, and devices that share cores, or a host, share
+/// those. An interval of the timeline is a time in which a device computes or waits for what a lane
+/// is at work on.
 ///
 /// An error if devices would wait for each other for ever, or if the ends of a channel do not fit:
 /// they are of different microbatches, or a transfer is started twice or finished before it is

@@ -15,6 +15,7 @@
 
 #include "plan/KernelTable.h"
 #include "simulator/Timeline.h"
+#include "support/Kinds.h"
 
 #include <array>
 #include <cstddef>
@@ -35,17 +36,21 @@ enum class DevicePorts : uint8_t {
   Network ///< its network card
 };
 
-/// A part of a task: computing up to the next instruction that communicates, or that instruction.
+/// A part of a task: computing up to the next instruction that is on a lane of the device or that
+/// communicates, or that instruction.
 struct SimulatedOperation {
-  enum class Kind : uint8_t { Compute, Collective, Wait, StartTransfer, FinishTransfer };
+  enum class Kind : uint8_t { Compute, OnLane, Wait, StartTransfer, FinishTransfer };
 
   Kind kind = Kind::Compute;
-  bool isAsync = false;                  // of Collective
-  bool synchronizes = false;             // of Collective: it is over the pipeline axis
-  DevicePorts ports = DevicePorts::None; // of Collective
-  uint32_t id = 0;    // Collective, Wait: the collective's instruction; transfers: their number
-  uint32_t axes = 0;  // of Collective: index into StepWork::axes
-  double seconds = 0; // of Compute and Collective, if nothing else is in the way
+  Lane lane = Lane::Communication;       // of OnLane
+  bool isAsync = false;                  // of OnLane
+  bool synchronizes = false;             // of a collective: it is over the pipeline axis
+  DevicePorts ports = DevicePorts::None; // of a collective
+  uint32_t id = 0;      // OnLane, Wait: the instruction on the lane; transfers: their number
+  uint32_t axes = 0;    // of a collective: index into StepWork::axes
+  double seconds = 0;   // of Compute and OnLane, if nothing else is in the way
+  double hostShare = 1; // of a lane of the host: the share of the host's memory bandwidth it takes
+  std::vector<uint32_t> after = {}; // of OnLane: earlier instructions that it waits for
 };
 
 struct SimulatedTask {
@@ -82,10 +87,10 @@ struct SimulatedDevice {
   std::vector<SimulatedExecution> schedule;
   std::vector<SimulatedTransfer> transfers;
   double overlapSlowdown = 0; // the largest of the devices that it stands for
-  /// For a node whose devices share cores: its number, its cores, and how many of the devices that
-  /// this one stands for it has.
-  int64_t sharedNode = -1;
-  double sharedCores = 0, devicesInNode = 1;
+  /// Its node, and how many of the devices that this one stands for are there.
+  int64_t node = 0;
+  double devicesInNode = 1;
+  double sharedCores = 0; // of a node whose devices share cores; 0: each has its own
 };
 
 struct StepWork {

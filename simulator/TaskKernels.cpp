@@ -52,6 +52,29 @@ std::vector<uint32_t> countReaders(const plan::Program &program) {
   return readers;
 }
 
+/// The type of a call's first float operand, f32 without any.
+static DType dtypeOf(const plan::Program &program, const plan::KernelCall &call) {
+  for (uint32_t buffer : call.inputs())
+    if (DType dtype = typeOf(program.buffers(static_cast<int>(buffer))).dtype; isFloat(dtype))
+      return dtype;
+  return DType::F32;
+}
+
+/// The bytes that a call reads, each once, and writes.
+static double bytesOf(const plan::Program &program, const plan::KernelCall &call) {
+  std::vector<TensorType> inputs, outputs;
+  for (uint32_t buffer : distinctInputs(program, call))
+    inputs.push_back(typeOf(program.buffers(static_cast<int>(buffer))));
+  for (uint32_t buffer : call.outputs())
+    outputs.push_back(typeOf(program.buffers(static_cast<int>(buffer))));
+  return static_cast<double>(kernelBytes(call.kernel(), inputs, outputs));
+}
+
+KernelWork workOf(const plan::Program &program, const plan::Instruction &instruction) {
+  const plan::KernelCall &call = instruction.kernel();
+  return {call.kernel(), dtypeOf(program, call), instruction.flops(), bytesOf(program, call)};
+}
+
 KernelFusion fusionOf(const cluster::DeviceKind &device) {
   return device.fuses_calls()       ? KernelFusion::Calls
          : device.fuses_pointwise() ? KernelFusion::Pointwise
@@ -72,16 +95,19 @@ TaskKernels::TaskKernels(const plan::Plan &plan, const plan::Program &program,
 void TaskKernels::addPointwise(bool fuses) {
   for (int i = 0; i < task.instructions_size(); ++i) {
     const plan::Instruction &instruction = task.instructions(i);
+    // Calls of the host take the device nothing, and are a part of none of its kernels.
+    const bool isKernel = instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute;
     auto write = [&](uint32_t buffer) {
-      writes[storageOf(program, buffer)] = {i, instruction.has_kernel(), bytesOf(buffer)};
+      writes[storageOf(program, buffer)] = {i, isKernel, bytesOf(buffer)};
     };
     auto read = [&](uint32_t buffer, int kernel) {
       if (auto it = writes.find(storageOf(program, buffer)); it != writes.end())
         it->second.isReadByOthers |= !isOf(it->second, kernel);
     };
     if (instruction.has_kernel()) {
-      hosts[static_cast<size_t>(i)] = fuses ? findHost(i) : -1;
-      addKernel(i);
+      hosts[static_cast<size_t>(i)] = fuses && isKernel ? findHost(i) : -1;
+      if (isKernel)
+        addKernel(i);
       int host = hosts[static_cast<size_t>(i)];
       for (uint32_t buffer : instruction.kernel().inputs())
         read(buffer, host >= 0 ? host : i);
@@ -282,12 +308,7 @@ void TaskKernels::addKernel(int index) {
   own.isPart = host >= 0;
   Kernel &kernel = own.isPart ? kernels[static_cast<size_t>(host)] : own;
   kernel.flops += instruction.flops();
-  std::vector<TensorType> inputs, outputs;
-  for (uint32_t buffer : distinctInputs(program, call))
-    inputs.push_back(typeOf(program.buffers(static_cast<int>(buffer))));
-  for (uint32_t buffer : call.outputs())
-    outputs.push_back(typeOf(program.buffers(static_cast<int>(buffer))));
-  kernel.bytes += static_cast<double>(kernelBytes(call.kernel(), inputs, outputs));
+  kernel.bytes += dtc::bytesOf(program, call);
   if (!own.isPart)
     return;
   for (uint32_t buffer : distinctInputs(program, call)) {
@@ -310,15 +331,7 @@ double TaskKernels::seconds(int index, const cluster::DeviceKind &device,
   if (!kernel.head || kernel.isPart)
     return 0;
   const plan::KernelCall &call = kernel.head->kernel();
-  auto typeOfInput = [&](int i) {
-    return typeOf(program.buffers(static_cast<int>(call.inputs(i))));
-  };
-  KernelWork work{call.kernel(), DType::F32, kernel.flops, kernel.bytes};
-  for (int i = 0; i < call.inputs_size(); ++i)
-    if (DType dtype = typeOfInput(i).dtype; isFloat(dtype)) {
-      work.dtype = dtype;
-      break;
-    }
+  KernelWork work{call.kernel(), dtypeOf(program, call), kernel.flops, kernel.bytes};
   double seconds = 0;
   const KernelClass kernelClass = classOf(call.kernel());
   if (kernelClass == KernelClass::Product) {

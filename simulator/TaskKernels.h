@@ -89,6 +89,9 @@ private:
 /// view of it.
 std::vector<uint32_t> countReaders(const plan::Program &program);
 
+/// The work of a kernel call on its own.
+KernelWork workOf(const plan::Program &program, const plan::Instruction &instruction);
+
 /// The shape of a product (einsum, conv); none if its attributes do not fit its operands.
 std::optional<MatrixShape> shapeOfProduct(const plan::Program &program,
                                           const plan::KernelCall &call);

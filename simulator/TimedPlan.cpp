@@ -10,6 +10,7 @@
 #include "plan/TransferEnds.h"
 #include "simulator/TaskKernels.h"
 #include "simulator/cluster/CollectiveTime.h"
+#include "simulator/cluster/HostTime.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -88,14 +89,14 @@ private:
     for (const cluster::DeviceKind *kind : kinds)
       device.overlapSlowdown = std::max(device.overlapSlowdown, kind->overlap_slowdown());
     int64_t first = topology.devicesOf(p).front(), node = topology.nodeOf(first);
-    if (int64_t cores = topology.nodeKindOf(first).shared_cores(); cores > 0) {
-      device.sharedNode = node;
-      device.sharedCores = static_cast<double>(cores);
-      device.devicesInNode = static_cast<double>(
-          std::count_if(topology.devicesOf(p).begin(), topology.devicesOf(p).end(),
-                        [&](int64_t other) { return topology.nodeOf(other) == node; }));
-    }
+    device.node = node;
+    device.sharedCores = static_cast<double>(topology.nodeKindOf(first).shared_cores());
+    device.devicesInNode = static_cast<double>(
+        std::count_if(topology.devicesOf(p).begin(), topology.devicesOf(p).end(),
+                      [&](int64_t other) { return topology.nodeOf(other) == node; }));
     const plan::Program &program = plan.programs(p);
+    nodeKinds =
+        usesHost(program) ? topology.nodeKindsOf(p) : std::vector<const cluster::NodeKind *>();
     std::vector<uint32_t> readers = countReaders(program);
     for (int t = 0; t < program.tasks_size(); ++t)
       fillTask(p, program, program.tasks(t), readers, device.tasks[static_cast<size_t>(t)]);
@@ -116,13 +117,14 @@ private:
     for (int i = 0; i < task.instructions_size(); ++i) {
       const plan::Instruction &instruction = task.instructions(i);
       SimulatedOperation step;
-      if (instruction.has_kernel()) {
+      if (instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute) {
         computing += slowest(kernels, i, result.kernels);
         continue;
       }
-      if (instruction.has_collective()) {
-        auto collective =
-            makeCollective(p, program, instruction.collective(), static_cast<uint32_t>(i));
+      if (instruction.has_kernel()) {
+        step = makeHostCall(program, instruction, static_cast<uint32_t>(i));
+      } else if (instruction.has_collective()) {
+        auto collective = makeCollective(p, program, instruction, static_cast<uint32_t>(i));
         if (!collective)
           continue; // over one device
         step = *collective;
@@ -139,7 +141,7 @@ private:
         continue;
       }
       flush();
-      if (step.kind == SimulatedOperation::Kind::Collective && !step.isAsync) {
+      if (instruction.has_collective() && !step.isAsync) {
         // This device stands for the mean member.
         step.seconds += waitForLast(sinceMeeting, groups.at({p, step.axes}));
         sinceMeeting = 0;
@@ -166,14 +168,37 @@ private:
     return most;
   }
 
+  /// An instruction on a lane, without its time.
+  static SimulatedOperation makeOnLane(const plan::Instruction &instruction, uint32_t index,
+                                       Lane lane) {
+    return {.kind = SimulatedOperation::Kind::OnLane,
+            .lane = lane,
+            .isAsync = isAsync(instruction),
+            .id = index,
+            .after = {instruction.after().begin(), instruction.after().end()}};
+  }
+
+  /// A copy between the device and its host, or a kernel there, on the slowest of the nodes.
+  SimulatedOperation makeHostCall(const plan::Program &program,
+                                  const plan::Instruction &instruction, uint32_t index) const {
+    SimulatedOperation step = makeOnLane(instruction, index, laneOf(program, instruction));
+    KernelWork kernel = workOf(program, instruction);
+    for (const cluster::NodeKind *node : nodeKinds) {
+      HostTime time = hostTime(topology.cluster(), *node, kernel, step.lane);
+      if (time.seconds > step.seconds) {
+        step.seconds = time.seconds;
+        step.hostShare = time.share;
+      }
+    }
+    return step;
+  }
+
   /// None if its groups have one member.
   std::optional<SimulatedOperation> makeCollective(int p, const plan::Program &program,
-                                                   const plan::Collective &collective,
+                                                   const plan::Instruction &instruction,
                                                    uint32_t index) {
-    SimulatedOperation step;
-    step.kind = SimulatedOperation::Kind::Collective;
-    step.id = index;
-    step.isAsync = collective.async();
+    const plan::Collective &collective = instruction.collective();
+    SimulatedOperation step = makeOnLane(instruction, index, Lane::Communication);
     std::vector<std::string> axes = toVector(collective.axes());
     for (const plan::Axis &axis : plan.axes())
       step.synchronizes |=
@@ -196,7 +221,7 @@ private:
     step.ports = portsOf(time);
     // Measured while the members shared the cores.
     const SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
-    if (device.sharedNode >= 0 && time.algorithm == CollectiveAlgorithm::Measured)
+    if (device.sharedCores > 0 && time.algorithm == CollectiveAlgorithm::Measured)
       step.seconds *=
           std::min(1.0, device.sharedCores / static_cast<double>(shape->second.members));
     return step;
@@ -205,17 +230,33 @@ private:
   const plan::Plan &plan;
   const Topology &topology;
   StepWork &work;
-  std::vector<const cluster::DeviceKind *> kinds; // of the present program
+  // Of the present program; the nodes only where it uses their hosts.
+  std::vector<const cluster::DeviceKind *> kinds;
+  std::vector<const cluster::NodeKind *> nodeKinds;
   std::map<std::pair<int, uint32_t>, GroupShape> groups;
   std::map<std::pair<int64_t, int64_t>, GroupShape> pairs;
 };
 
+/// The error of a plan whose states lie in the memory of hosts that the cluster does not describe.
+MaybeError findUnknownHost(const plan::Plan &plan, const Topology &topology) {
+  for (int p = 0; p < plan.programs_size(); ++p) {
+    if (!usesHost(plan.programs(p)))
+      continue;
+    for (const cluster::NodeKind *node : topology.nodeKindsOf(p))
+      if (node->host().empty())
+        return Error{fmt::format("the plan keeps states in the memory of the host, and the cluster "
+                                 "does not describe the host of its nodes \"{}\"; expected `host` "
+                                 "and `host_link` there (docs/clusters.md)",
+                                 node->name())};
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 Expected<StepWork> workOnCluster(const plan::Plan &plan, const Topology &topology) {
-  if (std::any_of(plan.programs().begin(), plan.programs().end(), usesHost))
-    return Error{"the plan keeps states in the memory of the host, and how long copies to it and "
-                 "kernels there take is not simulated; expected a plan without --offload"};
+  if (MaybeError error = findUnknownHost(plan, topology))
+    return *error;
   StepWork work = StepWork::ofSchedule(plan);
   if (MaybeError error = Builder(plan, topology, work).run())
     return *error;

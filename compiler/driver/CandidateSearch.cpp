@@ -10,6 +10,7 @@
 #include "compiler/analysis/SavedBytesSearch.h"
 #include "compiler/driver/KnownTrials.h"
 #include "compiler/driver/ModelFingerprint.h"
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/pipeline/SchedulePipeline.h"
@@ -480,6 +481,17 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
 }
 
 std::optional<Candidate> CandidateSearch::choose(const ResolvedOptions &options) {
+  if (options.offload != kAutoOffload)
+    return chooseSchedule(options);
+  ResolvedOptions tried = options;
+  tried.offload.clear();
+  if (std::optional<Candidate> fits = chooseSchedule(tried); fits || !closest)
+    return fits;
+  tried.offload = kOffloadedStates;
+  return chooseSchedule(tried);
+}
+
+std::optional<Candidate> CandidateSearch::chooseSchedule(const ResolvedOptions &options) {
   if (options.schedule != kAutoSchedule)
     return fit(options);
   std::optional<Candidate> best;

@@ -145,6 +145,7 @@ private:
   bool isTooSlow(Candidate &candidate);
   std::optional<Candidate> fit(const ResolvedOptions &options);
   std::optional<Candidate> recomputeLeast(const ResolvedOptions &options);
+  std::optional<Candidate> chooseSchedule(const ResolvedOptions &options);
   std::optional<Candidate> keepIfFits(std::optional<Candidate> candidate);
   /// Keeps what was said of the first candidate that did not compile.
   void recordFailure(Candidate &candidate);

@@ -6,6 +6,7 @@
 
 #include "compiler/driver/CandidateSearch.h"
 #include "compiler/driver/ExplainMemory.h"
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/CheckProgram.h"
@@ -69,7 +70,12 @@ static std::optional<Candidate> chooseCandidate(ModuleOp model, CandidateSearch 
       search.emitFailure();
   } else if (!best) {
     search.emitFailure();
-  } else if (options.schedule == kAutoSchedule) {
+  }
+  if (best && options.offload == kAutoOffload && !best->options.offload.empty())
+    emitRemark(model.getLoc()) << "states of the optimizer lie in the memory of the host: "
+                               << "without that a device needs more than the limit of "
+                               << formatBytes(options.memoryLimit);
+  if (best && options.schedule == kAutoSchedule) {
     emitRemark(model.getLoc()) << "the schedule is " << best->options.schedule << ": "
                                << llvm::formatv("{0:f1}", best->seconds * 1e6).str()
                                << " us a step "

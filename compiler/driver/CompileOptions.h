@@ -130,6 +130,7 @@ struct CompileOptions {
   std::string compress;
   /// "optimizer", then perhaps ":fraction": that part of the optimizer's state lies in the memory
   /// of the host, whose cores update these parameters (see dtc-offload-states). Empty: none.
+  /// "auto": all of it, if no plan fits the memory otherwise.
   std::string offload;
   /// For estimates: links; floating point operations and bytes of memory a second of a device.
   /// Absent: the default of the mesh.

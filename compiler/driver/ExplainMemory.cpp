@@ -7,6 +7,7 @@
 #include "compiler/driver/ExplainMemory.h"
 
 #include "compiler/driver/MemoryPeak.h"
+#include "compiler/driver/OffloadOption.h"
 #include "support/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -53,6 +54,9 @@ static std::vector<Change> changesOf(const ResolvedOptions &options) {
   for (int64_t factor : {2, 4})
     add(llvm::formatv("--microbatches {0}", options.microbatches * factor),
         [&](CompileOptions &o) { o.microbatches *= factor; });
+  if (options.mode == CompileMode::Train && options.offload.empty() && options.outer.empty() &&
+      options.proximal == 0)
+    add("--offload optimizer", [](CompileOptions &o) { o.offload = kOffloadedStates; });
   for (int64_t factor : {2, 4}) {
     ResolvedOptions changed = options;
     auto axis =

@@ -16,11 +16,12 @@ using namespace dtc;
 using llvm::StringRef;
 
 Expected<double> dtc::parseOffload(StringRef text) {
-  static const std::vector<std::string> known = {"optimizer"};
+  static const std::vector<std::string> known = {kOffloadedStates, kAutoOffload};
   auto [what, fraction] = text.split(':');
   if (what != known.front())
     return Error{fmt::format("\"{}\" cannot be kept in the memory of the host, expected "
-                             "\"optimizer\", the states of the optimizer{}",
+                             "\"optimizer\", the states of the optimizer, or \"auto\", these if no "
+                             "plan fits otherwise{}",
                              what.str(), didYouMean(what.str(), known))};
   double value = 1;
   if (what.size() == text.size())

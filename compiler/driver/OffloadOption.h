@@ -13,6 +13,12 @@
 
 namespace dtc {
 
+/// The value with which nothing is kept there unless no plan fits the devices' memory otherwise.
+inline constexpr const char *kAutoOffload = "auto";
+
+/// What is kept there: the states of the optimizer.
+inline constexpr const char *kOffloadedStates = "optimizer";
+
 /// Reads "optimizer" or "optimizer:0.5": the part of the bytes of the optimizer's state that lies
 /// in the memory of the host. An error for anything else says what is expected.
 Expected<double> parseOffload(llvm::StringRef text);

@@ -116,7 +116,8 @@ static MaybeError findOffloadConflict(const CompileOptions &options, OptionSpell
   if (options.offload.empty())
     return std::nullopt;
   std::string found = fmt::format("{} is \"{}\"", given("offload"), options.offload);
-  if (Expected<double> fraction = parseOffload(options.offload); !fraction)
+  if (Expected<double> fraction = parseOffload(options.offload);
+      !fraction && options.offload != kAutoOffload)
     return Error{fmt::format("{}: {}", found, fraction.error().message)};
   if (options.mode != CompileMode::Train)
     return Error{fmt::format("{}, but {} is \"{}\", which has no optimizer; leave it out", found,

@@ -81,7 +81,8 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .member = &O::offload,
                      .help = "Keep states of the optimizer in the memory of the host, whose cores "
                              "update these parameters: optimizer, all of them, or "
-                             "optimizer:0.5, at least that part of their bytes (default: none)",
+                             "optimizer:0.5, at least that part of their bytes; auto: all of "
+                             "them if no plan fits the memory otherwise (default: none)",
                      .isStrategy = true});
   options.push_back({.name = "sequence_parallel",
                      .member = &O::sequenceParallel,

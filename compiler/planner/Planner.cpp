@@ -6,12 +6,14 @@
 
 #include "compiler/planner/Planner.h"
 
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/passes/sharding/ArgumentDims.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PartialRecompute.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/SimulatedSearch.h"
+#include "simulator/cluster/DeviceTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
@@ -54,10 +56,25 @@ static bool splitsOverTensorAxis(StringRef entry) {
   return llvm::is_contained(axes, kTensorAxis);
 }
 
+/// The options of a first search.
+static PlannerOptions withoutOffload(PlannerOptions options) {
+  if (options.base.offload == kAutoOffload)
+    options.base.offload.clear();
+  return options;
+}
+
+/// The options of probes: what is in the memory of the host is a part of estimates (StepEstimator).
+static CompileOptions probedOptions(CompileOptions options) {
+  options.offload.clear();
+  return options;
+}
+
 Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
-    : model(model), name(name), options(options),
+    : model(model), name(name), options(withoutOffload(options)),
+      mayOffload(options.base.offload == kAutoOffload),
       traits(propertiesBeside(model, options.base.shard)),
-      probe(model, options.base, *options.cluster, traits.batch, options.devices, traits.batchDims),
+      probe(model, probedOptions(options.base), *options.cluster, traits.batch, options.devices,
+            traits.batchDims),
       estimator(this->options, traits) {
   // Nothing is kept for a backward pass.
   if (this->options.base.mode == CompileMode::Forward) {
@@ -281,7 +298,16 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   if (devices > available)
     return Error{fmt::format("{} devices are asked for, the cluster \"{}\" has {}", devices,
                              options.cluster->name(), available)};
+  if (mayOffload || !options.base.offload.empty())
+    for (const UsedNodes &used : usedNodes(options))
+      if (used.node->host().empty())
+        return Error{fmt::format(
+            "states are to lie in the memory of the host, and the cluster \"{}\" does not describe "
+            "the host of its nodes \"{}\"; expected `host` and `host_link` there "
+            "(docs/clusters.md), or no --offload",
+            options.cluster->name(), used.node->name())};
   PlannerResult choice;
+  choice.offload = options.base.offload;
   choice.memoryBytes = leastMemory(options);
   choice.recomputesPartly = !options.fixed.contains("recompute") && hasOneMemory(options);
   auto function = *model.getOps<func::FuncOp>().begin();
@@ -308,5 +334,9 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   if (choice.best.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
   SimulatedSearch(model, name, options, choice, report).run();
-  return choice;
+  if (!choice.best.empty() || !mayOffload)
+    return choice;
+  PlannerOptions offloading = options;
+  offloading.base.offload = kOffloadedStates;
+  return Planner(model, name, offloading).run(report);
 }

@@ -36,7 +36,8 @@ struct EstimatedStrategy {
   /// The arena of the device that needs most of its memory, and what plans may use there.
   int64_t arenaBytes = 0;
   double memoryBytes = 0;
-  bool fits = true; ///< as far as is known
+  bool fits = true;      ///< as far as is known
+  bool isOfHost = false; ///< these bytes are those of the host of a node, where less is left
 
   /// How many times its estimate a strategy of its kind takes, as far as is known.
   double correction = 1;
@@ -81,6 +82,7 @@ struct PlannerResult {
   std::optional<FailedStrategy> failed;
   plan::Plan plan;        ///< of the first, without evaluation
   CompileOptions options; ///< that compile it
+  std::string offload;    ///< CompileOptions::offload of all that was considered, never "auto"
   /// The first as it was compiled, for finishCompile(). Does not outlive the model's context.
   std::unique_ptr<CandidateSearch> search;
   std::optional<Candidate> compiled;
@@ -95,8 +97,10 @@ struct PlannerResult {
 /// Searches. Every strategy is estimated in closed form, from the costs of the parts of the model;
 /// in the order of their estimates strategies are then compiled and simulated, until none of the
 /// others can be faster than the best by more than estimates err, or the work that a search may do
-/// is done, which depends on the model alone. So the result is the same every time. An error if no
-/// strategy divides the devices and the batch; where none fits, `best` is empty.
+/// is done, which depends on the model alone. So the result is the same every time. With the
+/// offload "auto" and no strategy that fits, there is a second search with the optimizer's states
+/// in the memory of the hosts. An error if no strategy divides the devices and the batch; where
+/// none fits, `best` is empty.
 class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
@@ -124,6 +128,7 @@ private:
   mlir::ModuleOp model;
   std::string name;
   PlannerOptions options;
+  bool mayOffload = false; ///< where nothing fits
   ModelProperties traits;
   CostProbe probe;
   StepEstimator estimator;

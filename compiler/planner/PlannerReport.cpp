@@ -39,7 +39,8 @@ static std::vector<Part> partsOf(const EstimatedStrategy &entry, bool simulated)
   }
   const Simulation &simulation = *entry.simulation;
   std::vector<Part> parts = {{"idle (bubble)", simulation.idle},
-                             {"exposed transfers", simulation.exposedTransfers}};
+                             {"exposed transfers", simulation.exposedTransfers},
+                             {"exposed work of the host", simulation.exposedHost}};
   for (size_t c = 0; c < kNumKernelClasses; ++c)
     parts.emplace_back(fmt::format("{} kernels", name(static_cast<KernelClass>(c))),
                        simulation.kernels[c]);
@@ -140,6 +141,12 @@ std::string dtc::explainFailure(const FailedStrategy &failed, const PlannerOptio
                      describe(failed.strategy, options), failed.reason);
 }
 
+/// The options of all that `choice` has.
+static PlannerOptions searchedOptions(const PlannerResult &choice, PlannerOptions options) {
+  options.base.offload = choice.offload;
+  return options;
+}
+
 static std::string formatNothing(const PlannerResult &choice, const PlannerOptions &options) {
   std::string text = fmt::format(
       "no strategy fits: {} strategies were considered, a device has {} that a plan may use\n",
@@ -152,17 +159,21 @@ static std::string formatNothing(const PlannerResult &choice, const PlannerOptio
     return text;
   const EstimatedStrategy &closest = *choice.closest;
   double bytes = closest.neededBytes();
-  text += fmt::format("the closest is {}, which needs {} a device: {} too much\n",
+  text += fmt::format("the closest is {}, which needs {} {}: {} too much\n",
                       describe(closest.strategy, options), formatBytes(uint64_t(bytes)),
+                      closest.isOfHost ? "of the memory of a node's host" : "a device",
                       formatBytes(uint64_t(bytes - closest.usableBytes())));
-  text += fmt::format("use devices with {:.1f} times the memory, or more of them, or a smaller "
-                      "batch or shorter sequences\n",
-                      closest.memoryShare());
-  return text;
+  if (closest.isOfHost)
+    return text + fmt::format("use hosts with {:.1f} times the memory, or more nodes\n",
+                              closest.memoryShare());
+  return text + fmt::format("use devices with {:.1f} times the memory, or more of them, or a "
+                            "smaller batch or shorter sequences\n",
+                            closest.memoryShare());
 }
 
-std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions &options,
+std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions &given,
                               size_t alternatives) {
+  const PlannerOptions options = searchedOptions(choice, given);
   if (choice.best.empty())
     return formatNothing(choice, options);
   const EstimatedStrategy &best = choice.best.front();
@@ -174,6 +185,15 @@ std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions 
   text += fmt::format("  {} a step, {} of {} a device\n", formatDuration(best.seconds()),
                       formatBytes(uint64_t(best.arenaBytes)),
                       formatBytes(uint64_t(best.usableBytes())));
+  for (const StageSimulation &stage : best.simulation->stages)
+    if (stage.hostArenaBytes > 0) {
+      text +=
+          fmt::format("  states of the optimizer lie in the memory of the hosts: {} of a "
+                      "device, {} of {} of a node\n",
+                      formatBytes(stage.hostArenaBytes), formatBytes(uint64_t(stage.nodeHostBytes)),
+                      formatBytes(uint64_t(stage.hostMemoryBytes)));
+      break;
+    }
   if (choice.lowerBound > 0)
     text += fmt::format("  no plan can take less than {}: the model's products at the rate that "
                         "large ones reach on these devices; the gap is {:.1f} %\n",
@@ -195,8 +215,9 @@ std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions 
   return text;
 }
 
-SimulationPageOptions dtc::pageOptions(const PlannerResult &choice, const PlannerOptions &options,
+SimulationPageOptions dtc::pageOptions(const PlannerResult &choice, const PlannerOptions &given,
                                        size_t alternatives) {
+  const PlannerOptions options = searchedOptions(choice, given);
   SimulationPageOptions page;
   const EstimatedStrategy &best = choice.best.front();
   CompileOptions compiled = best.strategy.toOptions(options.base);

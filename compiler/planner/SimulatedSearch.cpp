@@ -100,13 +100,20 @@ bool SimulatedSearch::take(EstimatedStrategy &entry, const StrategyTrial &trial)
   }
   if (!trial.simulation)
     return false;
-  double share = 0; // of its device's memory
+  double share = 0; // of its device's memory, or beyond that of its host's
+  auto note = [&](double bytes, double usable, bool isOfHost) {
+    if (bytes <= share * usable)
+      return;
+    share = bytes / usable;
+    entry.arenaBytes = int64_t(bytes);
+    entry.memoryBytes = usable;
+    entry.isOfHost = isOfHost;
+  };
   for (const StageSimulation &stage : trial.simulation->stages)
-    if (double(stage.arenaBytes) > share * stage.memoryBytes) {
-      share = double(stage.arenaBytes) / stage.memoryBytes;
-      entry.arenaBytes = int64_t(stage.arenaBytes);
-      entry.memoryBytes = stage.memoryBytes;
-    }
+    note(double(stage.arenaBytes), stage.memoryBytes, false);
+  for (const StageSimulation &stage : trial.simulation->stages)
+    if (stage.nodeHostBytes > stage.hostMemoryBytes)
+      note(stage.nodeHostBytes, stage.hostMemoryBytes, true);
   entry.fits = share <= 1;
   entry.simulation = trial.simulation;
   return true;

@@ -8,8 +8,10 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/PipelineSimulation.h"
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "simulator/cluster/CollectiveTime.h"
+#include "simulator/cluster/HostTime.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -21,14 +23,12 @@ using namespace dtc;
 
 static constexpr double kLongMessage = 1 << 20; // bytes
 
-double dtc::usableBytes(const cluster::DeviceKind &device) {
-  return device.memory_bytes() * (device.usable_memory() > 0 ? device.usable_memory() : 1);
-}
-
 StepEstimator::StepEstimator(const PlannerOptions &options, const ModelProperties &traits)
     : options(options), traits(traits) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   nodeKinds = kindsOfNodes(*options.cluster, options.devices);
+  if (!options.base.offload.empty())
+    offloaded = *parseOffload(options.base.offload);
   for (const UsedNodes &used : findUsedNodes(*options.cluster, devices))
     if (size_t kind = size_t(llvm::find(nodeKinds, used.node) - nodeKinds.begin());
         kind == kindBytes.size())
@@ -264,9 +264,9 @@ double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts
   double bytes = held([&](const SectionCost &part) {
     return strategy.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
   });
-  bytes += held([&](const SectionCost &part) {
-    return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
-  });
+  bytes += (1 - offloaded) * held([&](const SectionCost &part) {
+             return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
+           });
   double gradients = held([](const SectionCost &part) { return part.gradientBytes; });
   if (strategy.zero >= 2) {
     // Those that are not scattered yet come on top.
@@ -397,6 +397,42 @@ void StepEstimator::balance(ParallelStrategy &strategy, llvm::ArrayRef<ModelCost
   strategy.stages = formatStages(traits.layerPrefix, strategy.stageLayers);
 }
 
+double StepEstimator::hostSeconds(const ParallelStrategy &strategy,
+                                  llvm::ArrayRef<ModelCosts> costs,
+                                  const Connections &connections) const {
+  if (offloaded == 0)
+    return 0;
+  const int64_t n = strategy.zeroDevices();
+  auto perDevice = [&](auto field) {
+    return offloaded * mostOf(strategy, costs, connections, field);
+  };
+  double states = perDevice([&](const SectionCost &part) {
+    return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
+  });
+  double gradients = perDevice([&](const SectionCost &part) {
+    return strategy.zero >= 1 ? part.underZero(n).gradients : part.gradientBytes;
+  });
+  double parameters = perDevice([&](const SectionCost &part) {
+    return strategy.zero >= 1 ? part.underZero(n).parameters : part.parameterBytes;
+  });
+  double most = 0;
+  for (const cluster::NodeKind *node : nodeKinds) {
+    auto sharing =
+        double(std::min(node->devices(), usedDevices(*options.cluster, options.devices)));
+    // A copy reads one memory and writes the other; the devices of a node update at the same time.
+    double out =
+        hostTime(*options.cluster, *node, {"copy", DType::F32, 0, 2 * gradients}, Lane::ToHost)
+            .seconds;
+    double back =
+        hostTime(*options.cluster, *node, {"copy", DType::F32, 0, 2 * parameters}, Lane::ToDevice)
+            .seconds;
+    double update = memorySeconds(hostOf(*options.cluster, *node),
+                                  sharing * (2 * states + gradients + parameters));
+    most = std::max(most, std::max({out, back, update}));
+  }
+  return most;
+}
+
 StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
                                      llvm::ArrayRef<ModelCosts> costs) {
   const Connections &connections = connectionsOf(strategy);
@@ -426,9 +462,11 @@ StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
   // In proportion to the state that a device updates.
   estimate.update = perDevice([&](const SectionCost &part) {
     int64_t n = strategy.zeroDevices();
-    return part.stateBytes > 0 ? part.once * part.underZero(n).states / part.stateBytes
-                               : part.once / double(n);
+    return part.stateBytes > 0
+               ? (1 - offloaded) * part.once * part.underZero(n).states / part.stateBytes
+               : part.once / double(n);
   });
+  estimate.update += hostSeconds(strategy, costs, connections);
   estimate.update += tiedSeconds(strategy, costs, connections);
   estimate.data = dataSeconds(strategy, costs, connections, forward, backward);
   addBytes(strategy, costs, connections, estimate);

@@ -33,9 +33,6 @@ struct StepEstimate {
   double keptBytes = 0, inFlight = 0;
 };
 
-/// The bytes of a device that plans may use.
-double usableBytes(const cluster::DeviceKind &device);
-
 /// Estimates strategies of one model on one cluster, from the costs of the strategy's microbatches
 /// on each kind of node (see kindsOfNodes()).
 class StepEstimator {
@@ -87,6 +84,9 @@ private:
                      const Connections &connections) const;
   double dataSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections, double forward, double backward);
+  /// The seconds in which the hosts update what lies in their memory, and get and return it.
+  double hostSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
+                     const Connections &connections) const;
   double bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs, int64_t coordinate,
                  double layers, StepEstimate &estimate) const;
   void addBytes(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
@@ -94,6 +94,7 @@ private:
 
   const PlannerOptions &options;
   const ModelProperties &traits;
+  double offloaded = 0; ///< the share of the optimizer's states that hosts keep
   std::vector<const cluster::NodeKind *> nodeKinds;
   std::vector<double> kindBytes; ///< that plans may use on a device of each
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>,

@@ -401,6 +401,8 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add(fmt::format("heads={}", options.contextHeads));
   if (options.zero > 0)
     add(fmt::format("zero={}", options.zero));
+  if (!options.offload.empty())
+    add("offload=" + options.offload);
   if (options.microbatches > 1)
     add(fmt::format("m={}", options.microbatches));
   if (hasPipeline)

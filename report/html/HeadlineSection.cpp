@@ -123,13 +123,17 @@ void addHeadline(HtmlWriter &page, const PageInput &input) {
                {{"class", "lead"}});
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
-    if (static_cast<double>(stage.arenaBytes) <= stage.memoryBytes)
+    if (stage.fits())
       continue;
-    page.element("p",
-                 fmt::format("The plan does not fit: {} needs {}, and {} may be used.",
-                             stageName(simulation, p), formatBytes(stage.arenaBytes),
-                             formatBytes(static_cast<uint64_t>(stage.memoryBytes))),
-                 {{"class", "bad"}});
+    bool isHost = static_cast<double>(stage.arenaBytes) <= stage.memoryBytes;
+    page.element(
+        "p",
+        fmt::format(
+            "The plan does not fit: {} needs {}{}, and {} may be used.", stageName(simulation, p),
+            isHost ? "in the memory of a host " : "",
+            formatBytes(isHost ? static_cast<uint64_t>(stage.nodeHostBytes) : stage.arenaBytes),
+            formatBytes(static_cast<uint64_t>(isHost ? stage.hostMemoryBytes : stage.memoryBytes))),
+        {{"class", "bad"}});
     break;
   }
   HeadlineFigures(page, simulation).write();

@@ -178,7 +178,7 @@ static void addPeaks(HtmlWriter &page, const Simulation &simulation) {
     for (const std::string &kind : stage.deviceKinds)
       kinds += (kinds.empty() ? "" : " and ") + kind;
     page.open("td").text(kinds);
-    if (static_cast<double>(stage.arenaBytes) > stage.memoryBytes)
+    if (!stage.fits())
       page.element("span", ": does not fit", {{"class", "bad"}});
     page.close().close();
   }

@@ -88,7 +88,7 @@ border-radius:6px;padding:1px 10px;margin-left:6px;cursor:pointer}
 .c0{fill:#1f5fb4}.c1{fill:#2b7a3d}.c2{fill:#7a3fa8}.c3{fill:#a8552a}.c4{fill:#17737f}.c5{fill:#a8325f}
 .c6{fill:#6b6a1e}.c7{fill:#4d5b8c}
 .k0{fill:#1f5fb4}.k1{fill:#17808f}.k2{fill:#6f93c4}.k3{fill:#7a3fa8}.k4{fill:#8d96a1}.k5{fill:#b9a3d0}
-.tr{fill:#c2571a}.tm{fill:var(--move)}
+.tr{fill:#c2571a}.ho{fill:#5c6b2f}.tm{fill:var(--move)}
 .m0{fill:#1f5fb4}.m1{fill:#5b93d8}.m2{fill:#7a3fa8}.m3{fill:#2b7a3d}.m4{fill:#d08a2e}.m5{fill:#7b828b}
 )css";
 

@@ -46,6 +46,7 @@ static std::vector<TimeShare> partsOf(const PageInput &input) {
       parts.push_back({axesStyle(a), "waits for " + axesName(input, a), {}});
   size_t transfers = parts.size();
   parts.push_back({"tr", "waits for transfers", {}});
+  parts.push_back({"ho", "waits for the host", {}});
   parts.push_back({"idle", "idle", {}});
   for (TimeShare &part : parts)
     part.seconds.resize(simulation.stages.size());
@@ -60,7 +61,8 @@ static std::vector<TimeShare> partsOf(const PageInput &input) {
     for (size_t a = 0; a < stage.times.exposed.size(); ++a)
       parts[byAxes.at(axesName(input, a))].seconds[p] += stage.times.exposed[a];
     parts[transfers].seconds[p] = stage.times.exposedTransfers;
-    parts[transfers + 1].seconds[p] = stage.times.idle;
+    parts[transfers + 1].seconds[p] = stage.times.exposedHost;
+    parts[transfers + 2].seconds[p] = stage.times.idle;
   }
   std::erase_if(parts, [](const TimeShare &part) { return part.most() <= 0; });
   return parts;

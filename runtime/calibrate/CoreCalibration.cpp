@@ -37,6 +37,15 @@ static Expected<cluster::Cluster> measureRound(CoreContext &context) {
   return cluster;
 }
 
+/// The host of cores is made of the same cores, and all of their memory is its. A copy reads and
+/// writes it.
+static void describeHost(const cluster::DeviceKind &device, cluster::NodeKind &node) {
+  node.set_host(device.name());
+  node.set_host_memory_bytes(static_cast<double>(memoryLimit().bytes));
+  node.mutable_host_link()->set_bandwidth(rounded(device.memory_bandwidth() / 2));
+  node.mutable_host_link()->set_latency(device.launch_seconds());
+}
+
 Expected<cluster::Cluster> calibrateCores(const CalibrationOptions &options,
                                           std::shared_ptr<const Backend> backend, FILE *err) {
   CoreSpeed speed(options.patienceSeconds);
@@ -56,8 +65,10 @@ Expected<cluster::Cluster> calibrateCores(const CalibrationOptions &options,
     rounds.push_back(std::move(*measured));
   }
   cluster::Cluster cluster = combineRounds(std::move(rounds));
-  if (cluster::NodeKind &node = *cluster.mutable_node_kinds(0); node.has_link())
+  cluster::NodeKind &node = *cluster.mutable_node_kinds(0);
+  if (node.has_link())
     fitLink(*node.mutable_link());
+  describeHost(cluster.devices(0), node);
   return cluster;
 }
 

@@ -41,17 +41,18 @@ template <typename Rate> static std::string quotedDtype(const Rate &rate) {
 }
 
 /// All elements of `list` refer to an element of `targets`, which the message calls `targetsName`,
-/// by the name that `reference` gives.
+/// by the name that `reference` gives. An optional reference may be empty.
 template <typename List, typename Reference, typename Targets>
 static MaybeError checkReferences(const List &list, const std::string &path,
                                   const std::string &field, const Reference &reference,
-                                  const Targets &targets, const char *targetsName) {
+                                  const Targets &targets, const char *targetsName,
+                                  bool isOptional = false) {
   std::set<std::string_view> known;
   for (const auto &target : targets)
     known.insert(target.name());
   for (int i = 0; i < list.size(); ++i) {
     const std::string &name = reference(list[i]);
-    if (known.count(name))
+    if (known.count(name) || (isOptional && name.empty()))
       continue;
     std::vector<std::string> names;
     for (const auto &target : targets)
@@ -108,6 +109,14 @@ static MaybeError checkNode(const cluster::NodeKind &node, const std::string &pa
     return Error{fmt::format("{}.link.bandwidth is 0, expected more than 0 because the node has {} "
                              "devices",
                              path, node.devices())};
+  if (node.host().empty() != !node.has_host_link())
+    return Error{node.host().empty()
+                     ? fmt::format("{}.host is empty, expected the name of a device because the "
+                                   "node has a host_link",
+                                   path)
+                     : fmt::format("{}.host_link is missing, expected it because the node has the "
+                                   "host \"{}\"",
+                                   path, node.host())};
   if (MaybeError error = checkUnique(node.link().arrival_skews(), path + ".link.arrival_skews",
                                      [](const cluster::ArrivalSkew &skew) {
                                        return fmt::format("{} members", skew.members());
@@ -165,6 +174,11 @@ MaybeError checkCluster(const cluster::Cluster &cluster) {
           cluster.node_kinds(), "node_kinds", "device",
           [](const cluster::NodeKind &node) -> auto & { return node.device(); }, cluster.devices(),
           "devices"))
+    return error;
+  if (MaybeError error = checkReferences(
+          cluster.node_kinds(), "node_kinds", "host",
+          [](const cluster::NodeKind &node) -> auto & { return node.host(); }, cluster.devices(),
+          "devices", /*isOptional=*/true))
     return error;
   for (int i = 0; i < cluster.node_kinds_size(); ++i)
     if (MaybeError error = checkNode(cluster.node_kinds(i), fmt::format("node_kinds[{}]", i)))

@@ -50,6 +50,8 @@ const std::map<std::string, Range, std::less<>> &ranges() {
       {"Link.sustained", Range::Share},
       {"NodeKind.devices", Range::Positive},
       {"NodeGroup.count", Range::Positive},
+      {"HostLink.bandwidth", Range::Positive},
+      {"HostLink.sustained", Range::Share},
       {"Network.sustained", Range::Share},
       {"Network.oversubscription", Range::Factor},
       {"Cluster.power_usage_effectiveness", Range::Factor},

@@ -123,6 +123,10 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
   return rate.tiles().empty() ? flops / full : tiledSeconds(device, rate, full, shape);
 }
 
+double usableBytes(const cluster::DeviceKind &device) {
+  return device.memory_bytes() * orElse(device.usable_memory(), 1);
+}
+
 double memorySeconds(const cluster::DeviceKind &device, double bytes) {
   return bytes / device.memory_bandwidth();
 }

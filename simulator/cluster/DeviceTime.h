@@ -41,6 +41,9 @@ double productSeconds(const cluster::DeviceKind &device, DType dtype, const Matr
 /// from its data sheet, or as measured if that is more.
 double peakFlops(const cluster::DeviceKind &device, std::string_view dtype);
 
+/// The bytes of a device that plans may use.
+double usableBytes(const cluster::DeviceKind &device);
+
 /// The seconds in which a device reads and writes bytes.
 double memorySeconds(const cluster::DeviceKind &device, double bytes);
 

@@ -214,15 +214,24 @@ GroupShape Topology::slowestPair(int64_t from, int64_t to) const {
   return *slowest;
 }
 
-std::vector<const cluster::DeviceKind *> Topology::kindsOf(int64_t program) const {
-  std::vector<const cluster::DeviceKind *> kinds;
+template <typename Kind>
+std::vector<const Kind *> Topology::kindsOf(int64_t program, const Kind *NodeRange::*kind) const {
+  std::vector<const Kind *> kinds;
   const NodeRange *last = nullptr;
   // Devices rise, and so do the node groups that they are in.
   for (int64_t device : devicesOf(program))
     if (const NodeRange *range = &rangeOf(device); range != std::exchange(last, range))
-      if (std::find(kinds.begin(), kinds.end(), range->device) == kinds.end())
-        kinds.push_back(range->device);
+      if (std::find(kinds.begin(), kinds.end(), range->*kind) == kinds.end())
+        kinds.push_back(range->*kind);
   return kinds;
+}
+
+std::vector<const cluster::DeviceKind *> Topology::kindsOf(int64_t program) const {
+  return kindsOf(program, &NodeRange::device);
+}
+
+std::vector<const cluster::NodeKind *> Topology::nodeKindsOf(int64_t program) const {
+  return kindsOf(program, &NodeRange::node);
 }
 
 } // namespace dtc

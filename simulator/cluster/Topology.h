@@ -46,6 +46,8 @@ public:
   const std::vector<int64_t> &devicesOf(int64_t program) const {
     return byProgram[static_cast<size_t>(program)];
   }
+  /// The kinds of their nodes, likewise.
+  std::vector<const cluster::NodeKind *> nodeKindsOf(int64_t program) const;
   /// The kinds of the devices with a coordinate on the pipeline axis, in the cluster's order.
   std::vector<const cluster::DeviceKind *> kindsOf(int64_t program) const;
 
@@ -57,6 +59,8 @@ private:
     int64_t firstDevice = 0, firstNode = 0, count = 0;
   };
   const NodeRange &rangeOf(int64_t device) const;
+  template <typename Kind>
+  std::vector<const Kind *> kindsOf(int64_t program, const Kind *NodeRange::*kind) const;
   GroupShape shapeOf(std::vector<int64_t> members) const;
 
   const cluster::Cluster *description = nullptr;

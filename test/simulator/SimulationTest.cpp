@@ -10,6 +10,7 @@
 #include "report/SimulationTrace.h"
 #include "test/lib/RandomCases.h"
 #include "test/lib/plans/ChainPlan.h"
+#include "test/lib/plans/HostPlan.h"
 #include "test/lib/plans/MutateMessage.h"
 #include "test/lib/plans/TestPlans.h"
 #include "test/report/SchedulePlans.h"
@@ -67,7 +68,7 @@ void expectConsistent(const plan::Plan &plan, const Simulation &simulation) {
   for (size_t p = 0; p < simulation.stages.size(); ++p) {
     const StageSimulation &stage = simulation.stages[p];
     const StepBreakdown &times = stage.times;
-    EXPECT_NEAR(times.computing + times.exposedTransfers + times.idle +
+    EXPECT_NEAR(times.computing + times.exposedTransfers + times.exposedHost + times.idle +
                     std::accumulate(times.exposed.begin(), times.exposed.end(), 0.0),
                 step, tolerance);
     // Computing takes the kernels' time or, slowed down, more.
@@ -306,6 +307,50 @@ TEST(SimulationTrace, HasARowForWhatIsAtWork) {
   EXPECT_EQ(receives, sends);
   EXPECT_EQ(begins, sends);
   EXPECT_EQ(ends, sends);
+}
+
+/// A node of two devices whose host reads and writes 4 bytes a second, over links of 1 byte a
+/// second.
+static cluster::Cluster clusterWithHost(double memoryBytes) {
+  return parsedCluster(plainDevice() + fmt::format(R"(
+      devices {{ name: "h" memory_bytes: {} memory_bandwidth: 4 matrix {{ dtype: "f32" flops: 1 }} }}
+      node_kinds {{ name: "n" device: "plain" devices: 2 link {{ bandwidth: 1 }}
+                   host: "h" host_link {{ bandwidth: 2 sustained: 0.5 latency: 0.5 }} }}
+      nodes {{ node: "n" count: 1 }})",
+                                                   memoryBytes));
+}
+
+TEST(Simulation, TheHostTakesItsTimeAndMemory) {
+  HostPlan builder;
+  builder.waitForAll();
+  auto plan = builder.build();
+  Simulation simulation = simulate(*plan, clusterWithHost(512));
+  // A kernel reads and writes 128 bytes; two copies take 0.5 + 64 each. The host reads and writes
+  // 192 bytes for each of two devices, and the result comes back.
+  EXPECT_DOUBLE_EQ(simulation.computing, 128);
+  EXPECT_DOUBLE_EQ(simulation.exposedHost, 2 * 64.5 + 2 * 192 / 4.0 + 64.5);
+  EXPECT_DOUBLE_EQ(simulation.stepSeconds, simulation.computing + simulation.exposedHost);
+  const StageSimulation &stage = simulation.stages[0];
+  EXPECT_EQ(stage.hostArenaBytes, 256u);
+  EXPECT_EQ(stage.nodeHostBytes, 512);
+  EXPECT_EQ(stage.hostMemoryBytes, 512);
+  EXPECT_TRUE(stage.fits());
+  EXPECT_TRUE(contains(formatSimulation(simulation), "exposed work of the host"));
+  EXPECT_TRUE(contains(formatSimulation(simulation), "Memory of the host"));
+  EXPECT_FALSE(simulate(*plan, clusterWithHost(511)).stages[0].fits());
+  // The field comes before the memory of the kind of device.
+  cluster::Cluster cluster = clusterWithHost(511);
+  cluster.mutable_node_kinds(0)->set_host_memory_bytes(512);
+  EXPECT_TRUE(simulate(*plan, cluster).stages[0].fits());
+}
+
+TEST(Simulation, APlanNeedsHostsThatTheClusterDescribes) {
+  HostPlan builder;
+  builder.waitForAll();
+  EXPECT_EQ(
+      messageOf(simulateOnCluster(*builder.build(), pairs())),
+      "the plan keeps states in the memory of the host, and the cluster does not describe the "
+      "host of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)");
 }
 
 TEST(SimulationTrace, NamesCollectives) {

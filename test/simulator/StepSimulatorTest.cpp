@@ -317,6 +317,104 @@ TEST(StepSimulator, StagesShareCores) {
   EXPECT_LE(step.seconds, 8 * 32 / 2.0 + 2 * 8);
 }
 
+//===--- The host ---------------------------------------------------------===//
+
+namespace {
+
+/// A work of one task on each device, whose operations are these.
+StepWork workOf(const std::vector<SimulatedOperation> &steps, size_t devices = 1) {
+  StepWork work;
+  work.axes = {{"dp"}};
+  for (size_t p = 0; p < devices; ++p) {
+    SimulatedDevice &device = work.devices.emplace_back();
+    device.schedule.emplace_back();
+    device.tasks.emplace_back().steps = steps;
+    work.names.taskNames.push_back({"all"});
+  }
+  return work;
+}
+
+/// Copies take nothing of the bandwidth of the host's memory.
+SimulatedOperation on(Lane lane, uint32_t id, double seconds,
+                      const std::vector<uint32_t> &after = {}) {
+  return {.kind = SimulatedOperation::Kind::OnLane,
+          .lane = lane,
+          .isAsync = true,
+          .id = id,
+          .seconds = seconds,
+          .hostShare = lane == Lane::Host ? 1.0 : 0.0,
+          .after = after};
+}
+
+SimulatedOperation waitFor(uint32_t id) {
+  return {.kind = SimulatedOperation::Kind::Wait, .id = id};
+}
+
+StepSimulation simulated(const StepWork &work) {
+  Expected<StepSimulation> step = simulateStep(work);
+  EXPECT_OK(step);
+  return step ? *step : StepSimulation();
+}
+
+} // namespace
+
+/// While the host updates one parameter, the gradient of the next goes there and the one before
+/// comes back.
+TEST(StepSimulator, TheLanesOfTheHostOverlap) {
+  std::vector<SimulatedOperation> steps = {on(Lane::ToHost, 0, 2),
+                                           on(Lane::ToHost, 1, 3),
+                                           on(Lane::Host, 2, 4, {0}),     // 2 to 6
+                                           on(Lane::Host, 3, 1, {1}),     // 6 to 7
+                                           on(Lane::ToDevice, 4, 2, {2}), // 6 to 8
+                                           on(Lane::ToDevice, 5, 5, {3}), // 8 to 13
+                                           {.seconds = 1}};
+  for (uint32_t id = 0; id < 6; ++id)
+    steps.push_back(waitFor(id));
+  StepSimulation step = simulated(workOf(steps));
+  EXPECT_DOUBLE_EQ(step.seconds, 13);
+  EXPECT_DOUBLE_EQ(step.devices[0].computing, 1);
+  EXPECT_DOUBLE_EQ(step.devices[0].exposedHost, 12);
+  EXPECT_DOUBLE_EQ(step.devices[0].idle, 0);
+  // Without the order between lanes the host would be done after 5, and the copies after 7.
+  for (SimulatedOperation &each : steps)
+    each.after.clear();
+  EXPECT_DOUBLE_EQ(simulated(workOf(steps)).seconds, 7);
+  // In order, a device waits for each.
+  steps.resize(6);
+  for (SimulatedOperation &each : steps)
+    each.isAsync = false;
+  EXPECT_DOUBLE_EQ(simulated(workOf(steps)).seconds, 17);
+}
+
+/// A device that waits for a collective waits for the host as long as the collective does.
+TEST(StepSimulator, ACollectiveAfterWorkOfTheHost) {
+  StepSimulation step = simulated(
+      workOf({on(Lane::Host, 0, 3), on(Lane::Communication, 1, 2, {0}), waitFor(1), waitFor(0)}));
+  EXPECT_DOUBLE_EQ(step.seconds, 5);
+  EXPECT_DOUBLE_EQ(step.devices[0].exposedHost, 3);
+  EXPECT_DOUBLE_EQ(step.devices[0].exposed[0], 2);
+}
+
+/// Devices of a node share the memory of its host, and on a CPU its cores.
+TEST(StepSimulator, DevicesShareTheirHost) {
+  SimulatedOperation call = on(Lane::Host, 0, 2);
+  for (auto [share, inNode, cores, seconds] : {std::tuple(1.0, 1.0, 0.0, 4.0),
+                                               {0.25, 1.0, 0.0, 2.0},
+                                               {0.25, 4.0, 0.0, 4.0},
+                                               {1.0, 1.0, 2.0, 2.0},
+                                               {1.0, 1.0, 1.0, 4.0}}) {
+    call.hostShare = share;
+    StepWork work = workOf({call, waitFor(0)}, /*devices=*/2);
+    for (SimulatedDevice &device : work.devices) {
+      device.devicesInNode = inNode;
+      device.sharedCores = cores;
+    }
+    EXPECT_DOUBLE_EQ(simulated(work).seconds, seconds) << share << " " << inNode << " " << cores;
+    work.devices[1].node = 1;
+    EXPECT_DOUBLE_EQ(simulated(work).seconds, std::max(2.0, cores > 0 ? 2.0 : 2 * share * inNode));
+  }
+}
+
 //===--- Several at once --------------------------------------------------===//
 
 /// A message and a collective through the same port take twice as long together.
@@ -372,7 +470,7 @@ TEST(StepSimulator, CollectivesOverThePipelineAxis) {
     for (int p : {0, 1})
       for (SimulatedTask &task : steps.steps.devices[static_cast<size_t>(p)].tasks)
         for (SimulatedOperation &step : task.steps)
-          if (step.kind == SimulatedOperation::Kind::Collective) {
+          if (step.kind == SimulatedOperation::Kind::OnLane) {
             EXPECT_TRUE(step.synchronizes);
             step.seconds = 5;
           }

@@ -62,6 +62,37 @@ TEST_F(StepEstimates, OneDevice) {
   EXPECT_GE(one.bytes, 8 * (1e6 + 4e6 + 8e6));
 }
 
+/// The host keeps the optimizer's states, and updates while gradients come and parameters go.
+TEST_F(StepEstimates, OffloadTakesStatesFromTheDevice) {
+  *cluster.add_devices() = cluster.devices(0);
+  cluster::DeviceKind &host = *cluster.mutable_devices(cluster.devices_size() - 1);
+  host.set_name("host");
+  host.set_memory_bandwidth(1e9);
+  cluster.mutable_node_kinds(0)->set_host("host");
+  cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e9);
+  for (int64_t dp : {1, 2}) {
+    ParallelStrategy strategy;
+    strategy.dp = dp;
+    options.devices = dp;
+    options.base.offload = "";
+    StepEstimate kept = estimate(strategy);
+    options.base.offload = "optimizer";
+    StepEstimate offloaded = estimate(strategy);
+    EXPECT_DOUBLE_EQ(kept.bytes - offloaded.bytes, 8 * 8e6);
+    // States are read and written, gradients and parameters read, by all devices of the node.
+    EXPECT_DOUBLE_EQ(offloaded.update, double(dp) * 8 * (2 * 8e6 + 4e6 + 4e6) / 1e9);
+    options.base.offload = "optimizer:0.5";
+    StepEstimate half = estimate(strategy);
+    EXPECT_DOUBLE_EQ(kept.bytes - half.bytes, 8 * 4e6);
+    EXPECT_DOUBLE_EQ(half.update, (kept.update + offloaded.update) / 2);
+  }
+  // Where links are slow, a copy takes longest.
+  options.base.offload = "optimizer";
+  options.devices = 1;
+  cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e8);
+  EXPECT_NEAR(estimate({}).update, 8 * 4e6 / 1e8, 1e-9);
+}
+
 /// The formulas of getScheduleRules(), with F and B for all stages of a device.
 TEST_F(StepEstimates, BubblesAreThoseOfTheSchedules) {
   for (int64_t p : {2, 4})

@@ -63,6 +63,7 @@ static cluster::MatrixTable *table(C &c) { return device(c)->mutable_matrix(1)->
 static cluster::KernelRate *kernel(C &c) { return device(c)->mutable_kernels(1); }
 static cluster::NodeKind *node(C &c) { return c.mutable_node_kinds(0); }
 static cluster::Link *link(C &c) { return node(c)->mutable_link(); }
+static cluster::HostLink *hostLink(C &c) { return node(c)->mutable_host_link(); }
 static cluster::CollectiveTable *collective(C &c) { return link(c)->mutable_collectives(1); }
 
 static void addMeeting(C &c, int64_t members, double work, double wait) {
@@ -106,6 +107,19 @@ TEST(ClusterChecks, AsksForWhatMustBeThere) {
        [](C &c) { kernel(c)->set_kernel("softmax"); }},
       {[](C &c) { node(c)->clear_devices(); }, "node_kinds[0].devices is 0, expected more than 0",
        [](C &c) { node(c)->set_devices(1); }},
+      {[](C &c) { node(c)->clear_host_link(); },
+       "node_kinds[0].host_link is missing, expected it because the node has the host \"slow\"",
+       [](C &c) {
+         node(c)->clear_host_link();
+         node(c)->clear_host();
+       }},
+      {[](C &c) { node(c)->clear_host(); },
+       "node_kinds[0].host is empty, expected the name of a device because the node has a "
+       "host_link",
+       [](C &c) { node(c)->set_host("fast"); }},
+      {[](C &c) { hostLink(c)->clear_bandwidth(); },
+       "node_kinds[0].host_link.bandwidth is 0, expected more than 0",
+       [](C &c) { hostLink(c)->set_bandwidth(1); }},
       {[](C &c) { c.mutable_nodes(1)->clear_count(); }, "nodes[1].count is 0, expected more than 0",
        [](C &c) { c.mutable_nodes(1)->set_count(7); }},
       {[](C &c) { link(c)->clear_bandwidth(); },
@@ -150,6 +164,11 @@ TEST(ClusterChecks, ChecksNames) {
        "node_kinds[0].device is \"fsat\", expected the name of one of devices: \"fast\", "
        "\"slow\"; did you mean \"fast\"?",
        [](C &c) { node(c)->set_device("slow"); }},
+      {[](C &c) { node(c)->set_host("slwo"); },
+       "node_kinds[0].host is \"slwo\", expected the name of one of devices: \"fast\", \"slow\"; "
+       "did "
+       "you mean \"slow\"?",
+       [](C &c) { node(c)->set_host("fast"); }},
       {[](C &c) { c.mutable_nodes(1)->set_node("dgx-a100"); },
        "nodes[1].node is \"dgx-a100\", expected the name of one of node_kinds: \"four\", \"one\"",
        [](C &c) { c.mutable_nodes(1)->set_node("one"); }},
@@ -218,6 +237,9 @@ TEST(ClusterChecks, ChecksRanges) {
       {[](C &c) { link(c)->set_sustained(80); },
        "node_kinds[0].link.sustained is 80, expected a share from 0 to 1",
        [](C &c) { link(c)->clear_sustained(); }},
+      {[](C &c) { hostLink(c)->set_sustained(80); },
+       "node_kinds[0].host_link.sustained is 80, expected a share from 0 to 1",
+       [](C &c) { hostLink(c)->clear_sustained(); }},
       {[](C &c) { c.mutable_network()->set_sustained(1.5); },
        "network.sustained is 1.5, expected a share from 0 to 1",
        [](C &c) { c.mutable_network()->set_sustained(1); }},

@@ -76,6 +76,9 @@ node_kinds {
   watts: 2000
   device_network_bandwidth: 2.5e10
   network_bandwidth: 1e11
+  host: "slow"
+  host_link { bandwidth: 2.5e10 sustained: 0.8 latency: 1e-5 }
+  host_memory_bytes: 1e12
 }
 node_kinds { name: "one" device: "slow" devices: 1 network_bandwidth: 1e10 }
 nodes { node: "four" count: 2 }

@@ -22,6 +22,7 @@ def sum_of_parts(part):
         part["computing_seconds"]
         + exposed
         + part["exposed_transfer_seconds"]
+        + part["exposed_host_seconds"]
         + part["idle_seconds"]
     )
 

@@ -1,0 +1,36 @@
+//===- HostTime.cpp - Cost model of a node's host -------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "simulator/cluster/HostTime.h"
+
+#include <algorithm>
+
+namespace dtc {
+
+const cluster::DeviceKind &hostOf(const cluster::Cluster &cluster, const cluster::NodeKind &node) {
+  return *std::find_if(
+      cluster.devices().begin(), cluster.devices().end(),
+      [&](const cluster::DeviceKind &device) { return device.name() == node.host(); });
+}
+
+double usableHostBytes(const cluster::Cluster &cluster, const cluster::NodeKind &node) {
+  return node.host_memory_bytes() > 0 ? node.host_memory_bytes()
+                                      : usableBytes(hostOf(cluster, node));
+}
+
+HostTime hostTime(const cluster::Cluster &cluster, const cluster::NodeKind &node,
+                  const KernelWork &work, Lane lane) {
+  const cluster::DeviceKind &host = hostOf(cluster, node);
+  if (lane == Lane::Host)
+    return {kernelSeconds(host, work) + host.launch_seconds(), 1};
+  const cluster::HostLink &link = node.host_link();
+  double sustained = link.sustained() > 0 ? link.sustained() : 1;
+  double rate = std::min(link.bandwidth() * sustained, host.memory_bandwidth());
+  // `bytes` counts what is read, and what is written in the other memory.
+  return {link.latency() + work.bytes / 2 / rate, rate / host.memory_bandwidth()};
+}
+
+} // namespace dtc
