@@ -10,7 +10,7 @@
 #include "python/native/VirtualDevices.h"
 #include "simulator/cluster/ClusterReader.h"
 #include "simulator/cluster/Topology.h"
-#include "support/LinkSpeed.h"
+#include "support/Format.h"
 #include "support/MeshAxes.h"
 #include "support/NearestName.h"
 
@@ -181,10 +181,11 @@ static std::string describeDevices(const PlannerOptions &asked, const std::strin
                        file);
   const cluster::NodeKind &host = cluster.node_kinds(0);
   const cluster::DeviceKind &device = cluster.devices(0);
-  return fmt::format("{} virtual device{}, each assumed to be a core of {:.0f} GFLOP/s and {:.1f} "
-                     "GB/s to its memory, with {} to others; give a cluster for other devices",
+  return fmt::format("{} virtual device{}, each assumed to be a core of {:.0f} GFLOP/s (f32) with "
+                     "{:.1f} GB/s to its memory, linked by {:.1f} GB/s and {}; give a cluster for "
+                     "other devices",
                      count, plural, device.matrix(0).flops() / 1e9, device.memory_bandwidth() / 1e9,
-                     formatLinkSpeed({host.link().bandwidth(), host.link().latency()}));
+                     host.link().bandwidth() / 1e9, formatDuration(host.link().latency()));
 }
 
 std::string dtc::python::describeChoice(const StrategyChoice &choice, const std::string &cluster) {
