@@ -62,8 +62,8 @@ static MaybeError compileModule(const CompileRequest &request, CompileArguments 
   const cluster::Cluster *cluster = arguments.cluster ? &*arguments.cluster : nullptr;
   // What is wrong with a model of more or fewer functions, compile() says.
   if (arguments.searches && hasOneBody(module)) {
-    Expected<StrategyChoice> choice = searchStrategy(module, request.modelName, arguments.options,
-                                                     arguments.search, *cluster);
+    Expected<StrategyChoice> choice =
+        searchStrategy(module, request.modelName, arguments.options, arguments.search, *cluster);
     if (!choice)
       return choice.error();
     result.search = choice->report;

@@ -143,9 +143,10 @@ static MaybeError checkMeshArguments(const CompileArguments &arguments) {
   if (search.devices == 0)
     return std::nullopt;
   if (arguments.options.mesh.empty())
-    return Error{fmt::format("devices is {}, but there is no mesh; give mesh=\"{}\", which searches "
-                             "one for them, or its axes and sizes",
-                             search.devices, kAutoMesh)};
+    return Error{
+        fmt::format("devices is {}, but there is no mesh; give mesh=\"{}\", which searches "
+                    "one for them, or its axes and sizes",
+                    search.devices, kAutoMesh)};
   return checkDevices(arguments.options.mesh, search);
 }
 
