@@ -112,7 +112,8 @@ def main():
     good = True
     for name in arguments.models or MODELS:
         for dtype, optimizer, layout in itertools.product(TOLERANCES, OPTIMIZERS, LAYOUTS):
-            if name in WHOLE_BATCH and "microbatches" in layout:
+            # Of what mixes samples the planner compiles no strategy.
+            if name in WHOLE_BATCH and ("microbatches" in layout or layout.get("mesh") == "auto"):
                 continue
             values, parameters = compare(name, dtype, optimizer, layout)
             good &= max(values, parameters) <= TOLERANCES[dtype]
