@@ -173,8 +173,7 @@ static void addStrategyOptions(std::vector<Option> &options) {
        .help = "The most memory that the plan may take on a device, such as 8GiB (default: none)",
        .range = {0, kInfinity, true, true, "at least a byte"},
        .unit = OptionUnit::Bytes,
-       .isStrategy = true,
-       .needsMesh = true});
+       .isStrategy = true});
   options.push_back({.name = "dtype",
                      .member = &O::dtype,
                      .help = "What the model computes in: f32, bf16, or f16 with a scaled loss; "

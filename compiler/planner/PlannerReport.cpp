@@ -114,7 +114,8 @@ std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelPro
   std::string changes;
   for (int64_t fewer = devices - 1; fewer > 0 && fewer >= devices - 64; --fewer)
     if (has(fewer, traits.batch)) {
-      add(changes, fmt::format("--devices {}", fewer));
+      add(changes, fmt::format("{}{}{}", spell("devices", options.spelling),
+                               options.spelling == OptionSpelling::Flag ? ' ' : '=', fewer));
       break;
     }
   for (int64_t batch = traits.batch + 1; batch <= traits.batch + std::min<int64_t>(devices, 64);
@@ -137,8 +138,10 @@ static std::string describe(const ParallelStrategy &strategy, const PlannerOptio
 
 std::string dtc::explainFailure(const FailedStrategy &failed, const PlannerOptions &options) {
   return fmt::format("the first error, of {}, is: {}\ncompile the model for one device (without "
-                     "--cluster) or with that strategy (--mesh) to see all diagnostics",
-                     describe(failed.strategy, options), failed.reason);
+                     "{}) or with that strategy ({}) to see all diagnostics",
+                     describe(failed.strategy, options), failed.reason,
+                     options.spelling == OptionSpelling::Flag ? "--cluster" : "mesh",
+                     spell("mesh", options.spelling));
 }
 
 /// The options of all that `choice` has.

@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_SEARCHSPACE_H
 #define DTC_COMPILER_PLANNER_SEARCHSPACE_H
 
+#include "compiler/driver/OptionTable.h"
 #include "compiler/planner/ModelCosts.h"
 #include "simulator/cluster/cluster.pb.h"
 
@@ -29,6 +30,8 @@ struct PlannerOptions {
   std::map<std::string, int64_t> axes; ///< sizes of axes that are fixed: dp, fsdp, ep, cp, tp, pp
   /// The threads that compile; 0: as many as the machine runs. The result does not depend on it.
   size_t threads = 0;
+  /// How messages name what is asked for.
+  OptionSpelling spelling = OptionSpelling::Flag;
 };
 
 /// A way to lay a model over devices. The mesh is pp, dp, fsdp, ep, cp, tp from the outermost axis

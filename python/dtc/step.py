@@ -25,17 +25,24 @@ Weights = Mapping[str, Any] | str | os.PathLike | Sequence[str | os.PathLike]
 
 
 def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example_batch: Batch | None = None, *,
-            optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, memory: str | int | None = None,
-            dtype: str | None = None, accumulate: int = 1, batch: str = "global", init: Weights | None = None, seed: int = 0,
-            threads: int = 0, **options: Any) -> Step:
+            optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, devices: int | None = None,
+            cluster: str | os.PathLike | None = None, memory: str | int | None = None, dtype: str | None = None,
+            accumulate: int = 1, batch: str = "global", init: Weights | None = None, seed: int = 0, threads: int = 0,
+            **options: Any) -> Step:
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
         `example_batch`. The batch gives names, types and shapes: the first dimension is all samples of a step, over all
         devices. Or parameters of JAX, a pytree of arrays or of jax.ShapeDtypeStruct, with a loss (params, batch) -> scalar.
         Or the path of a captured model, or of model IR, which has its loss.
-    mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it.
-    memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit.
+    mesh: axes and their sizes, "dp=2,tp=2" or {"dp": 2, "tp": 2}; one device without it. "auto": the planner of dtc-compile
+        searches the parallel strategy that is fastest on the devices by simulation, the mesh and all options of the strategy
+        that are not given.
+    devices: how many devices a search is for. Without it all of the cluster, or without a cluster one for each process that
+        a launcher has started. Beside a mesh that is given it must be the devices of that mesh.
+    cluster: a cluster file, whose devices a search is for, or on which the plan of a given mesh is simulated. A search without
+        it is for virtual devices of a CPU that are the same on any machine.
+    memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit, and a search takes what fits.
     dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
     accumulate: the batches of a step, over which gradients are summed before the update.
     batch: what each of several processes gives: "global", the whole batch, or "local", an equal part of its samples. The parts
@@ -46,7 +53,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     seed: of initializers and of dropout.
     threads: of this machine for each device; 0: its cores divided by the devices.
     options: all others of dtc-compile, with _ for -: zero=1, microbatches=4, recompute="full". A list is a sequence or a text
-        with commas.
+        with commas. A search keeps what is given; for one there are set={"pp": 4}, which fixes axes and options, and
+        alternatives=10, the number of other strategies in Step.search.
 
     Where mpirun, torchrun or srun has started several processes, all compile, and each has its part of the devices: every
     process makes the same calls, with the same batches or its parts of them.
@@ -61,12 +69,16 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         _check_whole(name, value, least)
     if batch not in ("global", "local"):
         raise Error(f'batch is {batch!r}, expected "global" or "local"')
+    if devices is not None:
+        _check_whole("devices", devices, 1)
+    if cluster is not None and (not isinstance(cluster, (str, os.PathLike)) or not os.fspath(cluster)):
+        raise Error(f"cluster is {cluster!r}, expected the path of a cluster file (docs/clusters.md)")
     if init is not None:
         source.check_weights("init", init)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
     if accumulate > 1:
         given["accumulate"] = True
-    if memory is not None and "recompute" not in options:
+    if memory is not None and mesh != "auto" and "recompute" not in options:
         given["recompute"] = "auto"
     twice = sorted(name for name in options if name in ("mode", *given, *optimizer.options()) and name != "recompute")
     if twice:
@@ -74,13 +86,13 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
                     "\"train\"")
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
     try:
-        plan, notes, remarks = _native.compile(source.text, source.file, source.name, texts)
+        compiled = _native.compile(source.text, source.file, source.name, texts, devices or 0,
+                                   os.fspath(cluster) if cluster is not None else "")
     except Error as error:  # the compiler's name of an option that is an argument here by another one
         raise Error(str(error).replace("memory_limit", "memory")) from None
-    for note in [*source.warnings, *notes]:
+    for note in [*source.warnings, *compiled["warnings"]]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
-    step = Step(plan, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
-                remarks=remarks)
+    step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local")
     step.proximal = float(options.get("proximal", 0))
     return step
 
@@ -88,12 +100,17 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
 class Step:
     """A training step: what compile() gives. step(batch) trains, and gives metrics."""
 
-    def __init__(self, plan, optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int, parts: bool,
-                 remarks: list[str]):
+    def __init__(self, compiled: dict[str, Any], optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int,
+                 parts: bool):
         self.optimizer = optimizer
-        self.remarks = remarks  # what the import made of several operators
+        self.remarks: list[str] = compiled["remarks"]  # what the import made of several operators
+        # Of a mesh that was searched: what was considered, as dtc-compile prints it, and the chosen strategy, as the file
+        # that dtc-compile --strategy takes. Empty otherwise.
+        self.search: str = compiled["search"]
+        self.strategy: str = compiled["strategy"]
         self.proximal = 0.0  # the factor of the proximal term
-        self._plan, self._source, self._init, self._seed, self._threads = plan, source, init, seed, threads
+        self._plan, self._on_cluster = compiled["plan"], compiled["on_cluster"]
+        self._source, self._init, self._seed, self._threads = source, init, seed, threads
         self._opened, self._batches, self._parts = None, batches, parts
 
     def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
@@ -203,8 +220,9 @@ class Step:
         return self._plan.explanation(top)
 
     def __str__(self) -> str:
-        """The mesh, the memory of a device by kind, the operations and the traffic of a step."""
-        return self._plan.summary()
+        """What the plan takes on the cluster or was searched for, where there is one or the mesh is "auto"; the mesh, the memory of
+        a device by kind, the operations and the traffic of a step."""
+        return (self._on_cluster + "\n" if self._on_cluster else "") + self._plan.summary()
 
     def __repr__(self) -> str:
         return f"<dtc.Step of {self._plan.model}, {self._plan.devices} devices, {self.steps_done} steps done>"
@@ -311,7 +329,7 @@ def _texts(name: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, bool):
         return [(name, "true" if value else "false")]
     if isinstance(value, Mapping):
-        return [(name, f"{key}={each}") for key, each in value.items()]
+        return [(name, f"{key}={text}") for key, each in value.items() for _, text in _texts(name, each)]
     if isinstance(value, (str, int, float)):
         return [(name, repr(value) if isinstance(value, float) else str(value))]
     if isinstance(value, Sequence):

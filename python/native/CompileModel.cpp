@@ -6,14 +6,15 @@
 
 #include "python/native/CompileModel.h"
 
-#include "compiler/driver/OptionTable.h"
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/driver/ReadModel.h"
 #include "compiler/import/torch/ImportTorch.h"
-#include "dialects/dist/Dist.h"
+#include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/Strategy.h"
 #include "plan/PlanVerifier.h"
-#include "support/MeshAxes.h"
-#include "support/NearestName.h"
+#include "python/native/SearchArguments.h"
+#include "report/SimulationReport.h"
+#include "simulator/Simulation.h"
 #include "tools/dtc-compile/DiagnosticPrinter.h"
 
 #include "mlir/IR/MLIRContext.h"
@@ -21,57 +22,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <fmt/format.h>
-
 using namespace dtc;
 using namespace dtc::python;
-
-//===----------------------------------------------------------------------===//
-// Options
-//===----------------------------------------------------------------------===//
-
-static Error unknownOption(const std::string &name) {
-  std::vector<std::string> names;
-  for (const Option &option : getOptions())
-    names.push_back(option.name.str());
-  std::string meant = didYouMean(name, names);
-  return Error{fmt::format("there is no option \"{}\"{} the options are those of dtc-compile "
-                           "(docs/reference.md), with _ for -",
-                           name, meant.empty() ? ";" : meant + " All of")};
-}
-
-/// Sets the options in their order.
-static Expected<CompileOptions> readOptions(const CompileRequest &request) {
-  CompileOptions options;
-  for (const auto &[name, text] : request.options) {
-    const Option *option = findOption(name);
-    if (!option)
-      return unknownOption(name);
-    llvm::SmallVector<llvm::StringRef> values{text};
-    if (option->isList() && !option->hasCommas) {
-      values.clear();
-      llvm::StringRef(text).split(values, ',');
-    }
-    for (llvm::StringRef value : values)
-      if (MaybeError error = setOption(*option, value, options))
-        return *error;
-  }
-  return options;
-}
-
-static MaybeError checkOptions(const CompileRequest &request, const CompileOptions &options,
-                               mlir::ModuleOp module) {
-  bool ownMesh = !module.getOps<dist::MeshOp>().empty();
-  if (MaybeError error = findConflict(options, OptionSpelling::Field,
-                                      ownMesh ? MeshSource::Model : MeshSource::Options))
-    return error;
-  for (const auto &[name, text] : request.options)
-    if (name == "schedule" && !ownMesh && !options.hasAxis(kPipelineAxis))
-      return Error{fmt::format("schedule is given, but the mesh has no axis \"{}\" to lay stages "
-                               "over; add one",
-                               kPipelineAxis)};
-  return std::nullopt;
-}
 
 //===----------------------------------------------------------------------===//
 // Compiling
@@ -100,10 +52,43 @@ readText(const CompileRequest &request, mlir::MLIRContext &context, llvm::Source
   return module;
 }
 
+/// Compiles a module, searches its mesh if that is asked for, and says what the plan takes on the
+/// cluster. The error of what does not compile is in the diagnostics.
+static MaybeError compileModule(const CompileRequest &request, CompileArguments &arguments,
+                                mlir::ModuleOp module, plan::Plan &plan, CompiledModel &result) {
+  auto asError = [&](llvm::LogicalResult compiled) {
+    return succeeded(compiled) ? MaybeError() : Error{"cannot compile " + request.fileName};
+  };
+  const cluster::Cluster *cluster = arguments.cluster ? &*arguments.cluster : nullptr;
+  // What is wrong with a model of more or fewer functions, compile() says.
+  if (arguments.searches && hasOneBody(module)) {
+    Expected<StrategyChoice> choice =
+        searchStrategy(module, request.modelName, arguments.options, arguments.search, *cluster);
+    if (!choice)
+      return choice.error();
+    result.search = choice->report;
+    result.strategy = formatStrategy(choice->result.options);
+    result.onCluster = describeChoice(*choice, request.cluster);
+    return asError(finishCompile(module, *choice->result.search, *choice->result.compiled,
+                                 request.modelName, plan));
+  }
+  if (cluster && !hasOwnMesh(module))
+    useClusterSpeeds(*cluster, arguments.options);
+  if (MaybeError error =
+          asError(compile(module, arguments.options, request.modelName, plan, cluster));
+      error || !cluster)
+    return error;
+  Expected<Simulation> simulation = simulateOnCluster(plan, *cluster);
+  if (!simulation)
+    return simulation.error().inContext("cluster");
+  result.onCluster = formatSimulation(*simulation);
+  return std::nullopt;
+}
+
 Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request) {
-  Expected<CompileOptions> options = readOptions(request);
-  if (!options)
-    return options.error();
+  Expected<CompileArguments> arguments = readArguments(request);
+  if (!arguments)
+    return arguments.error();
   mlir::DialectRegistry registry;
   registerDialects(registry);
   mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
@@ -116,11 +101,11 @@ Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request)
   auto module = readText(request, context, sources, diagnostics, result);
   if (!module)
     return module.error();
-  if (MaybeError error = checkOptions(request, *options, **module))
+  if (MaybeError error = checkArguments(*arguments, **module))
     return *error;
   auto plan = std::make_shared<plan::Plan>();
-  if (failed(compile(**module, *options, request.modelName, *plan)))
-    return Error{diagnostics + "cannot compile " + request.fileName};
+  if (MaybeError error = compileModule(request, *arguments, **module, *plan, result))
+    return Error{diagnostics + error->message};
   if (MaybeError error = findPlanError(*plan))
     return error->inContext("the plan of " + request.fileName + " cannot be run");
   result.plan = std::move(plan);

@@ -10,6 +10,7 @@
 #include "plan/plan.pb.h"
 #include "support/Error.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,17 +24,30 @@ struct CompileRequest {
   std::string fileName;  ///< of the text, for messages
   std::string modelName; ///< that of the plan
   /// Names of options in OptionTable.h, such as "microbatches", and their values as the flags have
-  /// them. A list is separated by commas, or has its name several times.
+  /// them. A list is separated by commas, or has its name several times. The mesh "auto" is
+  /// searched; "set" and "alternatives" are then what the flags of a search say.
   std::vector<std::pair<std::string, std::string>> options;
+  /// How many devices there are. 0: as many as the mesh or the cluster has, or without both
+  /// `processes`, those that a launcher has started.
+  int64_t devices = 0, processes = 1;
+  /// The file of the cluster that the plan is for; empty: none, and a search is for virtual devices
+  /// (examples/clusters/virtual-cpu.textproto).
+  std::string cluster;
 };
 
 struct CompiledModel {
   std::shared_ptr<const plan::Plan> plan;
   /// What the tools would print besides, a line each.
   std::vector<std::string> warnings, remarks;
+  /// What the plan takes on the cluster, by a search or a simulation; empty without both.
+  std::string onCluster;
+  /// Of a search: what was considered, as dtc-compile prints it, and the strategy that was chosen,
+  /// as a file for dtc-compile --strategy. Else empty.
+  std::string search, strategy;
 };
 
-/// Imports the text if it is a captured model, and compiles it. The error has the diagnostics, with
+/// Imports the text if it is a captured model, and compiles it, with a mesh that a search may have
+/// chosen. The error has the diagnostics, with
 /// the places in the model, as the tools print them.
 Expected<CompiledModel> compileModel(const CompileRequest &request);
 

@@ -17,6 +17,7 @@
 #include "report/PlanReport.h"
 #include "runtime/data/DataSource.h"
 #include "support/Printable.h"
+#include "tools/dtc-run/Launchers.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -172,9 +173,16 @@ struct PlanHandle {
 
 } // namespace
 
-static nb::tuple compile(const CompileRequest &request) {
+static nb::dict compile(const CompileRequest &request) {
   CompiledModel compiled = withoutLock([&] { return compileModel(request); });
-  return nb::make_tuple(PlanHandle{compiled.plan}, compiled.warnings, compiled.remarks);
+  nb::dict result;
+  result["plan"] = PlanHandle{compiled.plan};
+  result["warnings"] = compiled.warnings;
+  result["remarks"] = compiled.remarks;
+  result["on_cluster"] = printableLines(compiled.onCluster);
+  result["search"] = printableLines(compiled.search);
+  result["strategy"] = compiled.strategy;
+  return result;
 }
 
 static void addPlan(nb::module_ &module) {
@@ -215,11 +223,13 @@ static void addPlan(nb::module_ &module) {
   module.def(
       "compile",
       [](std::string text, std::string fileName, std::string modelName,
-         std::vector<std::pair<std::string, std::string>> options) {
-        return compile(
-            {std::move(text), std::move(fileName), std::move(modelName), std::move(options)});
+         std::vector<std::pair<std::string, std::string>> options, int64_t devices,
+         std::string cluster) {
+        return compile({std::move(text), std::move(fileName), std::move(modelName),
+                        std::move(options), devices, launchedProcesses(), std::move(cluster)});
       },
-      nb::arg("text"), nb::arg("file_name"), nb::arg("model_name"), nb::arg("options"));
+      nb::arg("text"), nb::arg("file_name"), nb::arg("model_name"), nb::arg("options"),
+      nb::arg("devices"), nb::arg("cluster"));
 }
 
 static void addSession(nb::module_ &module) {

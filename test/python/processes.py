@@ -208,6 +208,30 @@ class Processes(unittest.TestCase):
                 self.assertIn("dtc.errors.Error", done.stderr)
                 self.assertRegex(done.stderr, message)
 
+    def test_processes_choose_the_same_mesh(self):
+        # The same program as in one process: a device for each process, or as many as it says.
+        program = f"""
+import sys
+sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import hashlib, json, processes, dtc
+results = []
+for options in ({{}}, {{"devices": 8}}):
+    step = dtc.compile({str(self.folder / "mlp.mlir")!r}, optimizer=dtc.AdamW(lr=0.05), mesh="auto", threads=1, seed=3, **options)
+    losses = [step(processes.batch(rows))["loss"] for rows in processes.ROWS]
+    results.append([repr(step), hashlib.sha256(step.plan_bytes).hexdigest(), losses])
+open(f"{self.folder}/searched-{{step.processes}}-{{step.process}}.json", "w").write(json.dumps(results))
+"""
+        statuses, errors = self.start_all([sys.executable, "-c", program], 2)
+        self.assertEqual(statuses, [0, 0], errors)
+        subprocess.run([sys.executable, "-c", program], check=True)
+        first, second, alone = (json.loads((self.folder / f"searched-{name}.json").read_text()) for name in ("2-0", "2-1", "1-0"))
+        self.assertEqual(first, second)
+        self.assertEqual([each[0].split(", ")[1] for each in (*first, *alone)], ["2 devices", "8 devices", "1 devices", "8 devices"])
+        self.assertEqual(first[1][1], alone[1][1])
+        for _, _, losses in (*first, alone[1]):
+            for one, several in zip(alone[0][2], losses, strict=True):
+                self.assertAlmostEqual(one, several, delta=1e-12)
+
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--one-of-several"]:

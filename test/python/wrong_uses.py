@@ -23,6 +23,7 @@ except ImportError:
     torch = None
 
 GOOD = batch([1, 2, 3, 4])
+MIXED = pathlib.Path(__file__).resolve().parents[2] / "examples" / "clusters" / "mixed-a100-h100.textproto"
 
 
 def compiled(**options):
@@ -47,6 +48,42 @@ USES = (
     (lambda: compiled(mesh="dp=2,dp=2"), 'two axes named "dp"'),
     (lambda: compiled(mesh=4), 'mesh is "4", expected axis=size'),
     (lambda: compiled(mesh=["dp=2", "tp=x"]), 'mesh is "tp=x", expected axis=size'),
+    # What is searched.
+    (lambda: compiled(mesh="auot", devices=8), 'mesh is "auot", expected axis=size .*, or "auto", .*; did you mean "auto"\\?'),
+    (lambda: compiled(mesh=["auto", "dp=2"], devices=8), 'mesh is "auto" and has axes too, expected one of both'),
+    (lambda: compiled(mesh="auto", devices=0), "devices is 0, expected a whole number of at least 1"),
+    (lambda: compiled(mesh="auto", devices=-1), "devices is -1, expected a whole number of at least 1"),
+    (lambda: compiled(mesh="auto", devices=2.5), "devices is 2.5, expected a whole number of at least 1"),
+    (lambda: compiled(mesh="auto", devices="8"), "devices is '8', expected a whole number of at least 1"),
+    (lambda: compiled(mesh="auto", devices=True), "devices is True, expected a whole number of at least 1"),
+    (lambda: compiled(mesh="auto", devices=2**40), "devices is 1099511627776, expected 1 to 2147483648"),
+    (lambda: compiled(devices=8), 'devices is 8, but there is no mesh; give mesh="auto", which searches one'),
+    (lambda: compiled(mesh="dp=2,tp=2", devices=8), "devices is 8, but the mesh has 4; leave devices out"),
+    (lambda: compiled(mesh="auto", devices=16, cluster=MIXED), 'devices: 16 devices are asked for, the cluster "mixed-a100-h100" has 8'),
+    (lambda: compiled(mesh="auto", cluster="nowhere.textproto"), "cluster: nowhere.textproto: cannot open: No such file"),
+    (lambda: compiled(mesh="auto", cluster="text"), "cluster: text: line 1, column 1: a Cluster has no field"),
+    (lambda: compiled(mesh="auto", cluster="cluster.json"), "cluster: cluster.json: .*devices is empty, expected at least one"),
+    (lambda: compiled(mesh="auto", cluster="empty.mlir"), "cluster: empty.mlir: the text is empty; expected a cluster"),
+    (lambda: compiled(mesh="auto", cluster=""), "cluster is '', expected the path of a cluster file"),
+    (lambda: compiled(mesh="auto", cluster={}), "cluster is {}, expected the path of a cluster file"),
+    (lambda: compiled(mesh="dp=2", cluster="nowhere.textproto"), "cluster: nowhere.textproto: cannot open"),
+    (lambda: compiled(mesh="dp=4,tp=4", cluster=MIXED), 'cluster: the mesh has 16 devices, the cluster "mixed-a100-h100" has 8'),
+    (lambda: dtc.compile("meshed.mlir", mesh="auto", devices=8), 'mesh is "auto", but the model declares a mesh of its own'),
+    (lambda: compiled(mesh="auto", devices=8, zero_axes="dp"), "zero_axes: the search chooses the mesh that it would be for; give the"),
+    (lambda: compiled(mesh="auto", devices=8, stages="a|b"), "stages: the search chooses the mesh"),
+    (lambda: compiled(mesh="auto", devices=8, outer="dp"), "outer.*: the search chooses the mesh"),
+    (lambda: compiled(mesh="auto", devices=8, recompute="auto"), 'recompute is "auto", which needs a memory'),
+    (lambda: compiled(mesh="auto", devices=8, set="sero=1"), 'set: there is no searched option "sero"; did you mean "zero"'),
+    (lambda: compiled(mesh="auto", devices=8, set={"pp": 0}), 'set: pp is "0", expected 1 to'),
+    (lambda: compiled(mesh="auto", devices=8, set="zero=1", zero=1), "set: zero is given twice"),
+    (lambda: compiled(mesh="auto", devices=8, set="pp=3"), "no strategy with pp=3 divides 8 devices and a batch of 4 samples; leave out"),
+    (lambda: compiled(mesh="auto", devices=11, set="pp=1,tp=1"), "no strategy with pp=1, tp=1 divides 11 devices and a batch of 4 samples"),
+    (lambda: compiled(mesh="auto", devices=8, alternatives=-1), 'alternatives is "-1", expected 0 to 1048576'),
+    (lambda: compiled(mesh="dp=2", set="pp=2"), 'set: nothing is searched; give mesh="auto", or leave it out'),
+    (lambda: compiled(mesh="dp=2", alternatives=2), 'alternatives: nothing is searched; give mesh="auto"'),
+    (lambda: compiled(mesh="auto", devices=8, memory="lots"), 'memory: "lots" is no number of bytes'),
+    (lambda: compiled(mesh="auto", devices=8, memory="1KiB"), "no strategy fits: .* a device has 1.0 KiB that a plan may use"),
+    (lambda: compiled(device=8), 'there is no option "device"; did you mean "devices"\\?'),
     (lambda: compiled(memory="lots"), 'memory: "lots" is no number of bytes; expected'),
     (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
     (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),
@@ -102,6 +139,12 @@ class WrongUses(unittest.TestCase):
         pathlib.Path("newer.mlir").write_text(MLP.read_text().replace("version = 1 ", "version = 2 "))
         pathlib.Path("binary.mlir").write_bytes(b"\xff\xfe\0")
         pathlib.Path("text").write_text("x")
+        pathlib.Path("cluster.json").write_text('{"name": "nothing"}')
+        pathlib.Path("meshed.mlir").write_text("""dist.mesh @mesh <"dp"=2>
+func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
+  %sum = dtc.reduce sum %w dims [0] : (tensor<4xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}""")
 
     def check(self, uses):
         with warnings.catch_warnings():

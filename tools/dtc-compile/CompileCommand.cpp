@@ -11,7 +11,6 @@
 #include "compiler/planner/ClusterSpeeds.h"
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/Strategy.h"
-#include "dialects/dist/Dist.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanVerifier.h"
 #include "report/ExplanationReport.h"
@@ -27,12 +26,10 @@
 #include "tools/dtc-compile/DiagnosticPrinter.h"
 #include "tools/dtc-compile/OptionFlags.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 
@@ -74,9 +71,8 @@ MaybeError CompileCommand::readFiles() {
   if (!read)
     return read.error().inContext("--cluster");
   cluster = std::move(*read);
-  if (MaybeError error = extendCluster(*cluster, planning.devices))
-    return error->inContext("--devices");
-  return std::nullopt;
+  searches = planning.searches(options);
+  return fitCluster(*cluster, planning.request, searches ? options.memoryLimit : 0);
 }
 
 /// Gives names to the files that are written without a flag of theirs, and checks that nothing is
@@ -113,25 +109,6 @@ MaybeError CompileCommand::nameOutputs() {
 // Checks against the model and the cluster
 //===----------------------------------------------------------------------===//
 
-static bool hasOneBody(mlir::ModuleOp module) {
-  auto functions = module.getOps<mlir::func::FuncOp>();
-  return llvm::hasSingleElement(functions) && !(*functions.begin()).isDeclaration();
-}
-
-static bool hasOwnMesh(mlir::ModuleOp module) { return !module.getOps<dist::MeshOp>().empty(); }
-
-MaybeError CompileCommand::checkDevices() const {
-  int64_t ofMesh = 1;
-  bool isLarger = false; // than any number of devices that the flag takes
-  for (const auto &[name, size] : options.mesh)
-    isLarger |= llvm::MulOverflow(ofMesh, size, ofMesh);
-  if (!isLarger && ofMesh == planning.devices)
-    return std::nullopt;
-  return Error{"--devices: the mesh has " + (isLarger ? "more" : std::to_string(ofMesh)) +
-               " devices, not " + std::to_string(planning.devices) +
-               "; leave the flag out, or search without a mesh"};
-}
-
 MaybeError CompileCommand::checkOptions(mlir::ModuleOp module) const {
   bool ownMesh = hasOwnMesh(module);
   if (MaybeError error = findConflict(options, OptionSpelling::Flag,
@@ -142,8 +119,8 @@ MaybeError CompileCommand::checkOptions(mlir::ModuleOp module) const {
   if (!planning.strategy.empty() && hasOneBody(module))
     if (MaybeError error = checkStrategy(options, module, cluster ? &*cluster : nullptr))
       return error->inContext("--strategy: " + planning.strategy);
-  if (planning.devices > 0 && !searches && !ownMesh)
-    if (MaybeError error = checkDevices())
+  if (planning.request.devices > 0 && !searches && !ownMesh)
+    if (MaybeError error = checkDevices(options.mesh, planning.request))
       return error;
   if (searches && ownMesh)
     return Error{"--cluster: the model declares a mesh of its own; a search chooses one"};
@@ -174,28 +151,22 @@ static void showProgress(const PlannerProgress &progress) {
 
 /// Chooses the parallel strategy, and writes it.
 Expected<PlannerResult> CompileCommand::search(mlir::ModuleOp module) {
-  Expected<PlannerOptions> plannerOptions = readPlannerOptions(app, planning, options, *cluster);
-  if (!plannerOptions)
-    return plannerOptions.error();
-  Expected<PlannerResult> choice =
-      Planner(module, llvm::sys::path::stem(input), *plannerOptions).run(showProgress);
+  planning.request.given = findGivenOptions(app);
+  Expected<StrategyChoice> choice = searchStrategy(module, llvm::sys::path::stem(input), options,
+                                                   planning.request, *cluster, showProgress);
   if (llvm::sys::Process::StandardErrIsDisplayed())
     llvm::errs() << "\r\x1b[K";
   // The lines after the first are details.
-  auto asError = [](llvm::StringRef text) {
-    return Error{llvm::join(llvm::split(text.rtrim(), '\n'), "\n  ")};
-  };
   if (!choice)
-    return asError(choice.error().message);
-  std::string text = formatChoice(*choice, *plannerOptions, planning.alternatives);
-  if (choice->best.empty())
-    return asError(text);
-  llvm::outs() << printableLines(text);
-  page = pageOptions(*choice, *plannerOptions, planning.alternatives);
-  if (MaybeError error = writeTextFile(planning.strategyOutput, formatStrategy(choice->options)))
+    return Error{
+        llvm::join(llvm::split(llvm::StringRef(choice.error().message).rtrim(), '\n'), "\n  ")};
+  llvm::outs() << printableLines(choice->report);
+  page = pageOptions(choice->result, choice->asked, planning.request.alternatives);
+  if (MaybeError error =
+          writeTextFile(planning.strategyOutput, formatStrategy(choice->result.options)))
     return error->inContext("--strategy-output");
   llvm::outs() << "strategy written to " << printable(planning.strategyOutput) << "\n";
-  return choice;
+  return std::move(choice->result);
 }
 
 MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan) {
@@ -268,14 +239,14 @@ MaybeError CompileCommand::compileForFewer(mlir::ModuleOp model, std::vector<Ela
     fewer.options = options;
     std::string stem = fmt::format("{}/devices-{}", elasticFolder, devices);
     if (searches) {
-      fewer.planning.devices = devices;
+      fewer.planning.request.devices = devices;
       fewer.planning.strategyOutput = stem + ".strategy.textproto";
     } else {
       Expected<MeshSizes> mesh = meshForFewer(options.mesh, devices);
       if (!mesh)
         return mesh.error();
       fewer.options.mesh = *mesh;
-      fewer.planning.devices = 0;
+      fewer.planning.request.devices = 0;
     }
     mlir::OwningOpRef<mlir::ModuleOp> module = model.clone();
     plan::Plan &plan = plans.emplace_back(ElasticPlan{stem + ".plan", {}}).plan;
@@ -294,7 +265,6 @@ MaybeError CompileCommand::run() {
     return error;
   if (MaybeError error = readFiles())
     return error;
-  searches = planning.searches(options);
   if (MaybeError error = nameOutputs())
     return error;
 

@@ -38,7 +38,6 @@ private:
   MaybeError readFiles();
   MaybeError nameOutputs();
   MaybeError checkOptions(mlir::ModuleOp module) const;
-  MaybeError checkDevices() const;
   Expected<PlannerResult> search(mlir::ModuleOp module);
   MaybeError compileModule(mlir::ModuleOp module, plan::Plan &plan);
   MaybeError checkBudget(const plan::Plan &plan) const;

@@ -8,21 +8,18 @@
 #define DTC_TOOLS_DTC_COMPILE_PLANNERFLAGS_H
 
 #include "compiler/driver/PassPipeline.h"
-#include "compiler/planner/Planner.h"
-#include "simulator/cluster/cluster.pb.h"
+#include "compiler/planner/StrategySearch.h"
 
 #include <CLI/CLI.hpp>
+#include <set>
 #include <string>
-#include <vector>
 
 namespace dtc {
 
 /// The flags' values.
 struct PlannerArguments {
   std::string cluster, strategy, strategyOutput, report;
-  int64_t devices = 0;
-  std::vector<std::string> set;
-  size_t alternatives = 10;
+  SearchRequest request; ///< but for the options that are given
 
   /// Whether the strategy is to be searched.
   bool searches(const CompileOptions &options) const {
@@ -32,15 +29,12 @@ struct PlannerArguments {
 
 void addPlannerOptions(CLI::App &app, PlannerArguments &args);
 
+/// The names of the options that have flags on the command line.
+std::set<std::string> findGivenOptions(const CLI::App &app);
+
 /// Checks flags that exclude each other.
 MaybeError checkPlannerFlags(const CLI::App &app, const PlannerArguments &args,
                              const CompileOptions &options);
-
-/// What is searched: options that --set or a flag of their own gives are fixed. The error names the
-/// flag.
-Expected<PlannerOptions> readPlannerOptions(const CLI::App &app, const PlannerArguments &args,
-                                            const CompileOptions &options,
-                                            const cluster::Cluster &cluster);
 
 } // namespace dtc
 
