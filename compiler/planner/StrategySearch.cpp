@@ -9,6 +9,7 @@
 #include "compiler/planner/PlannerReport.h"
 #include "dialects/dist/Dist.h"
 #include "simulator/cluster/ClusterReader.h"
+#include "simulator/cluster/HostTime.h"
 #include "support/NearestName.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -69,6 +70,10 @@ MaybeError dtc::fitCluster(cluster::Cluster &cluster, const SearchRequest &reque
                            int64_t memoryLimit) {
   if (MaybeError error = extendCluster(cluster, request.devices))
     return error->inContext(spell("devices", request.spelling));
+  // The limit is that of devices, and hosts may be of their kind.
+  for (cluster::NodeKind &node : *cluster.mutable_node_kinds())
+    if (!node.host().empty())
+      node.set_host_memory_bytes(usableHostBytes(cluster, node));
   for (cluster::DeviceKind &device : *cluster.mutable_devices())
     if (memoryLimit > 0 && usableBytes(device) > double(memoryLimit)) {
       device.set_memory_bytes(double(memoryLimit));
