@@ -32,11 +32,10 @@ std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   return inputs;
 }
 
-/// The sample of one row of a training batch.
-uint64_t DataSource::trainingSample(int64_t number, int64_t row) const {
+uint64_t DataSource::drawnSample(int64_t number, int64_t row, int64_t rows) const {
   if (options.sampling == Sampling::Random)
     return drawSample(options.seed, number, row, numSamples());
-  uint64_t position = static_cast<uint64_t>(number - 1) * static_cast<uint64_t>(samplesOfBatch) +
+  uint64_t position = static_cast<uint64_t>(number - 1) * static_cast<uint64_t>(rows) +
                       static_cast<uint64_t>(row);
   return disjointSample(
       permuted(options.seed, position / numDisjoint(), position % numDisjoint(), numDisjoint()));

@@ -108,6 +108,12 @@ Expected<StepMetrics> TrainingRun::finishStep() {
   if (!loss)
     return loss.error();
   metrics.loss = *loss;
+  if (clients) {
+    Expected<double> mean = clients->addStep(step);
+    if (!mean)
+      return mean.error();
+    metrics.loss = *mean;
+  }
   Expected<std::optional<double>> gradNorm = scalarOutput("grad_norm");
   if (!gradNorm)
     return gradNorm.error();
@@ -131,12 +137,24 @@ MaybeError TrainingRun::beginMetrics() {
 }
 
 /// Gives all replicas the same parameters again.
-MaybeError TrainingRun::takeOuterStep(int64_t step) {
+MaybeError TrainingRun::takeOuterStep(StepMetrics &metrics, ProgressReport &report) {
   statesAreWhole = false;
-  if (MaybeError error = outerStep->step())
-    return error->inContext(fmt::format("the outer step after step {}", step));
+  MaybeError error = clients ? clients->takeOuterStep(*outerStep, metrics) : outerStep->step();
+  if (error)
+    return error->inContext(fmt::format("the outer step after step {}", metrics.step));
   statesAreWhole = true;
+  if (clients)
+    reportRound(metrics, report);
   return std::nullopt;
+}
+
+/// Says who has trained in a round that has ended.
+void TrainingRun::reportRound(const StepMetrics &metrics, ProgressReport &report) {
+  report.finish();
+  printTo(out, "{}\n", printable(ClientTraining::describe(metrics)));
+  std::fflush(out);
+  for (const std::string &text : clients->leftOut())
+    note(text);
 }
 
 /// Computes the loss on held-out data, if it is due.
@@ -205,7 +223,7 @@ Expected<bool> TrainingRun::mayStart(int64_t step) const {
 /// Whether another step is to be started before the one that was just started is taken in. Several
 /// processes do the same, independent of the progress of their devices.
 bool TrainingRun::leavesInFlight() const {
-  return runsBesideHost && (options.processes.areSeveral() || !session->stepIsDone());
+  return runsBesideHost && !clients && (options.processes.areSeveral() || !session->stepIsDone());
 }
 
 /// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
@@ -238,7 +256,7 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
     failed = Error{fmt::format("step {}: {}; the step has changed no parameter", metrics->step,
                                failed->message)};
   if (outerStepIsDue(metrics->step))
-    if (MaybeError error = takeOuterStep(metrics->step))
+    if (MaybeError error = takeOuterStep(*metrics, report))
       return error;
   if (!hasFailed && !failed)
     if (MaybeError error = evaluate(*metrics, report))

@@ -45,6 +45,7 @@ std::string formatInterval(const CheckpointInterval &interval);
 struct TrainOptions {
   std::string planPath;
   std::vector<std::string> dataPaths;     // the files of one data set
+  std::string clientsPath;                // instead: clients with data of their own; see ClientsFile.h
   std::vector<std::string> initPaths;     // weights to start from; see loadWeights
   bool allowUnusedAdapters = false;       // among those; see loadWeights
   std::vector<std::string> evalDataPaths; // held-out data

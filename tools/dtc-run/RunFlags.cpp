@@ -190,12 +190,18 @@ static void addMetricsFlags(CLI::App &app, TrainOptions &options) {
 }
 
 static void addDataFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option(
+  CLI::Option *data =
+      app.add_option(
          "--data", options.dataPaths,
          "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
          "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
          "pattern, 'shards/*.bin'; may be given again: all files are one data set")
       ->allow_extra_args(false);
+  app.add_option("--clients", options.clientsPath,
+                 "Instead of --data, of a plan of dtc-compile --clients: a file in Protobuf's text "
+                 "format that names clients and the files of their data; each --outer-every steps "
+                 "are a round, in which each replica trains for another one")
+      ->excludes(data);
   app.add_option_function<std::string>(
          "--sampling", [&](const std::string &name) { options.sampling = kSamplings.at(name); },
          "How the samples of batches are drawn: each for itself (random), or each once in an "

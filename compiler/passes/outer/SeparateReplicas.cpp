@@ -7,6 +7,7 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "dialects/dtc/AgreedAttribute.h"
+#include "support/OuterEntries.h"
 
 namespace dtc {
 #define GEN_PASS_DEF_SEPARATEREPLICASPASS
@@ -53,8 +54,8 @@ namespace {
 
 class ReplicaSeparation {
 public:
-  ReplicaSeparation(func::FuncOp function, const LinkedMesh &mesh, unsigned axis)
-      : function(function), mesh(mesh), axis(axis), name(mesh.axes[axis].name) {}
+  ReplicaSeparation(func::FuncOp function, const LinkedMesh &mesh, unsigned axis, bool clients)
+      : function(function), mesh(mesh), axis(axis), clients(clients), name(mesh.axes[axis].name) {}
 
   LogicalResult run();
 
@@ -63,10 +64,12 @@ private:
   LogicalResult refuse(Operation *op);
   void separate(dist::AllReduceOp op);
   LogicalResult averageOutputs();
+  void addReplicaLosses(Value loss);
 
   func::FuncOp function;
   const LinkedMesh &mesh;
   unsigned axis;
+  bool clients;
   StringRef name;
 };
 
@@ -127,12 +130,16 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
       others.push_back(other);
   Operation *made = op.getInput().getDefiningOp();
   Value all = op.getResult(), own = others.empty() ? op.getInput() : all;
-  if (made && made->hasAttr(kAgreedAttrName)) {
+  const bool isAgreed = made && made->hasAttr(kAgreedAttrName);
+  // Of clients, all agree on whether one of them applies the step, but each decides for itself.
+  if (isAgreed && clients && isa<ConvertOp>(made))
+    return;
+  if (isAgreed && !clients) {
     // All replicas decide alike: what compares the value sees that of all.
     Value agreed = reducedOver(builder, own, op.getKind(), mesh.name, name, "what all agree on");
     place(agreed.getDefiningOp(), op);
     all.replaceUsesWithIf(agreed, [&](OpOperand &use) { return isa<CompareOp>(use.getOwner()); });
-  } else if (op.getKind() == ReductionKind::Sum) {
+  } else if (!isAgreed && op.getKind() == ReductionKind::Sum) {
     Value part = own;
     own = multiplied(builder, part, double(mesh.axes[axis].size), op);
     if (part == all)
@@ -146,10 +153,28 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
   }
 }
 
+/// Returns the loss of each replica, an element of a tensor that the axis splits.
+void ReplicaSeparation::addReplicaLosses(Value loss) {
+  Operation *ret = function.front().getTerminator();
+  OpBuilder builder(ret);
+  auto type = RankedTensorType::get({1}, cast<RankedTensorType>(loss.getType()).getElementType());
+  Value own = BroadcastOp::create(builder, loss.getLoc(), type, loss, ArrayRef<int64_t>());
+  Layout layout = Layout::replicated(1);
+  layout.dims[0].push_back(axis);
+  NamedAttrList attrs;
+  attrs.set("dtc.output", builder.getStringAttr(kClientLossesOutput));
+  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
+  attrs.set(dist::kShardingAttrName, toAttr(builder.getContext(), mesh, layout));
+  ret->insertOperands(ret->getNumOperands(), own);
+  (void)function.insertResult(function.getNumResults(), type,
+                              attrs.getDictionary(builder.getContext()));
+}
+
 LogicalResult ReplicaSeparation::averageOutputs() {
   Operation *ret = function.front().getTerminator();
   OpBuilder builder(ret);
-  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+  const unsigned count = function.getNumResults();
+  for (unsigned index = 0; index < count; ++index) {
     auto output = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
     if (!output)
       output = function.getResultAttrOfType<StringAttr>(index, DtcDialect::kMetricAttrName);
@@ -165,6 +190,8 @@ LogicalResult ReplicaSeparation::averageOutputs() {
              << "the output '" << output.getValue() << "' has type " << value.getType()
              << ", expected floats: it is reported as the mean over the replicas along \"" << name
              << "\"";
+    if (clients && output.getValue() == "loss")
+      addReplicaLosses(value);
     Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, name, output.getValue());
     ret->setOperand(index, multiplied(builder, sum, 1.0 / double(mesh.axes[axis].size)));
   }
@@ -201,7 +228,7 @@ struct SeparateReplicasPass : dtc::impl::SeparateReplicasPassBase<SeparateReplic
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
               if (failed(checkDataAxis(getOperation(), mesh, axis, "replicas cannot differ along")))
                 return failure();
-              return ReplicaSeparation(function, mesh, *mesh.find(axis)).run();
+              return ReplicaSeparation(function, mesh, *mesh.find(axis), clients).run();
             })))
       signalPassFailure();
   }

@@ -1,0 +1,120 @@
+//===- ClientTraining.cpp - Rounds of federated learning -----------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/ClientTraining.h"
+
+#include "plan/PlanTypes.h"
+#include "support/OuterEntries.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <utility>
+
+namespace dtc::runtime {
+
+std::vector<double> clientWeights(const std::vector<double> &samples,
+                                  const std::vector<UpdateState> &states) {
+  double all = 0;
+  for (size_t i = 0; i < samples.size(); ++i)
+    all += states[i] == UpdateState::Taken ? samples[i] : 0;
+  std::vector<double> weights;
+  for (size_t i = 0; i < samples.size(); ++i)
+    weights.push_back(states[i] == UpdateState::Taken ? samples[i] / all : 0);
+  return weights;
+}
+
+Expected<double> ClientTraining::addStep(int64_t step) {
+  Expected<HostTensor> found = session.getOutput(kClientLossesOutput);
+  if (!found)
+    return found.error();
+  if ((step - 1) % stepsOfRound == 0 || losses.empty()) {
+    losses.assign(numReplicas(), 0);
+    steps = 0;
+  }
+  ++steps;
+  double sum = 0;
+  int64_t finite = 0;
+  for (size_t replica = 0; replica < losses.size(); ++replica) {
+    double loss = elementAt(*found, static_cast<int64_t>(replica));
+    losses[replica] += loss;
+    if (!std::isfinite(loss))
+      continue;
+    sum += loss;
+    ++finite;
+  }
+  return finite ? sum / static_cast<double>(finite) : std::numeric_limits<double>::quiet_NaN();
+}
+
+Expected<std::vector<UpdateState>> ClientTraining::checkUpdates() {
+  Session *check = session.findEntry(kOuterCheckEntry);
+  if (MaybeError error = check->step())
+    return *error;
+  std::vector<UpdateState> states(numReplicas(), UpdateState::Taken);
+  for (const plan::Output *output : distinctOutputs(check->plan())) {
+    Expected<HostTensor> values = check->getOutput(output->name());
+    if (!values)
+      return values.error();
+    bool isSquares = output->name().starts_with(kUpdateSquaresOutput);
+    for (size_t replica = 0; replica < states.size(); ++replica) {
+      double value = elementAt(*values, static_cast<int64_t>(replica));
+      if (isSquares && !std::isfinite(value))
+        states[replica] = UpdateState::NotFinite;
+      else if (!isSquares && value == 0 && states[replica] == UpdateState::Taken)
+        states[replica] = UpdateState::NoStep;
+    }
+  }
+  return states;
+}
+
+MaybeError ClientTraining::takeOuterStep(Session &outer, StepMetrics &metrics) {
+  Expected<std::vector<UpdateState>> states = checkUpdates();
+  if (!states)
+    return states.error();
+  int64_t round = roundOf(metrics.step);
+  std::vector<double> samples;
+  for (size_t replica = 0; replica < numReplicas(); ++replica)
+    samples.push_back(source.weightOf(source.getRounds().clientOf(round, replica)));
+  std::vector<double> weights = clientWeights(samples, *states);
+  for (const plan::Input *input : distinctInputs(outer.plan()))
+    if (input->name() == kClientWeightsInput) {
+      HostTensor value(typeOf(*input));
+      for (size_t replica = 0; replica < weights.size(); ++replica)
+        setElement(value, static_cast<int64_t>(replica), weights[replica]);
+      if (MaybeError error = outer.setInput(input->name(), std::move(value)))
+        return error;
+    }
+  if (MaybeError error = outer.step())
+    return error;
+  left.clear();
+  metrics.round = round + 1;
+  for (size_t replica = 0; replica < weights.size(); ++replica) {
+    const std::string &name = source.nameOf(source.getRounds().clientOf(round, replica));
+    ClientMetric &client = metrics.clients.emplace_back(ClientMetric{name});
+    if (steps > 0)
+      client.loss = losses[replica] / static_cast<double>(steps);
+    client.weight = weights[replica];
+    if (UpdateState state = (*states)[replica]; state != UpdateState::Taken)
+      left.push_back(fmt::format("round {}: client \"{}\" is left out: {}", round + 1, name,
+                                 state == UpdateState::NotFinite
+                                     ? "its parameters have changed by values that are not finite"
+                                     : "all its steps were skipped, whose gradients were not "
+                                       "finite"));
+  }
+  return std::nullopt;
+}
+
+std::string ClientTraining::describe(const StepMetrics &metrics) {
+  std::vector<std::string> parts;
+  for (const ClientMetric &client : metrics.clients)
+    parts.push_back(fmt::format("{} {}weight {:.4g}", client.name,
+                                client.loss ? fmt::format("loss {:.6f} ", *client.loss) : "",
+                                client.weight));
+  return fmt::format("round {}: {}", metrics.round.value_or(0), fmt::join(parts, ", "));
+}
+
+} // namespace dtc::runtime

@@ -1,0 +1,67 @@
+//===- ClientTraining.h - Rounds of federated learning -------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DTC_RUNTIME_TRAIN_CLIENTTRAINING_H
+#define DTC_RUNTIME_TRAIN_CLIENTTRAINING_H
+
+#include "runtime/data/ClientsSource.h"
+#include "runtime/executor/Session.h"
+#include "runtime/metrics/StepMetrics.h"
+#include "support/Error.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace dtc::runtime {
+
+/// What becomes of the update of a client.
+enum class UpdateState {
+  Taken,
+  NotFinite, // the change of its parameters has no finite norm
+  NoStep,    // all its steps were skipped
+};
+
+/// The weights of the clients of a round: their samples, over those of all that are taken. All are 0
+/// where none is.
+std::vector<double> clientWeights(const std::vector<double> &samples,
+                                  const std::vector<UpdateState> &states);
+
+/// The rounds of a run whose replicas train for clients. A round ends with an outer step.
+class ClientTraining {
+public:
+  /// `stepsOfRound` is at least 1.
+  ClientTraining(const ClientsSource &source, Session &session, int64_t stepsOfRound)
+      : source(source), session(session), stepsOfRound(stepsOfRound) {}
+
+  /// Takes in the losses of the replicas in a step that is over. Returns the mean of those that are
+  /// finite; NaN where none is.
+  Expected<double> addStep(int64_t step);
+  /// Takes the outer step after the last step of a round, and puts the round into the metrics.
+  MaybeError takeOuterStep(Session &outer, StepMetrics &metrics);
+
+  /// "round 3: north loss 0.51 weight 0.25, south loss 0.48 weight 0.75", for people.
+  static std::string describe(const StepMetrics &metrics);
+  /// Which clients of the last round were left out, and why; empty: none.
+  const std::vector<std::string> &leftOut() const { return left; }
+
+private:
+  int64_t roundOf(int64_t step) const { return (step - 1) / stepsOfRound; }
+  size_t numReplicas() const { return source.getRounds().numReplicas(); }
+  /// What became of each replica's update, by what the plan measures.
+  Expected<std::vector<UpdateState>> checkUpdates();
+
+  const ClientsSource &source;
+  Session &session;
+  int64_t stepsOfRound;
+  std::vector<double> losses; // of each replica: the sum over the steps of the round so far
+  int64_t steps = 0;          // in these
+  std::vector<std::string> left;
+};
+
+} // namespace dtc::runtime
+
+#endif // DTC_RUNTIME_TRAIN_CLIENTTRAINING_H

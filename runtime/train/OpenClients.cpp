@@ -1,0 +1,74 @@
+//===- OpenClients.cpp - Clients of a training run -----------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/TrainingRun.h"
+
+#include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
+#include "runtime/train/ClientsFile.h"
+#include "runtime/train/OwnRows.h"
+#include "support/OuterEntries.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+namespace dtc::runtime {
+
+/// Checks that the run names clients if the replicas of the plan train for some.
+MaybeError TrainingRun::checkClients() const {
+  const bool hasClients = findEntryPoint(*plan, kOuterCheckEntry) != nullptr;
+  if (options.clientsPath.empty())
+    return !hasClients || begin.step >= steps
+               ? std::nullopt
+               : MaybeError(Error{"the replicas of the plan train for clients; name these in a file "
+                                  "with --clients"});
+  if (!hasClients)
+    return Error{fmt::format("--clients: the plan {}; compile with --outer and --clients for one "
+                             "whose replicas do, or give --data",
+                             trains() ? "has no replicas that train for clients"
+                                           : "does not train")};
+  if (!options.outerEvery)
+    return Error{"--clients: say with --outer-every how many steps a client trains in a round, "
+                 "such as 50"};
+  if (options.epochs)
+    return Error{"--clients: rounds are counted in steps, and --epochs is of one data set; give "
+                 "--steps, --outer-every for each round"};
+  if (begin.nextBatch != begin.step * options.batches)
+    return Error{fmt::format("--clients: the run goes on after step {} and batch {}, expected {} "
+                             "batches a step as --accumulate says; the samples of a step of clients "
+                             "cannot change within a run",
+                             begin.step, begin.nextBatch, options.batches)};
+  return std::nullopt;
+}
+
+/// The data sets of clients, of which each replica has another one in a round.
+Expected<std::unique_ptr<DataSource>>
+TrainingRun::openClients(const std::vector<DataInput> &inputs) {
+  Replicas replicas = *replicasOf(*plan);
+  Expected<std::vector<ClientData>> named =
+      readClients(options.clientsPath, static_cast<size_t>(replicas.count));
+  if (!named)
+    return named.error().inContext("--clients");
+  Expected<ReplicaRows> rows = rowsOfReplicas(*plan, replicas);
+  if (!rows)
+    return rows.error().inContext("--clients");
+  auto opened =
+      ClientsSource::open(std::move(*named), inputs, {options.seed, options.sampling},
+                          std::move(*rows), *options.outerEvery * options.batches);
+  if (!opened)
+    return opened.error().inContext("--clients");
+  clientsData = opened->get();
+  return std::unique_ptr<DataSource>(std::move(*opened));
+}
+
+Expected<std::unique_ptr<DataSource>>
+TrainingRun::openSource(const std::vector<DataInput> &inputs) {
+  return options.clientsPath.empty()
+             ? openDataSource(options.dataPaths, inputs, {options.seed, options.sampling})
+             : openClients(inputs);
+}
+
+} // namespace dtc::runtime
