@@ -27,6 +27,10 @@ inline constexpr const char *kInnerStepsOutput = "inner_steps.";
 /// all are 0, the parameters become the outer parameters, and nothing else changes.
 inline constexpr const char *kClientWeightsInput = "client_weights";
 
+/// The input of the step of such a plan that says which replicas take the step: 1, or 0 for one
+/// whose parameters stay as they are.
+inline constexpr const char *kClientActiveInput = "client_active";
+
 /// The output of the step of such a plan with the loss of each replica.
 inline constexpr const char *kClientLossesOutput = "client_losses";
 

@@ -158,9 +158,8 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
   std::pair beta2("outer_beta2", options.outerBeta2 != defaults.outerBeta2);
   std::pair tau("outer_tau", options.outerTau != defaults.outerTau);
   if (options.outer.empty()) {
-    for (auto [name, isGiven] :
-         {std::pair("outer_step", options.outerStep != defaults.outerStep), rate, momentum, beta2,
-          tau, std::pair("clients", options.clients)})
+    for (auto [name, isGiven] : {std::pair("outer_step", options.outerStep != defaults.outerStep),
+                                 rate, momentum, beta2, tau, std::pair("clients", options.clients)})
       if (isGiven)
         return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
                                  "differ",

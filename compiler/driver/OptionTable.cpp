@@ -216,18 +216,18 @@ static void addOuterOptions(std::vector<Option> &options) {
                              "between outer steps, which give them the same parameters again; "
                              "dtc-run --outer-every says when",
                      .needsMesh = true});
-  options.push_back({.name = "outer_step",
-                     .member = &O::outerStep,
-                     .help = "mean: the parameters become their mean over the replicas (local "
-                             "SGD); nesterov: an outer SGD with Nesterov momentum takes what they "
-                             "have changed by for a gradient (DiLoCo); adam, yogi, adagrad: these "
-                             "do (FedAdam, FedYogi, FedAdagrad)",
-                     .words =
-                         [] {
-                           return std::vector<std::string>{"mean", "nesterov", "adam", "yogi",
-                                                           "adagrad"};
-                         },
-                     .needsMesh = true});
+  options.push_back(
+      {.name = "outer_step",
+       .member = &O::outerStep,
+       .help = "mean: the parameters become their mean over the replicas (local "
+               "SGD); nesterov: an outer SGD with Nesterov momentum takes what they "
+               "have changed by for a gradient (DiLoCo); adam, yogi, adagrad: these "
+               "do (FedAdam, FedYogi, FedAdagrad)",
+       .words =
+           [] {
+             return std::vector<std::string>{"mean", "nesterov", "adam", "yogi", "adagrad"};
+           },
+       .needsMesh = true});
   options.push_back({.name = "outer_lr",
                      .member = &O::outerLearningRate,
                      .help = "The learning rate of the outer step, if it is not mean (default: 0.7 "

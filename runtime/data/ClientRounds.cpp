@@ -14,8 +14,7 @@ namespace dtc::runtime {
 
 size_t ClientRounds::clientOf(int64_t round, size_t replica) const {
   // Set apart from the orders of samples.
-  return permuted(seed ^ 0x636c6965'6e747321, static_cast<uint64_t>(round), replica,
-                  counts.size());
+  return permuted(seed ^ 0x636c6965'6e747321, static_cast<uint64_t>(round), replica, counts.size());
 }
 
 int64_t ClientRounds::roundsBefore(int64_t round, size_t replica) const {

@@ -9,17 +9,18 @@
 #include "runtime/data/DataFiles.h"
 #include "support/Philox.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <utility>
 
 namespace dtc::runtime {
 
 ClientsSource::ClientsSource(std::vector<ClientData> clients, std::vector<DataInput> inputs,
-                             DataOptions options, ReplicaRows rows, int64_t batchesOfRound)
+                             DataOptions options, ReplicaRows rows, LocalWork work)
     : DataSource(std::move(inputs), options), clients(std::move(clients)),
       rounds(options.seed, this->clients.size(), rows.replicas),
-      replicaOf(std::move(rows.replicaOf)), batchesOfRound(batchesOfRound) {
+      replicaOf(std::move(rows.replicaOf)), work(work) {
   std::vector<int64_t> counts(rows.replicas);
   for (size_t replica : replicaOf)
     placeOf.push_back(counts[replica]++);
@@ -28,17 +29,16 @@ ClientsSource::ClientsSource(std::vector<ClientData> clients, std::vector<DataIn
 
 /// Data of clients are drawn with different keys.
 static uint64_t seedOf(uint64_t seed, size_t client) {
-  PhiloxCounter words =
-      philox4x32(philoxCounter(client, 0), philoxKey(seed ^ 0x636c6965'6e740000));
+  PhiloxCounter words = philox4x32(philoxCounter(client, 0), philoxKey(seed ^ 0x636c6965'6e740000));
   return words[0] | uint64_t{words[1]} << 32;
 }
 
 Expected<std::unique_ptr<ClientsSource>> ClientsSource::open(std::vector<ClientData> clients,
                                                              std::vector<DataInput> inputs,
                                                              DataOptions options, ReplicaRows rows,
-                                                             int64_t batchesOfRound) {
-  std::unique_ptr<ClientsSource> source(new ClientsSource(
-      std::move(clients), std::move(inputs), options, std::move(rows), batchesOfRound));
+                                                             LocalWork work) {
+  std::unique_ptr<ClientsSource> source(
+      new ClientsSource(std::move(clients), std::move(inputs), options, std::move(rows), work));
   size_t files = 0;
   for (const ClientData &client : source->clients)
     files += client.paths.size();
@@ -54,6 +54,7 @@ Expected<std::unique_ptr<ClientsSource>> ClientsSource::open(std::vector<ClientD
     source->disjoint.add((*opened)->numDisjoint());
     source->samplesOfBatch = (*opened)->samplesOfBatch;
     source->sources.push_back(std::move(*opened));
+    source->roundSteps = std::max(source->roundSteps, source->stepsOf(index));
   }
   return source;
 }
@@ -63,19 +64,28 @@ double ClientsSource::weightOf(size_t client) const {
                                  : static_cast<double>(sources[client]->numDisjoint());
 }
 
+int64_t ClientsSource::stepsOf(size_t client) const {
+  if (work.steps)
+    return *work.steps;
+  double wanted = std::ceil(work.epochs * static_cast<double>(sources[client]->numDisjoint()));
+  auto ofStep = static_cast<double>(rowsOfReplica * work.batchesOfStep);
+  return std::max<int64_t>(static_cast<int64_t>(std::ceil(wanted / ofStep)), 1);
+}
+
 uint64_t ClientsSource::disjointSample(uint64_t index) const {
   auto [client, place] = disjoint.find(index);
   return samples.firstOf(client) + sources[client]->disjointSample(place);
 }
 
 uint64_t ClientsSource::trainingSample(int64_t number, int64_t row) const {
+  const int64_t batchesOfRound = roundSteps * work.batchesOfStep;
   int64_t round = (number - 1) / batchesOfRound, batch = (number - 1) % batchesOfRound;
   size_t replica = replicaOf[static_cast<size_t>(row)];
   size_t client = rounds.clientOf(round, replica);
-  int64_t before = rounds.roundsBefore(round, replica) * batchesOfRound;
-  return samples.firstOf(client) +
-         sources[client]->drawnSample(before + batch + 1, placeOf[static_cast<size_t>(row)],
-                                      rowsOfReplica);
+  int64_t before = rounds.roundsBefore(round, replica) * stepsOf(client) * work.batchesOfStep;
+  return samples.firstOf(client) + sources[client]->drawnSample(before + batch + 1,
+                                                                placeOf[static_cast<size_t>(row)],
+                                                                rowsOfReplica);
 }
 
 MaybeError ClientsSource::readSample(const DataInput &input, uint64_t sample,
@@ -110,8 +120,9 @@ Expected<std::string> ClientsSource::fingerprint() const {
 }
 
 std::string ClientsSource::describe() const {
-  return fmt::format("{} clients with {} samples, {} of them in each round", clients.size(),
-                     numDisjoint(), rounds.numReplicas());
+  return fmt::format("{} clients with {} samples, {} of them in each round of {} step{}",
+                     clients.size(), numDisjoint(), rounds.numReplicas(), roundSteps,
+                     roundSteps == 1 ? "" : "s");
 }
 
 Expected<std::vector<std::string>> ClientsSource::notes() const {

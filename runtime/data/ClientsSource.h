@@ -32,11 +32,21 @@ struct ReplicaRows {
   std::vector<size_t> replicaOf; // by row
 };
 
-/// The data sets of clients, of which each replica has another one in each round. A round is
-/// `batchesOfRound` consecutive batches. The rows of a replica come from the data of the client that
-/// it trains for: as DataSource::batch() says, with a seed of the client's own, and each round goes
-/// on where the client's last one ended. So a sample depends on the seed, the client, its rounds
-/// before and the place in the replica's rows, and not on the layout of devices.
+/// How much a client trains in a round: the same number of steps as all, or passes over its data,
+/// rounded up to a step.
+struct LocalWork {
+  std::optional<int64_t> steps;
+  double epochs = 1; ///< if there are no steps
+  int64_t batchesOfStep = 1;
+};
+
+/// The data sets of clients, of which each replica has another one in each round. A round is as
+/// many steps as the client that trains most takes. The rows of a replica come from the data of the
+/// client that it trains for: as DataSource::batch() says, with a seed of the client's own, and
+/// each round goes on where the client's last one ended. So a sample depends on the seed, the
+/// client, its rounds before and the place in the replica's rows, and not on the layout of devices.
+/// Of steps after its last one in the round a client has samples too, which it has again in its
+/// next round.
 class ClientsSource final : public DataSource {
 public:
   /// There are at least as many clients as replicas, and at least one input. An error names the
@@ -44,12 +54,15 @@ public:
   static Expected<std::unique_ptr<ClientsSource>> open(std::vector<ClientData> clients,
                                                        std::vector<DataInput> inputs,
                                                        DataOptions options, ReplicaRows rows,
-                                                       int64_t batchesOfRound);
+                                                       LocalWork work);
 
   const ClientRounds &getRounds() const { return rounds; }
   const std::string &nameOf(size_t client) const { return clients[client].name; }
   /// The weight of the client's update.
   double weightOf(size_t client) const;
+  /// The steps of the client in a round, and those of a round.
+  int64_t stepsOf(size_t client) const;
+  int64_t stepsOfRound() const { return roundSteps; }
 
   MaybeError check(const Progress &progress) const override;
   Expected<std::string> fingerprint() const override;
@@ -57,8 +70,8 @@ public:
   Expected<std::vector<std::string>> notes() const override;
 
 private:
-  ClientsSource(std::vector<ClientData> clients, std::vector<DataInput> inputs,
-                DataOptions options, ReplicaRows rows, int64_t batchesOfRound);
+  ClientsSource(std::vector<ClientData> clients, std::vector<DataInput> inputs, DataOptions options,
+                ReplicaRows rows, LocalWork work);
 
   uint64_t numSamples() const override { return samples.total(); }
   uint64_t numDisjoint() const override { return disjoint.total(); }
@@ -70,10 +83,11 @@ private:
   std::vector<std::unique_ptr<DataSource>> sources; // of each client
   FilePartition samples, disjoint;                  // of the clients
   ClientRounds rounds;
-  std::vector<size_t> replicaOf;    // by row
-  std::vector<int64_t> placeOf;     // by row: among those of its replica
+  std::vector<size_t> replicaOf; // by row
+  std::vector<int64_t> placeOf;  // by row: among those of its replica
   int64_t rowsOfReplica = 0;
-  int64_t batchesOfRound;
+  LocalWork work;
+  int64_t roundSteps = 1;
 };
 
 } // namespace dtc::runtime

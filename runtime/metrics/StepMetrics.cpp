@@ -146,9 +146,8 @@ std::string toJson(const StepMetrics &metrics) {
     line["round"] = *metrics.round;
   for (const ClientMetric &client : metrics.clients) {
     nlohmann::ordered_json &entry = line["clients"][client.name];
-    entry["loss"] = client.loss && std::isfinite(*client.loss)
-                        ? nlohmann::ordered_json(*client.loss)
-                        : nullptr;
+    entry["loss"] =
+        client.loss && std::isfinite(*client.loss) ? nlohmann::ordered_json(*client.loss) : nullptr;
     entry["weight"] = client.weight;
   }
   for (const ModelMetric &metric : metrics.ofModel) {

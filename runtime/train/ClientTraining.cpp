@@ -12,7 +12,9 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace dtc::runtime {
@@ -28,26 +30,58 @@ std::vector<double> clientWeights(const std::vector<double> &samples,
   return weights;
 }
 
-Expected<double> ClientTraining::addStep(int64_t step) {
+bool ClientTraining::takes(size_t replica, int64_t step) const {
+  size_t client = source.getRounds().clientOf(roundOf(step), replica);
+  return (step - 1) % source.stepsOfRound() < source.stepsOf(client);
+}
+
+/// An input with an element for each replica; none if there is no such input.
+static std::optional<HostTensor> forReplicas(const plan::Plan &plan, const char *name,
+                                             const std::function<double(size_t)> &valueOf) {
+  for (const plan::Input *input : distinctInputs(plan))
+    if (input->name() == name) {
+      HostTensor value(typeOf(*input));
+      for (int64_t replica = 0; replica < value.type.numElements(); ++replica)
+        setElement(value, replica, valueOf(static_cast<size_t>(replica)));
+      return value;
+    }
+  return std::nullopt;
+}
+
+MaybeError ClientTraining::giveActive(int64_t step) {
+  std::optional<HostTensor> active =
+      forReplicas(session.plan(), kClientActiveInput,
+                  [&](size_t replica) { return takes(replica, step) ? 1.0 : 0.0; });
+  return active ? session.setInput(kClientActiveInput, std::move(*active)) : std::nullopt;
+}
+
+Expected<std::optional<double>> ClientTraining::addStep(int64_t step) {
   Expected<HostTensor> found = session.getOutput(kClientLossesOutput);
   if (!found)
     return found.error();
-  if ((step - 1) % stepsOfRound == 0 || losses.empty()) {
+  if ((step - 1) % source.stepsOfRound() == 0 || losses.empty()) {
     losses.assign(numReplicas(), 0);
-    steps = 0;
+    steps.assign(numReplicas(), 0);
   }
-  ++steps;
   double sum = 0;
   int64_t finite = 0;
+  bool isTaken = false;
   for (size_t replica = 0; replica < losses.size(); ++replica) {
+    if (!takes(replica, step))
+      continue;
+    isTaken = true;
     double loss = elementAt(*found, static_cast<int64_t>(replica));
     losses[replica] += loss;
+    ++steps[replica];
     if (!std::isfinite(loss))
       continue;
     sum += loss;
     ++finite;
   }
-  return finite ? sum / static_cast<double>(finite) : std::numeric_limits<double>::quiet_NaN();
+  if (!isTaken)
+    return std::optional<double>();
+  return std::optional(finite ? sum / static_cast<double>(finite)
+                              : std::numeric_limits<double>::quiet_NaN());
 }
 
 Expected<std::vector<UpdateState>> ClientTraining::checkUpdates() {
@@ -80,14 +114,10 @@ MaybeError ClientTraining::takeOuterStep(Session &outer, StepMetrics &metrics) {
   for (size_t replica = 0; replica < numReplicas(); ++replica)
     samples.push_back(source.weightOf(source.getRounds().clientOf(round, replica)));
   std::vector<double> weights = clientWeights(samples, *states);
-  for (const plan::Input *input : distinctInputs(outer.plan()))
-    if (input->name() == kClientWeightsInput) {
-      HostTensor value(typeOf(*input));
-      for (size_t replica = 0; replica < weights.size(); ++replica)
-        setElement(value, static_cast<int64_t>(replica), weights[replica]);
-      if (MaybeError error = outer.setInput(input->name(), std::move(value)))
-        return error;
-    }
+  if (auto value = forReplicas(outer.plan(), kClientWeightsInput,
+                               [&](size_t replica) { return weights[replica]; }))
+    if (MaybeError error = outer.setInput(kClientWeightsInput, std::move(*value)))
+      return error;
   if (MaybeError error = outer.step())
     return error;
   left.clear();
@@ -95,8 +125,8 @@ MaybeError ClientTraining::takeOuterStep(Session &outer, StepMetrics &metrics) {
   for (size_t replica = 0; replica < weights.size(); ++replica) {
     const std::string &name = source.nameOf(source.getRounds().clientOf(round, replica));
     ClientMetric &client = metrics.clients.emplace_back(ClientMetric{name});
-    if (steps > 0)
-      client.loss = losses[replica] / static_cast<double>(steps);
+    if (replica < steps.size() && steps[replica] > 0)
+      client.loss = losses[replica] / static_cast<double>(steps[replica]);
     client.weight = weights[replica];
     if (UpdateState state = (*states)[replica]; state != UpdateState::Taken)
       left.push_back(fmt::format("round {}: client \"{}\" is left out: {}", round + 1, name,

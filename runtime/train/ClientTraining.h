@@ -13,6 +13,7 @@
 #include "support/Error.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,21 +26,22 @@ enum class UpdateState {
   NoStep,    // all its steps were skipped
 };
 
-/// The weights of the clients of a round: their samples, over those of all that are taken. All are 0
-/// where none is.
+/// The weights of the clients of a round: their samples, over those of all that are taken. All are
+/// 0 where none is.
 std::vector<double> clientWeights(const std::vector<double> &samples,
                                   const std::vector<UpdateState> &states);
 
 /// The rounds of a run whose replicas train for clients. A round ends with an outer step.
 class ClientTraining {
 public:
-  /// `stepsOfRound` is at least 1.
-  ClientTraining(const ClientsSource &source, Session &session, int64_t stepsOfRound)
-      : source(source), session(session), stepsOfRound(stepsOfRound) {}
+  ClientTraining(const ClientsSource &source, Session &session)
+      : source(source), session(session) {}
 
-  /// Takes in the losses of the replicas in a step that is over. Returns the mean of those that are
-  /// finite; NaN where none is.
-  Expected<double> addStep(int64_t step);
+  /// Says to the session which replicas take the step: those whose clients are not done.
+  MaybeError giveActive(int64_t step);
+  /// Takes in the losses of the replicas in a step that is over. Returns the mean of those that took
+  /// it and are finite: NaN where none is finite, nothing where none took it.
+  Expected<std::optional<double>> addStep(int64_t step);
   /// Takes the outer step after the last step of a round, and puts the round into the metrics.
   MaybeError takeOuterStep(Session &outer, StepMetrics &metrics);
 
@@ -49,16 +51,17 @@ public:
   const std::vector<std::string> &leftOut() const { return left; }
 
 private:
-  int64_t roundOf(int64_t step) const { return (step - 1) / stepsOfRound; }
+  int64_t roundOf(int64_t step) const { return (step - 1) / source.stepsOfRound(); }
+  /// Whether the replica's client is not done before the step.
+  bool takes(size_t replica, int64_t step) const;
   size_t numReplicas() const { return source.getRounds().numReplicas(); }
   /// What became of each replica's update, by what the plan measures.
   Expected<std::vector<UpdateState>> checkUpdates();
 
   const ClientsSource &source;
   Session &session;
-  int64_t stepsOfRound;
-  std::vector<double> losses; // of each replica: the sum over the steps of the round so far
-  int64_t steps = 0;          // in these
+  std::vector<double> losses; // of each replica: the sum over its steps of the round so far
+  std::vector<int64_t> steps; // in these
   std::vector<std::string> left;
 };
 

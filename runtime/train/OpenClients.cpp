@@ -20,27 +20,32 @@ namespace dtc::runtime {
 /// Checks that the run names clients if the replicas of the plan train for some.
 MaybeError TrainingRun::checkClients() const {
   const bool hasClients = findEntryPoint(*plan, kOuterCheckEntry) != nullptr;
+  if (options.clientsPath.empty() && (options.localEpochs || options.rounds))
+    return Error{fmt::format("{} is given, but no --clients; name the clients that take rounds",
+                             options.localEpochs ? "--local-epochs" : "--rounds")};
   if (options.clientsPath.empty())
     return !hasClients || begin.step >= steps
                ? std::nullopt
-               : MaybeError(Error{"the replicas of the plan train for clients; name these in a file "
-                                  "with --clients"});
+               : MaybeError(
+                     Error{"the replicas of the plan train for clients; name these in a file "
+                           "with --clients"});
   if (!hasClients)
-    return Error{fmt::format("--clients: the plan {}; compile with --outer and --clients for one "
-                             "whose replicas do, or give --data",
-                             trains() ? "has no replicas that train for clients"
-                                           : "does not train")};
-  if (!options.outerEvery)
+    return Error{
+        fmt::format("--clients: the plan {}; compile with --outer and --clients for one "
+                    "whose replicas do, or give --data",
+                    trains() ? "has no replicas that train for clients" : "does not train")};
+  if (!options.outerEvery && !options.localEpochs)
     return Error{"--clients: say with --outer-every how many steps a client trains in a round, "
-                 "such as 50"};
+                 "such as 50, or with --local-epochs how often it passes over its data"};
   if (options.epochs)
     return Error{"--clients: rounds are counted in steps, and --epochs is of one data set; give "
-                 "--steps, --outer-every for each round"};
+                 "--rounds, and --local-epochs for each of them"};
   if (begin.nextBatch != begin.step * options.batches)
-    return Error{fmt::format("--clients: the run goes on after step {} and batch {}, expected {} "
-                             "batches a step as --accumulate says; the samples of a step of clients "
-                             "cannot change within a run",
-                             begin.step, begin.nextBatch, options.batches)};
+    return Error{
+        fmt::format("--clients: the run goes on after step {} and batch {}, expected {} "
+                    "batches a step as --accumulate says; the samples of a step of clients "
+                    "cannot change within a run",
+                    begin.step, begin.nextBatch, options.batches)};
   return std::nullopt;
 }
 
@@ -55,11 +60,12 @@ TrainingRun::openClients(const std::vector<DataInput> &inputs) {
   Expected<ReplicaRows> rows = rowsOfReplicas(*plan, replicas);
   if (!rows)
     return rows.error().inContext("--clients");
-  auto opened =
-      ClientsSource::open(std::move(*named), inputs, {options.seed, options.sampling},
-                          std::move(*rows), *options.outerEvery * options.batches);
+  auto opened = ClientsSource::open(
+      std::move(*named), inputs, {options.seed, options.sampling}, std::move(*rows),
+      {options.outerEvery, options.localEpochs.value_or(0), options.batches});
   if (!opened)
     return opened.error().inContext("--clients");
+  outerEvery = (*opened)->stepsOfRound();
   clientsData = opened->get();
   return std::unique_ptr<DataSource>(std::move(*opened));
 }

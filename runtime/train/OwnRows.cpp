@@ -8,6 +8,7 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/executor/ShardRegion.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <cstring>
@@ -76,16 +77,19 @@ Expected<ReplicaRows> rowsOfReplicas(const plan::Plan &plan, const Replicas &rep
   std::map<std::string, std::vector<std::optional<size_t>>> replicaOf; // by input and row
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     auto replica = static_cast<size_t>(mesh.blockIndex(device, {replicas.axis}));
-    for (const plan::Input &input : plan.programs(static_cast<int>(mesh.programOf(device))).inputs()) {
-      if (input.role() != plan::Input::DATA || input.shape_size() == 0)
+    for (const plan::Input &input :
+         plan.programs(static_cast<int>(mesh.programOf(device))).inputs()) {
+      if (input.role() != plan::Input::DATA || input.shape_size() == 0 ||
+          input.name() == kClientActiveInput)
         continue;
       std::vector<std::optional<size_t>> &rows = replicaOf[input.name()];
       rows.resize(static_cast<size_t>(input.shape(0)));
       if (!markRows(ShardRegion::of(mesh, input.sharding(), toVector(input.shape()), device),
                     replica, rows))
-        return Error{fmt::format("samples of the input \"{}\" lie on several replicas; expected that "
-                                 "\"{}\" splits the batch, so that each client has its own",
-                                 input.name(), replicas.axis)};
+        return Error{
+            fmt::format("samples of the input \"{}\" lie on several replicas; expected that "
+                        "\"{}\" splits the batch, so that each client has its own",
+                        input.name(), replicas.axis)};
     }
   }
   ReplicaRows result{static_cast<size_t>(replicas.count), {}};

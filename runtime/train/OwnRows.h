@@ -7,8 +7,8 @@
 #ifndef DTC_RUNTIME_TRAIN_OWNROWS_H
 #define DTC_RUNTIME_TRAIN_OWNROWS_H
 
-#include "plan/plan.pb.h"
 #include "plan/Replicas.h"
+#include "plan/plan.pb.h"
 #include "runtime/data/ClientsSource.h"
 #include "support/Mesh.h"
 

@@ -48,9 +48,9 @@ int64_t TrainingRun::stepsOfEpochs() const {
 /// Finds where the run begins, and how many steps it has.
 MaybeError TrainingRun::openCheckpoints() {
   steps = options.steps.value_or(defaultSteps());
-  auto opened =
-      CheckpointedRun::open(*plan, options, options.epochs ? std::nullopt : std::optional(steps),
-                            [this](const std::string &text) { note(text); });
+  auto opened = CheckpointedRun::open(
+      *plan, options, options.epochs || options.rounds ? std::nullopt : std::optional(steps),
+      [this](const std::string &text) { note(text); });
   if (!opened)
     return opened.error();
   checkpoints = std::move(*opened);
@@ -74,7 +74,7 @@ MaybeError TrainingRun::openData() {
   }
   // What is there may only be exported or evaluated.
   const bool hasData = !options.dataPaths.empty() || !options.clientsPath.empty();
-  if (!hasData && !options.epochs && begin.step >= steps)
+  if (!hasData && !options.epochs && !options.rounds && begin.step >= steps)
     return std::nullopt;
   if (!hasData) {
     std::vector<std::string> names;
@@ -93,6 +93,8 @@ MaybeError TrainingRun::openData() {
     return error;
   if (options.epochs)
     steps = stepsOfEpochs();
+  if (clientsData && options.rounds)
+    steps = *options.rounds * outerEvery;
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
@@ -257,6 +259,8 @@ MaybeError TrainingRun::loadCheckpoint() {
     return identity.error();
   if (options.outerEvery)
     identity->updateSettings += fmt::format(", outer_every={}", *options.outerEvery);
+  if (options.localEpochs)
+    identity->updateSettings += fmt::format(", local_epochs={}", *options.localEpochs);
   bool hasSteps = begin.step < steps;
   if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
@@ -273,11 +277,13 @@ MaybeError TrainingRun::openOuterStep() {
     outerStep = nullptr;
     return std::nullopt;
   }
-  if (outerStep && !options.outerEvery)
+  if (!clientsData)
+    outerEvery = options.outerEvery.value_or(0);
+  if (outerStep && outerEvery == 0)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
   if (clientsData)
-    clients = std::make_unique<ClientTraining>(*clientsData, *session, *options.outerEvery);
+    clients = std::make_unique<ClientTraining>(*clientsData, *session);
   Session *first = session->findEntry(kOuterBeginEntry);
   return first && begin.step == 0 ? first->step() : std::nullopt;
 }

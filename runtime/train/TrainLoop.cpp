@@ -63,6 +63,9 @@ MaybeError TrainingRun::giveLearningRates(int64_t step) {
 MaybeError TrainingRun::giveInputs(int64_t step) {
   if (MaybeError error = giveLearningRates(step))
     return error;
+  if (clients)
+    if (MaybeError error = clients->giveActive(step))
+      return error;
   for (int64_t index = 0; data && index < options.batches; ++index) {
     int64_t number = begin.nextBatch + (step - 1 - begin.step) * options.batches + index;
     Expected<Batch> batch = loader->take(number + 1);
@@ -109,7 +112,7 @@ Expected<StepMetrics> TrainingRun::finishStep() {
     return loss.error();
   metrics.loss = *loss;
   if (clients) {
-    Expected<double> mean = clients->addStep(step);
+    Expected<std::optional<double>> mean = clients->addStep(step);
     if (!mean)
       return mean.error();
     metrics.loss = *mean;
@@ -321,7 +324,7 @@ MaybeError TrainingRun::runSteps() {
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);
-  if (int64_t after = outerStep ? result.stepsDone % *options.outerEvery : 0)
+  if (int64_t after = outerStep ? result.stepsDone % outerEvery : 0)
     note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
                      "are those of the first replica",
                      after, after == 1 ? "" : "s"));

@@ -66,7 +66,7 @@ private:
   MaybeError beginOutcomes();
   MaybeError startLoader();
   MaybeError openOuterStep();
-  bool outerStepIsDue(int64_t step) const { return outerStep && step % *options.outerEvery == 0; }
+  bool outerStepIsDue(int64_t step) const { return outerStep && step % outerEvery == 0; }
   MaybeError takeOuterStep(StepMetrics &metrics, ProgressReport &report);
   void reportRound(const StepMetrics &metrics, ProgressReport &report);
   Expected<bool> checkData(const DataSource &source, const std::string &name);
@@ -125,6 +125,7 @@ private:
   StepOutcomes outcomes;
   bool saidNoLabelCounts = false;
   int64_t steps = 0;
+  int64_t outerEvery = 0;   // steps from one outer step to the next; 0: not known
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
   TrainResult result;

@@ -192,11 +192,11 @@ static void addMetricsFlags(CLI::App &app, TrainOptions &options) {
 static void addDataFlags(CLI::App &app, TrainOptions &options) {
   CLI::Option *data =
       app.add_option(
-         "--data", options.dataPaths,
-         "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
-         "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
-         "pattern, 'shards/*.bin'; may be given again: all files are one data set")
-      ->allow_extra_args(false);
+             "--data", options.dataPaths,
+             "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+             "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
+             "pattern, 'shards/*.bin'; may be given again: all files are one data set")
+          ->allow_extra_args(false);
   app.add_option("--clients", options.clientsPath,
                  "Instead of --data, of a plan of dtc-compile --clients: a file in Protobuf's text "
                  "format that names clients and the files of their data; each --outer-every steps "
@@ -213,10 +213,16 @@ static void addDataFlags(CLI::App &app, TrainOptions &options) {
                  "Batches per step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  app.add_option("--outer-every", options.outerEvery,
-                 "Of a plan of dtc-compile --outer: the steps from one outer step to the next, "
-                 "which gives the replicas the same parameters again")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  CLI::Option *every =
+      app.add_option("--outer-every", options.outerEvery,
+                     "Of a plan of dtc-compile --outer: the steps from one outer step to the next, "
+                     "which gives the replicas the same parameters again")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--local-epochs", options.localEpochs,
+                 "Of --clients, instead of --outer-every: passes over the data of each client in a "
+                 "round, rounded up to a step; the others wait for the one that takes most steps")
+      ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
+      ->excludes(every);
   app.add_option("--eval-data", options.evalDataPaths,
                  "Held-out data, as --data, to compute the loss on; without dropout")
       ->allow_extra_args(false);
@@ -239,6 +245,10 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
                  "Instead of --steps: passes over --data, such as 3 or 0.5; the run has the steps "
                  "that take as many samples, rounded up")
       ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
+      ->excludes(steps);
+  app.add_option("--rounds", options.rounds,
+                 "Of --clients, instead of --steps: the rounds of the run")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->excludes(steps);
   app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
       ->capture_default_str();

@@ -105,8 +105,8 @@ void OuterStepBuilder::findWeights() {
     auto found = updateOf.find(arg.getArgNumber());
     if (!name || found == updateOf.end())
       continue;
-    TrainedWeights trained{
-        name, arg, arg, found->second, std::nullopt, optimizerStates.lookup(name.getValue())};
+    TrainedWeights trained{name,          arg,          arg,
+                           found->second, std::nullopt, optimizerStates.lookup(name.getValue())};
     if (BlockArgument master = masters.lookup(name.getValue())) {
       trained.weights = master;
       trained.update = updateOf.at(master.getArgNumber());
@@ -151,8 +151,8 @@ Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   auto shape = cast<RankedTensorType>(like.getType()).getShape();
   if (shape.empty())
     return scalar;
-  auto type = RankedTensorType::get(
-      shape, cast<RankedTensorType>(scalar.getType()).getElementType());
+  auto type =
+      RankedTensorType::get(shape, cast<RankedTensorType>(scalar.getType()).getElementType());
   return BroadcastOp::create(builder, like.getLoc(), type, scalar, ArrayRef<int64_t>());
 }
 
@@ -177,8 +177,7 @@ void OuterStepBuilder::addClientWeights() {
                                    function.getArgument(index));
   Value all = reducedOver(builder, clientWeight, ReductionKind::Sum, mesh.name, options.axis,
                           kClientWeightsInput);
-  anyClient =
-      CompareOp::create(builder, loc, all, splat(all, 0), ComparePredicate::Greater);
+  anyClient = CompareOp::create(builder, loc, all, splat(all, 0), ComparePredicate::Greater);
 }
 
 /// The weight of the replica's client, as a scalar of the element type of `like`.
@@ -204,8 +203,8 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
   if (options.clients) {
     // What is not finite must not get into a product with 0.
     Value weight = weightOf(own);
-    Value isTaken = CompareOp::create(builder, loc, weight, splat(weight, 0),
-                                      ComparePredicate::Greater);
+    Value isTaken =
+        CompareOp::create(builder, loc, weight, splat(weight, 0), ComparePredicate::Greater);
     own = SelectOp::create(builder, loc, everywhere(isTaken, own), own, outer);
   }
   auto mean = [&](Value value) -> Value {
@@ -229,8 +228,8 @@ Value OuterStepBuilder::nesterov(const TrainedWeights &trained, BlockArgument ou
   BlockArgument momentum = addState(trained, "outer_momentum");
   // The mean of changes is there where it was computed from them.
   auto difference = mean.getDefiningOp<SubOp>();
-  Value gradient = options.compressed ? difference.getRhs()
-                                      : Value(SubOp::create(builder, loc, outer, mean));
+  Value gradient =
+      options.compressed ? difference.getRhs() : Value(SubOp::create(builder, loc, outer, mean));
   Value newMomentum =
       AddOp::create(builder, loc, multiplied(builder, momentum, options.momentum), gradient);
   Value direction =
@@ -260,8 +259,8 @@ Value OuterStepBuilder::adaptive(const TrainedWeights &trained, BlockArgument ou
     Value part = times(square, 1 - options.beta2);
     Value isLess = CompareOp::create(builder, loc, second, square, ComparePredicate::Less);
     Value isMore = CompareOp::create(builder, loc, second, square, ComparePredicate::Greater);
-    Value smaller = SelectOp::create(builder, loc, isMore,
-                                     SubOp::create(builder, loc, second, part), second);
+    Value smaller =
+        SelectOp::create(builder, loc, isMore, SubOp::create(builder, loc, second, part), second);
     newSecond = SelectOp::create(builder, loc, isLess, add(second, part), smaller);
   }
   update(first, unlessNone(newFirst, first));
@@ -288,8 +287,7 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
     builder.setInsertionPoint(clientWeight ? ret : &function.front().front());
   // The train step has them for its proximal term.
   BlockArgument outer = outerParameters.lookup(trained.name);
-  if (!outer &&
-      (options.begins || options.step != "mean" || options.compressed || options.clients))
+  if (!outer && (options.begins || options.step != "mean" || options.compressed || options.clients))
     outer = addState(trained, kOuterParametersState);
   if (options.begins)
     return begin(trained, outer);
@@ -333,16 +331,16 @@ Value OuterStepBuilder::squaresOf(const TrainedWeights &trained) {
     for (unsigned axis : axes)
       names.push_back(mesh.axes[axis].name);
     if (!mesh.divides(shape[dim], axes))
-      change = dist::MaskPaddingOp::create(builder, loc, change.getType(), PaddingValue::Zero,
-                                           change, dim, shape[dim], mesh.name,
-                                           builder.getStrArrayAttr(names));
+      change =
+          dist::MaskPaddingOp::create(builder, loc, change.getType(), PaddingValue::Zero, change,
+                                      dim, shape[dim], mesh.name, builder.getStrArrayAttr(names));
     llvm::append_range(over, names);
   }
   Value squares = EinsumOp::create(builder, loc, change, change,
                                    StringRef(llvm::formatv("{0},{0}->", letters).str()));
   for (StringRef axis : over)
-    squares = reducedOver(builder, squares, ReductionKind::Sum, mesh.name, axis,
-                          trained.name.getValue());
+    squares =
+        reducedOver(builder, squares, ReductionKind::Sum, mesh.name, axis, trained.name.getValue());
   return squares;
 }
 

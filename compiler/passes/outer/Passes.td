@@ -22,7 +22,8 @@ def SeparateReplicasPass : Pass<"dtc-separate-replicas", "::mlir::ModuleOp"> {
     (`dtc.agreed`) is the maximum over all. An output is the mean over the replicas.
 
     With `clients` the replicas train for clients of federated learning. Each skips a step or not for itself; the step counts
-    as applied where one applies it. A further output, `client_losses`, has the loss of each.
+    as applied where the gradient of one has a finite norm. An input, `client_active`, is 0 for a replica that skips the step
+    in any case. A further output, `client_losses`, has the loss of each.
 
     A state that `axis` splits, an input that it splits in another dimension than the first or unevenly, and any other
     collective over `axis` are errors.

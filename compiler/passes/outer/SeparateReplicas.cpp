@@ -9,6 +9,8 @@
 #include "dialects/dtc/AgreedAttribute.h"
 #include "support/OuterEntries.h"
 
+#include <cmath>
+
 namespace dtc {
 #define GEN_PASS_DEF_SEPARATEREPLICASPASS
 #include "compiler/passes/OuterPasses.h.inc"
@@ -63,6 +65,8 @@ private:
   LogicalResult checkArgument(BlockArgument arg);
   LogicalResult refuse(Operation *op);
   void separate(dist::AllReduceOp op);
+  Value activeBound(OpBuilder &builder, Value norm, Operation *like);
+  void decideAlone(OpBuilder &builder, Value norm, Operation *like);
   LogicalResult averageOutputs();
   void addReplicaLosses(Value loss);
 
@@ -120,6 +124,51 @@ LogicalResult ReplicaSeparation::refuse(Operation *op) {
                               "dimension over this one";
 }
 
+/// The layout of a tensor with an element for each replica.
+static dist::ShardingAttr oneForEach(MLIRContext *context, const LinkedMesh &mesh, unsigned axis) {
+  Layout layout = Layout::replicated(1);
+  layout.dims[0].push_back(axis);
+  return toAttr(context, mesh, layout);
+}
+
+/// The norm of a replica that takes the step, else an infinite one, by which nothing is applied.
+Value ReplicaSeparation::activeBound(OpBuilder &builder, Value norm, Operation *like) {
+  Location loc = NameLoc::get(builder.getStringAttr(kClientActiveInput));
+  Type element = cast<RankedTensorType>(norm.getType()).getElementType();
+  auto scalar = RankedTensorType::get({}, element);
+  NamedAttrList attrs;
+  attrs.set("dtc.input", builder.getStringAttr(kClientActiveInput));
+  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
+  attrs.set(dist::kShardingAttrName, oneForEach(builder.getContext(), mesh, axis));
+  const unsigned index = function.getNumArguments();
+  (void)function.insertArgument(index, RankedTensorType::get({1}, element),
+                                attrs.getDictionary(builder.getContext()), loc);
+  auto constant = [&](double value) {
+    return place(ConstantOp::create(builder, loc, scalar, value), like);
+  };
+  Value active = place(ReshapeOp::create(builder, loc, scalar, function.getArgument(index)), like);
+  Value isActive =
+      place(CompareOp::create(builder, loc, active, constant(0), ComparePredicate::Greater), like);
+  return place(SelectOp::create(builder, loc, isActive, norm, constant(INFINITY)), like);
+}
+
+/// Lets what compares the norm apply the step where the replica takes it, but for what says whether
+/// some replica could.
+void ReplicaSeparation::decideAlone(OpBuilder &builder, Value norm, Operation *like) {
+  SmallVector<CompareOp> compares;
+  for (Operation *user : norm.getUsers())
+    if (auto compare = dyn_cast<CompareOp>(user))
+      compares.push_back(compare);
+  Value bound = activeBound(builder, norm, like);
+  for (CompareOp compare : compares) {
+    builder.setInsertionPointAfter(compare);
+    auto own = cast<CompareOp>(builder.clone(*compare));
+    own->replaceUsesOfWith(norm, bound);
+    compare.getResult().replaceUsesWithIf(
+        own.getResult(), [&](OpOperand &use) { return !use.getOwner()->hasAttr(kAgreedAttrName); });
+  }
+}
+
 /// Replaces a value of all replicas by one of this replica.
 void ReplicaSeparation::separate(dist::AllReduceOp op) {
   OpBuilder builder(op);
@@ -145,6 +194,8 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
     if (part == all)
       all.replaceAllUsesExcept(own, own.getDefiningOp());
   }
+  if (isAgreed && clients)
+    decideAlone(builder, all, op);
   if (others.empty()) {
     all.replaceAllUsesWith(own);
     op.erase();
@@ -159,12 +210,10 @@ void ReplicaSeparation::addReplicaLosses(Value loss) {
   OpBuilder builder(ret);
   auto type = RankedTensorType::get({1}, cast<RankedTensorType>(loss.getType()).getElementType());
   Value own = BroadcastOp::create(builder, loss.getLoc(), type, loss, ArrayRef<int64_t>());
-  Layout layout = Layout::replicated(1);
-  layout.dims[0].push_back(axis);
   NamedAttrList attrs;
   attrs.set("dtc.output", builder.getStringAttr(kClientLossesOutput));
   attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
-  attrs.set(dist::kShardingAttrName, toAttr(builder.getContext(), mesh, layout));
+  attrs.set(dist::kShardingAttrName, oneForEach(builder.getContext(), mesh, axis));
   ret->insertOperands(ret->getNumOperands(), own);
   (void)function.insertResult(function.getNumResults(), type,
                               attrs.getDictionary(builder.getContext()));

@@ -65,7 +65,7 @@ namespace {
 
 /// Client c has `counts[c]` samples: 1000 c, 1000 c + 1, ... The rows of 2 replicas alternate.
 std::unique_ptr<ClientsSource> open(const TempDir &dir, const std::vector<int64_t> &counts,
-                                    int64_t batchesOfRound, Sampling sampling) {
+                                    LocalWork work, Sampling sampling) {
   std::vector<ClientData> clients;
   for (size_t c = 0; c < counts.size(); ++c) {
     HostTensor x(TensorType{DType::I32, {counts[c]}});
@@ -76,7 +76,7 @@ std::unique_ptr<ClientsSource> open(const TempDir &dir, const std::vector<int64_
     clients.push_back({name, {path}});
   }
   auto source = ClientsSource::open(std::move(clients), {{"x", {DType::I32, {4}}, 0, {}}},
-                                    {11, sampling}, {2, {0, 1, 0, 1}}, batchesOfRound);
+                                    {11, sampling}, {2, {0, 1, 0, 1}}, work);
   EXPECT_OK(source);
   return std::move(*source);
 }
@@ -85,7 +85,7 @@ std::unique_ptr<ClientsSource> open(const TempDir &dir, const std::vector<int64_
 
 TEST(ClientsSource, ReplicasHaveSamplesOfTheirClients) {
   TempDir dir;
-  auto source = open(dir, {3, 9, 5}, 2, Sampling::Random);
+  auto source = open(dir, {3, 9, 5}, {2}, Sampling::Random);
   for (int64_t number = 1; number <= 40; ++number) {
     auto batch = source->batch(number);
     ASSERT_OK(batch);
@@ -100,7 +100,7 @@ TEST(ClientsSource, ReplicasHaveSamplesOfTheirClients) {
 TEST(ClientsSource, AClientGoesOnWhereItsLastRoundEnded) {
   TempDir dir;
   const std::vector<int64_t> counts = {3, 9, 5, 4};
-  auto source = open(dir, counts, 3, Sampling::Epochs);
+  auto source = open(dir, counts, {3}, Sampling::Epochs);
   std::map<size_t, std::vector<int32_t>> sequences;
   for (int64_t number = 1; number <= 120; ++number) {
     auto batch = source->batch(number);
@@ -120,18 +120,48 @@ TEST(ClientsSource, AClientGoesOnWhereItsLastRoundEnded) {
     }
   }
   // Batches do not depend on what was read before.
-  auto again = open(dir, counts, 3, Sampling::Epochs);
+  auto again = open(dir, counts, {3}, Sampling::Epochs);
   auto late = again->batch(100), expected = source->batch(100);
   ASSERT_OK(late);
   ASSERT_OK(expected);
   EXPECT_EQ(late->at("x").bytes, expected->at("x").bytes);
 }
 
+TEST(ClientsSource, EpochsAreStepsOfEachClient) {
+  TempDir dir;
+  const std::vector<int64_t> counts = {3, 9, 5, 4};
+  // 2 batches of 2 rows in a step: one pass takes 1, 3, 2 and 1 steps.
+  auto source = open(dir, counts, {std::nullopt, 1, 2}, Sampling::Epochs);
+  EXPECT_EQ(source->stepsOfRound(), 3);
+  const std::vector<int64_t> steps = {1, 3, 2, 1};
+  std::map<size_t, std::vector<int32_t>> sequences;
+  for (int64_t round = 0; round < 30; ++round)
+    for (int64_t batch = 0; batch < 6; ++batch) {
+      auto read = source->batch(round * 6 + batch + 1);
+      ASSERT_OK(read);
+      for (size_t row = 0; row < 4; ++row) {
+        size_t client = source->getRounds().clientOf(round, row % 2);
+        if (batch / 2 < source->stepsOf(client))
+          sequences[client].push_back(read->at("x").as<int32_t>()[row]);
+      }
+    }
+  for (size_t c = 0; c < counts.size(); ++c) {
+    EXPECT_EQ(source->stepsOf(c), steps[c]);
+    const std::vector<int32_t> &sequence = sequences[c];
+    auto count = static_cast<size_t>(counts[c]);
+    ASSERT_GT(sequence.size(), 2 * count);
+    for (size_t begin = 0; begin + count <= sequence.size(); begin += count) {
+      auto first = sequence.begin() + static_cast<ptrdiff_t>(begin);
+      EXPECT_EQ(std::set(first, first + static_cast<ptrdiff_t>(count)).size(), count);
+    }
+  }
+}
+
 TEST(ClientsSource, IsKnownByItsClients) {
   TempDir dir;
-  auto one = open(dir, {3, 9, 5}, 2, Sampling::Random)->fingerprint();
-  auto same = open(dir, {3, 9, 5}, 4, Sampling::Epochs)->fingerprint();
-  auto other = open(dir, {3, 9, 6}, 2, Sampling::Random)->fingerprint();
+  auto one = open(dir, {3, 9, 5}, {2}, Sampling::Random)->fingerprint();
+  auto same = open(dir, {3, 9, 5}, {4}, Sampling::Epochs)->fingerprint();
+  auto other = open(dir, {3, 9, 6}, {2}, Sampling::Random)->fingerprint();
   ASSERT_OK(one);
   ASSERT_OK(same);
   ASSERT_OK(other);
