@@ -38,7 +38,7 @@ Value dtc::multiplied(OpBuilder &builder, Value value, double factor, Operation 
 }
 
 Value dtc::reducedOver(OpBuilder &builder, Value value, ReductionKind kind, StringRef mesh,
-                       StringRef axis, StringRef what) {
+                       StringRef axis, StringRef what, StringRef each) {
   auto sum = dist::AllReduceOp::create(builder, value.getLoc(), value.getType(), kind, value, mesh,
                                        builder.getStrArrayAttr({axis}));
   auto text = [&](StringRef name, const Twine &is) {
@@ -46,9 +46,9 @@ Value dtc::reducedOver(OpBuilder &builder, Value value, ReductionKind kind, Stri
   };
   sum->setAttr(dist::kReasonAttrName,
                builder.getDictionaryAttr({text("value", what),
-                                          text("from", "one for each replica along " + axis),
+                                          text("from", "one for each " + each + " along " + axis),
                                           text("to", "one for all"),
-                                          text("consumer", "all replicas"), text("remedy", "")}));
+                                          text("consumer", ("all " + each).str() + "s"), text("remedy", "")}));
   return sum;
 }
 
