@@ -104,8 +104,7 @@ Expected<ProgramVerifierResult> DataflowWalk::run() {
 MaybeError DataflowWalk::putInputs() {
   for (const plan::Input &input : context.program.inputs()) {
     // Which replicas take a step is the same in all repetitions.
-    bool isOfRepetition =
-        input.role() == plan::Input::DATA && input.name() != kClientActiveInput;
+    bool isOfRepetition = input.role() == plan::Input::DATA && input.name() != kClientActiveInput;
     if (MaybeError error = state.write(input.buffer(), isOfRepetition))
       return error->inContext(fmt::format("input \"{}\"", input.name()));
   }

@@ -27,6 +27,11 @@ inline constexpr const char *kInnerStepsOutput = "inner_steps.";
 /// all are 0, the parameters become the outer parameters, and nothing else changes.
 inline constexpr const char *kClientWeightsInput = "client_weights";
 
+/// Of a plan whose outer step adds noise to the mean: the input that multiplies it, one number, and
+/// the state of each parameter, its name behind a dot, that holds it.
+inline constexpr const char *kNoiseScaleInput = "noise_scale";
+inline constexpr const char *kOuterNoiseState = "outer_noise";
+
 /// The input of the step of such a plan that says which replicas take the step: 1, or 0 for one
 /// whose parameters stay as they are.
 inline constexpr const char *kClientActiveInput = "client_active";

@@ -163,6 +163,8 @@ struct CompileOptions {
   double outerTau = 1e-3;
   /// Whether the replicas train for the clients of a run, from the outer parameters in each round.
   bool clients = false;
+  /// Whether the outer step adds noise to what clients have changed.
+  bool clientNoise = false;
 
   bool hasAxis(llvm::StringRef axis) const;
 };

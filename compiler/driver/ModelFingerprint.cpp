@@ -208,6 +208,6 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
     settings.push_back(
         fmt::format("outer_beta2={}, outer_tau={}", options.outerBeta2, options.outerTau));
   if (options.clients)
-    settings.push_back("clients");
+    settings.push_back(options.clientNoise ? "clients with noise" : "clients");
   return fmt::format("{}", fmt::join(settings, ", "));
 }

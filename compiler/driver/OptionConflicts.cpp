@@ -159,7 +159,8 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
   std::pair tau("outer_tau", options.outerTau != defaults.outerTau);
   if (options.outer.empty()) {
     for (auto [name, isGiven] : {std::pair("outer_step", options.outerStep != defaults.outerStep),
-                                 rate, momentum, beta2, tau, std::pair("clients", options.clients)})
+                                 rate, momentum, beta2, tau, std::pair("clients", options.clients),
+                                 std::pair("client_noise", options.clientNoise)})
       if (isGiven)
         return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
                                  "differ",
@@ -178,6 +179,9 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
       return Error{fmt::format("{} is given, but {} is \"{}\", which has no use for it; leave it "
                                "out, or choose adam or yogi",
                                given(name), given("outer_step"), options.outerStep)};
+  if (options.clientNoise && !options.clients)
+    return Error{fmt::format("{} is given, but no {}; give that as well, or leave the noise out",
+                             given("client_noise"), given("clients"))};
   if (options.clients && options.dtype == ComputeType::F16)
     return Error{fmt::format("{} is given, and with {} \"f16\" the scale of the loss follows the "
                              "overflows of all replicas, but clients train on their own; choose "

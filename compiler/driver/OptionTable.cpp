@@ -257,6 +257,12 @@ static void addOuterOptions(std::vector<Option> &options) {
                              "names: each round begins with a new optimizer, and the outer step "
                              "takes the mean of the clients, weighted by their samples",
                      .needsMesh = true});
+  options.push_back({.name = "client_noise",
+                     .member = &O::clientNoise,
+                     .help = "The outer step of --clients adds noise to the mean of what clients "
+                             "have changed, for dtc-run --client-clip and --noise-multiplier "
+                             "(DP-FedAvg)",
+                     .needsMesh = true});
 }
 
 /// Options of the training.

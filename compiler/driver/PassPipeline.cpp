@@ -341,6 +341,7 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
     outer.tau = options.outerTau;
     outer.compressed = compression.has_value();
     outer.clients = options.clients;
+    outer.noise = options.clientNoise;
     outer.begins = options.isOuterBegin;
     outer.checks = options.isOuterCheck;
     manager.addPass(createBuildOuterStepPass(outer));

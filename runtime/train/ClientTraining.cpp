@@ -7,7 +7,9 @@
 #include "runtime/train/ClientTraining.h"
 
 #include "plan/PlanTypes.h"
+#include "runtime/executor/InitialValues.h"
 #include "support/OuterEntries.h"
+#include "support/Philox.h"
 
 #include <cmath>
 #include <fmt/format.h>
@@ -84,40 +86,98 @@ Expected<std::optional<double>> ClientTraining::addStep(int64_t step) {
                               : std::numeric_limits<double>::quiet_NaN());
 }
 
-Expected<std::vector<UpdateState>> ClientTraining::checkUpdates() {
+Expected<ClientTraining::Updates> ClientTraining::checkUpdates() {
   Session *check = session.findEntry(kOuterCheckEntry);
   if (MaybeError error = check->step())
     return *error;
-  std::vector<UpdateState> states(numReplicas(), UpdateState::Taken);
+  Updates updates{std::vector<UpdateState>(numReplicas(), UpdateState::Taken),
+                  std::vector<double>(numReplicas())};
   for (const plan::Output *output : distinctOutputs(check->plan())) {
     Expected<HostTensor> values = check->getOutput(output->name());
     if (!values)
       return values.error();
     bool isSquares = output->name().starts_with(kUpdateSquaresOutput);
-    for (size_t replica = 0; replica < states.size(); ++replica) {
+    for (size_t replica = 0; replica < numReplicas(); ++replica) {
       double value = elementAt(*values, static_cast<int64_t>(replica));
+      UpdateState &state = updates.states[replica];
+      if (isSquares)
+        updates.squares[replica] += value;
       if (isSquares && !std::isfinite(value))
-        states[replica] = UpdateState::NotFinite;
-      else if (!isSquares && value == 0 && states[replica] == UpdateState::Taken)
-        states[replica] = UpdateState::NoStep;
+        state = UpdateState::NotFinite;
+      else if (!isSquares && value == 0 && state == UpdateState::Taken)
+        state = UpdateState::NoStep;
     }
   }
-  return states;
+  return updates;
+}
+
+std::vector<double> clippedWeights(const std::vector<double> &norms,
+                                   const std::vector<UpdateState> &states, double clip) {
+  std::vector<double> weights;
+  for (size_t i = 0; i < norms.size(); ++i) {
+    double factor = norms[i] > clip ? clip / norms[i] : 1;
+    weights.push_back(states[i] == UpdateState::Taken ? factor / static_cast<double>(norms.size())
+                                                      : 0);
+  }
+  return weights;
+}
+
+std::vector<double> ClientTraining::weightsOf(const Updates &updates, int64_t round) const {
+  std::vector<double> samples, norms;
+  for (size_t replica = 0; replica < numReplicas(); ++replica) {
+    samples.push_back(source.weightOf(source.getRounds().clientOf(round, replica)));
+    norms.push_back(std::sqrt(updates.squares[replica]));
+  }
+  return noise ? clippedWeights(norms, updates.states, noise->clip)
+               : clientWeights(samples, updates.states);
+}
+
+/// Puts new values of a normal distribution into the states that hold the noise. They depend on the
+/// seed, the round and the place in the whole parameter, and not on the layout.
+MaybeError ClientTraining::drawNoise(int64_t round) {
+  // Set apart from initial parameters.
+  PhiloxCounter words = philox4x32(philoxCounter(static_cast<uint64_t>(round), 0),
+                                   philoxKey(noise->seed ^ 0x636c6965'6e6f6973));
+  uint64_t seed = words[0] | uint64_t{words[1]} << 32;
+  for (const StateShard &shard : session.stateShards()) {
+    if (!shard.state->name().ends_with(std::string(".") + kOuterNoiseState))
+      continue;
+    ShardRegion drawn = shard.region;
+    drawn.local = drawn.size;
+    HostTensor values(TensorType{toDType(shard.state->dtype()), drawn.size});
+    writeInitialValues(*shard.state, drawn, seed, values.bytes.data());
+    HostShard box{shard, values.bytes.data()};
+    box.shard.region.global = drawn.size;
+    box.shard.region.offset.assign(drawn.size.size(), 0);
+    if (MaybeError error = session.writeShards({&box, 1}))
+      return error;
+  }
+  return std::nullopt;
+}
+
+MaybeError ClientTraining::giveNoise(Session &outer, int64_t round) {
+  if (!noise)
+    return std::nullopt;
+  if (MaybeError error = drawNoise(round))
+    return error;
+  // The mean is the sum over the number of clients.
+  double scale = noise->multiplier * noise->clip / static_cast<double>(numReplicas());
+  auto value = forReplicas(outer.plan(), kNoiseScaleInput, [&](size_t) { return scale; });
+  return value ? outer.setInput(kNoiseScaleInput, std::move(*value)) : std::nullopt;
 }
 
 MaybeError ClientTraining::takeOuterStep(Session &outer, StepMetrics &metrics) {
-  Expected<std::vector<UpdateState>> states = checkUpdates();
-  if (!states)
-    return states.error();
+  Expected<Updates> updates = checkUpdates();
+  if (!updates)
+    return updates.error();
   int64_t round = roundOf(metrics.step);
-  std::vector<double> samples;
-  for (size_t replica = 0; replica < numReplicas(); ++replica)
-    samples.push_back(source.weightOf(source.getRounds().clientOf(round, replica)));
-  std::vector<double> weights = clientWeights(samples, *states);
+  std::vector<double> weights = weightsOf(*updates, round);
   if (auto value = forReplicas(outer.plan(), kClientWeightsInput,
                                [&](size_t replica) { return weights[replica]; }))
     if (MaybeError error = outer.setInput(kClientWeightsInput, std::move(*value)))
       return error;
+  if (MaybeError error = giveNoise(outer, round))
+    return error;
   if (MaybeError error = outer.step())
     return error;
   left.clear();
@@ -128,7 +188,7 @@ MaybeError ClientTraining::takeOuterStep(Session &outer, StepMetrics &metrics) {
     if (replica < steps.size() && steps[replica] > 0)
       client.loss = losses[replica] / static_cast<double>(steps[replica]);
     client.weight = weights[replica];
-    if (UpdateState state = (*states)[replica]; state != UpdateState::Taken)
+    if (UpdateState state = updates->states[replica]; state != UpdateState::Taken)
       left.push_back(fmt::format("round {}: client \"{}\" is left out: {}", round + 1, name,
                                  state == UpdateState::NotFinite
                                      ? "its parameters have changed by values that are not finite"

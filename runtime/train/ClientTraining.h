@@ -31,16 +31,31 @@ enum class UpdateState {
 std::vector<double> clientWeights(const std::vector<double> &samples,
                                   const std::vector<UpdateState> &states);
 
+/// How a round hides what a single client has changed (DP-FedAvg; McMahan et al. 2018, "Learning
+/// differentially private recurrent language models", algorithm 1, with a fixed denominator and all
+/// clients of equal weight). Each client's change is scaled to a norm of `clip` at most, and normal
+/// noise with the standard deviation `multiplier` * `clip` is added to the sum over them.
+struct ClientNoise {
+  double clip = 1;
+  double multiplier = 0;
+  uint64_t seed = 0;
+};
+
+/// The weights of clients whose changes have these norms: each is that of the clipped change, over
+/// the number of clients; 0 for one that is not taken.
+std::vector<double> clippedWeights(const std::vector<double> &norms,
+                                   const std::vector<UpdateState> &states, double clip);
+
 /// The rounds of a run whose replicas train for clients. A round ends with an outer step.
 class ClientTraining {
 public:
-  ClientTraining(const ClientsSource &source, Session &session)
-      : source(source), session(session) {}
+  ClientTraining(const ClientsSource &source, Session &session, std::optional<ClientNoise> noise)
+      : source(source), session(session), noise(noise) {}
 
   /// Says to the session which replicas take the step: those whose clients are not done.
   MaybeError giveActive(int64_t step);
-  /// Takes in the losses of the replicas in a step that is over. Returns the mean of those that took
-  /// it and are finite: NaN where none is finite, nothing where none took it.
+  /// Takes in the losses of the replicas in a step that is over. Returns the mean of those that
+  /// took it and are finite: NaN where none is finite, nothing where none took it.
   Expected<std::optional<double>> addStep(int64_t step);
   /// Takes the outer step after the last step of a round, and puts the round into the metrics.
   MaybeError takeOuterStep(Session &outer, StepMetrics &metrics);
@@ -55,11 +70,19 @@ private:
   /// Whether the replica's client is not done before the step.
   bool takes(size_t replica, int64_t step) const;
   size_t numReplicas() const { return source.getRounds().numReplicas(); }
+  struct Updates {
+    std::vector<UpdateState> states; // of each replica
+    std::vector<double> squares;     // of what all its parameters have changed by, added up
+  };
   /// What became of each replica's update, by what the plan measures.
-  Expected<std::vector<UpdateState>> checkUpdates();
+  Expected<Updates> checkUpdates();
+  std::vector<double> weightsOf(const Updates &updates, int64_t round) const;
+  MaybeError drawNoise(int64_t round);
+  MaybeError giveNoise(Session &outer, int64_t round);
 
   const ClientsSource &source;
   Session &session;
+  std::optional<ClientNoise> noise;
   std::vector<double> losses; // of each replica: the sum over its steps of the round so far
   std::vector<int64_t> steps; // in these
   std::vector<std::string> left;

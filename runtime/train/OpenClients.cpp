@@ -12,6 +12,7 @@
 #include "runtime/train/OwnRows.h"
 #include "support/OuterEntries.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <utility>
 
@@ -19,6 +20,8 @@ namespace dtc::runtime {
 
 /// Checks that the run names clients if the replicas of the plan train for some.
 MaybeError TrainingRun::checkClients() const {
+  if (MaybeError error = checkClientNoise())
+    return error;
   const bool hasClients = findEntryPoint(*plan, kOuterCheckEntry) != nullptr;
   if (options.clientsPath.empty() && (options.localEpochs || options.rounds))
     return Error{fmt::format("{} is given, but no --clients; name the clients that take rounds",
@@ -47,6 +50,32 @@ MaybeError TrainingRun::checkClients() const {
                     "cannot change within a run",
                     begin.step, begin.nextBatch, options.batches)};
   return std::nullopt;
+}
+
+/// Checks that the run says how much noise the plan adds.
+MaybeError TrainingRun::checkClientNoise() const {
+  const plan::Plan *outer = findEntryPoint(*plan, kOuterStepEntry);
+  const bool hasNoise = outer && std::ranges::any_of(distinctInputs(*outer), [](const auto *input) {
+                          return input->name() == kNoiseScaleInput;
+                        });
+  const char *flag = options.clientClip        ? "--client-clip"
+                     : options.noiseMultiplier ? "--noise-multiplier"
+                                               : nullptr;
+  if (flag && (!hasNoise || options.clientsPath.empty()))
+    return Error{fmt::format("{}: the run has no clients whose plan adds noise; compile with "
+                             "--client-noise, and name clients by --clients, or leave the flag out",
+                             flag)};
+  if (hasNoise && !options.clientsPath.empty() &&
+      !(options.clientClip.value_or(0) > 0 && options.noiseMultiplier))
+    return Error{"the outer step of the plan adds noise; give --client-clip, a norm above 0, and "
+                 "--noise-multiplier"};
+  return std::nullopt;
+}
+
+std::optional<ClientNoise> TrainingRun::clientNoise() const {
+  if (!options.clientClip)
+    return std::nullopt;
+  return ClientNoise{*options.clientClip, options.noiseMultiplier.value_or(0), options.seed};
 }
 
 /// The data sets of clients, of which each replica has another one in a round.

@@ -259,6 +259,9 @@ MaybeError TrainingRun::loadCheckpoint() {
     return identity.error();
   if (options.outerEvery)
     identity->updateSettings += fmt::format(", outer_every={}", *options.outerEvery);
+  if (options.clientClip)
+    identity->updateSettings += fmt::format(", client_clip={}, noise_multiplier={}",
+                                            *options.clientClip, *options.noiseMultiplier);
   if (options.localEpochs)
     identity->updateSettings += fmt::format(", local_epochs={}", *options.localEpochs);
   bool hasSteps = begin.step < steps;
@@ -283,7 +286,7 @@ MaybeError TrainingRun::openOuterStep() {
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
   if (clientsData)
-    clients = std::make_unique<ClientTraining>(*clientsData, *session);
+    clients = std::make_unique<ClientTraining>(*clientsData, *session, clientNoise());
   Session *first = session->findEntry(kOuterBeginEntry);
   return first && begin.step == 0 ? first->step() : std::nullopt;
 }

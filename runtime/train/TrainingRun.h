@@ -56,6 +56,8 @@ private:
   Expected<std::unique_ptr<DataSource>> openSource(const std::vector<DataInput> &inputs);
   Expected<std::unique_ptr<DataSource>> openClients(const std::vector<DataInput> &inputs);
   MaybeError checkClients() const;
+  MaybeError checkClientNoise() const;
+  std::optional<ClientNoise> clientNoise() const;
   std::string describeData() const {
     return options.clientsPath.empty() ? describeFiles(options.dataPaths) : options.clientsPath;
   }

@@ -223,6 +223,14 @@ static void addDataFlags(CLI::App &app, TrainOptions &options) {
                  "round, rounded up to a step; the others wait for the one that takes most steps")
       ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
       ->excludes(every);
+  app.add_option("--client-clip", options.clientClip,
+                 "Of a plan of dtc-compile --client-noise: the largest norm of what a client "
+                 "changes in a round; a larger change is scaled down")
+      ->check(nonNegativeNumber());
+  app.add_option("--noise-multiplier", options.noiseMultiplier,
+                 "Of such a plan: the standard deviation of the noise, in units of --client-clip; "
+                 "it is added to the sum over clients")
+      ->check(nonNegativeNumber());
   app.add_option("--eval-data", options.evalDataPaths,
                  "Held-out data, as --data, to compute the loss on; without dropout")
       ->allow_extra_args(false);

@@ -53,9 +53,11 @@ private:
   void update(BlockArgument state, Value value);
   Value splat(Value like, double value);
   Value everywhere(Value scalar, Value like);
-  void addClientWeights();
-  Value weightOf(Value like);
+  Value addScalarInput(StringRef name, int64_t size, const Layout &layout);
+  void addClientInputs();
+  Value givenFor(Value like, Value given);
   Value unlessNone(Value updated, Value old);
+  Value noiseOf(const TrainedWeights &trained);
   Value meanOf(const TrainedWeights &trained, BlockArgument outer);
   Value nesterov(const TrainedWeights &trained, BlockArgument outer, Value mean);
   Value adaptive(const TrainedWeights &trained, BlockArgument outer, Value mean);
@@ -73,6 +75,7 @@ private:
   OpBuilder builder;
   Operation *ret;
   Value clientWeight, anyClient; ///< scalars of clients: the replica's weight; whether one has some
+  Value noiseScale;              ///< a scalar; null without noise
   SmallVector<TrainedWeights> weights;
   llvm::DenseMap<Attribute, BlockArgument> outerParameters; ///< those of the train step
   SmallVector<Value> results;
@@ -156,36 +159,46 @@ Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   return BroadcastOp::create(builder, like.getLoc(), type, scalar, ArrayRef<int64_t>());
 }
 
-/// Adds the input of the weights of clients, of which each replica has its own.
-void OuterStepBuilder::addClientWeights() {
+/// Adds an input whose elements lie as `layout`, and makes a scalar of the device's one.
+Value OuterStepBuilder::addScalarInput(StringRef name, int64_t size, const Layout &layout) {
   Type element = builder.getF32Type();
   for (const TrainedWeights &trained : weights)
     if (cast<RankedTensorType>(trained.weights.getType()).getElementType().isF64())
       element = builder.getF64Type();
-  const unsigned axis = *mesh.find(options.axis), index = function.getNumArguments();
-  Layout layout = Layout::replicated(1);
-  layout.dims[0].push_back(axis);
+  const unsigned index = function.getNumArguments();
   NamedAttrList attrs;
-  attrs.set("dtc.input", builder.getStringAttr(kClientWeightsInput));
-  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
+  attrs.set("dtc.input", builder.getStringAttr(name));
+  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({size}));
   attrs.set(dist::kShardingAttrName, toAttr(builder.getContext(), mesh, layout));
-  Location loc = NameLoc::get(builder.getStringAttr(kClientWeightsInput));
+  Location loc = NameLoc::get(builder.getStringAttr(name));
   (void)function.insertArgument(index, RankedTensorType::get({1}, element),
                                 attrs.getDictionary(builder.getContext()), loc);
-  builder.setInsertionPointToStart(&function.front());
-  clientWeight = ReshapeOp::create(builder, loc, RankedTensorType::get({}, element),
-                                   function.getArgument(index));
-  Value all = reducedOver(builder, clientWeight, ReductionKind::Sum, mesh.name, options.axis,
-                          kClientWeightsInput);
-  anyClient = CompareOp::create(builder, loc, all, splat(all, 0), ComparePredicate::Greater);
+  return ReshapeOp::create(builder, loc, RankedTensorType::get({}, element),
+                           function.getArgument(index));
 }
 
-/// The weight of the replica's client, as a scalar of the element type of `like`.
-Value OuterStepBuilder::weightOf(Value like) {
+/// Adds the inputs that the run gives: the weights of clients, of which each replica has its own,
+/// and the scale of the noise.
+void OuterStepBuilder::addClientInputs() {
+  const unsigned axis = *mesh.find(options.axis);
+  Layout layout = Layout::replicated(1);
+  builder.setInsertionPointToStart(&function.front());
+  if (options.noise)
+    noiseScale = addScalarInput(kNoiseScaleInput, 1, layout);
+  layout.dims[0].push_back(axis);
+  clientWeight = addScalarInput(kClientWeightsInput, mesh.axes[axis].size, layout);
+  Value all = reducedOver(builder, clientWeight, ReductionKind::Sum, mesh.name, options.axis,
+                          kClientWeightsInput);
+  anyClient =
+      CompareOp::create(builder, all.getLoc(), all, splat(all, 0), ComparePredicate::Greater);
+}
+
+/// A scalar that the run gives, in the element type of `like`.
+Value OuterStepBuilder::givenFor(Value like, Value given) {
   Type element = cast<RankedTensorType>(like.getType()).getElementType();
-  if (cast<RankedTensorType>(clientWeight.getType()).getElementType() == element)
-    return clientWeight;
-  return ConvertOp::create(builder, like.getLoc(), clientWeight, element);
+  if (cast<RankedTensorType>(given.getType()).getElementType() == element)
+    return given;
+  return ConvertOp::create(builder, like.getLoc(), given, element);
 }
 
 /// The old value in an outer step that takes no client.
@@ -195,6 +208,13 @@ Value OuterStepBuilder::unlessNone(Value updated, Value old) {
   return SelectOp::create(builder, updated.getLoc(), everywhere(anyClient, old), updated, old);
 }
 
+/// Independent values of a normal distribution, times the scale.
+Value OuterStepBuilder::noiseOf(const TrainedWeights &trained) {
+  BlockArgument noise = addState(trained, kOuterNoiseState);
+  return MulOp::create(builder, noise.getLoc(), noise,
+                       everywhere(givenFor(noise, noiseScale), noise));
+}
+
 /// The mean of the weights over the replicas. `outer` may be null.
 Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument outer) {
   Location loc = trained.weights.getLoc();
@@ -202,14 +222,14 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
   Value own = trained.weights;
   if (options.clients) {
     // What is not finite must not get into a product with 0.
-    Value weight = weightOf(own);
+    Value weight = givenFor(own, clientWeight);
     Value isTaken =
         CompareOp::create(builder, loc, weight, splat(weight, 0), ComparePredicate::Greater);
     own = SelectOp::create(builder, loc, everywhere(isTaken, own), own, outer);
   }
   auto mean = [&](Value value) -> Value {
     if (options.clients)
-      value = MulOp::create(builder, loc, value, everywhere(weightOf(value), value));
+      value = MulOp::create(builder, loc, value, everywhere(givenFor(value, clientWeight), value));
     Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, options.axis,
                             trained.name.getValue());
     if (options.compressed)
@@ -217,19 +237,23 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
     return options.clients ? sum : multiplied(builder, sum, 1.0 / double(replicas));
   };
   // What has changed is small, so that less of it is lost in a compressed form than of the weights.
-  if (options.compressed)
-    return SubOp::create(builder, loc, outer, mean(SubOp::create(builder, loc, outer, own)));
-  return mean(own);
+  // With noise, weights of clients that are clipped add up to less than 1.
+  if (!options.compressed && !options.noise)
+    return mean(own);
+  Value gradient = mean(SubOp::create(builder, loc, outer, own));
+  if (options.noise)
+    gradient = AddOp::create(builder, loc, gradient, noiseOf(trained));
+  return SubOp::create(builder, loc, outer, gradient);
 }
 
 /// What SGD with Nesterov momentum makes of the outer parameters.
 Value OuterStepBuilder::nesterov(const TrainedWeights &trained, BlockArgument outer, Value mean) {
   Location loc = trained.weights.getLoc();
   BlockArgument momentum = addState(trained, "outer_momentum");
-  // The mean of changes is there where it was computed from them.
+  // The mean of changes is there where the mean was computed from them.
   auto difference = mean.getDefiningOp<SubOp>();
   Value gradient =
-      options.compressed ? difference.getRhs() : Value(SubOp::create(builder, loc, outer, mean));
+      difference ? difference.getRhs() : Value(SubOp::create(builder, loc, outer, mean));
   Value newMomentum =
       AddOp::create(builder, loc, multiplied(builder, momentum, options.momentum), gradient);
   Value direction =
@@ -339,8 +363,8 @@ Value OuterStepBuilder::squaresOf(const TrainedWeights &trained) {
   Value squares = EinsumOp::create(builder, loc, change, change,
                                    StringRef(llvm::formatv("{0},{0}->", letters).str()));
   for (StringRef axis : over)
-    squares =
-        reducedOver(builder, squares, ReductionKind::Sum, mesh.name, axis, trained.name.getValue());
+    squares = reducedOver(builder, squares, ReductionKind::Sum, mesh.name, axis,
+                          trained.name.getValue(), "shard");
   return squares;
 }
 
@@ -401,7 +425,7 @@ LogicalResult OuterStepBuilder::run() {
   findWeights();
   outerParameters = findOuterParameters(function);
   if (options.clients && !options.begins && !options.checks)
-    addClientWeights();
+    addClientInputs();
   if (options.checks)
     buildCheck();
   else
@@ -422,8 +446,12 @@ struct BuildOuterStepPass : dtc::impl::BuildOuterStepPassBase<BuildOuterStepPass
                                  << "'; known are mean, nesterov, adam, yogi and adagrad";
       return signalPassFailure();
     }
-    BuildOuterStepPassOptions given{axis, step,    learningRate, momentum, beta2,
-                                    tau,  clients, compressed,   begins,   checks};
+    if (noise && !clients) {
+      getOperation().emitError() << "noise is for clients; set clients as well";
+      return signalPassFailure();
+    }
+    BuildOuterStepPassOptions given{axis,    step,  learningRate, momentum, beta2, tau,
+                                    clients, noise, compressed,   begins,   checks};
     unsigned number = 0;
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {

@@ -91,6 +91,10 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     states of the parameter, such as the moments of Adam, become zeros, so that each round begins with a new optimizer
     (McMahan et al. 2017, algorithm 1). `mean` has s too.
 
+    With `noise` as well, w is s - (sum p_r (s - w_r) + c z) with the weights p_r, whatever they add up to, a number c, the input
+    `noise_scale`, and a state z, `outer_noise`, whose elements the run draws from a normal distribution before the step
+    (McMahan et al. 2018, algorithm 1).
+
     With `begins` it is the function before the first step instead: s becomes the parameter, and v becomes `tau`^2.
 
     With `checks` it is a function that changes nothing instead. It has two outputs with an element for each replica, which
@@ -133,6 +137,7 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     Option<"beta2", "beta2", "double", "0.99", "the decay of the second moment of adam and yogi">,
     Option<"tau", "tau", "double", "1e-3", "of adam, yogi and adagrad">,
     Option<"clients", "clients", "bool", "false", "a weighted mean, and a new inner optimizer">,
+    Option<"noise", "noise", "bool", "false", "add noise to what clients have changed">,
     Option<"compressed", "compressed", "bool", "false", "exchange changes, in a compressed form">,
     Option<"begins", "begins", "bool", "false", "what comes before the first step">,
     Option<"checks", "checks", "bool", "false", "what each replica has changed by">,

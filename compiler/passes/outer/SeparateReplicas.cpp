@@ -45,10 +45,10 @@ Value dtc::reducedOver(OpBuilder &builder, Value value, ReductionKind kind, Stri
     return builder.getNamedAttr(name, builder.getStringAttr(is));
   };
   sum->setAttr(dist::kReasonAttrName,
-               builder.getDictionaryAttr({text("value", what),
-                                          text("from", "one for each " + each + " along " + axis),
-                                          text("to", "one for all"),
-                                          text("consumer", ("all " + each).str() + "s"), text("remedy", "")}));
+               builder.getDictionaryAttr(
+                   {text("value", what), text("from", "one for each " + each + " along " + axis),
+                    text("to", "one for all"), text("consumer", ("all " + each).str() + "s"),
+                    text("remedy", "")}));
   return sum;
 }
 

@@ -22,6 +22,12 @@ TEST(ClientTraining, WeightsAreSharesOfThoseThatAreTaken) {
             (Weights{0, 0}));
 }
 
+TEST(ClientTraining, ClippedWeightsKeepTheDenominator) {
+  constexpr UpdateState taken = UpdateState::Taken;
+  EXPECT_EQ(clippedWeights({0.5, 2, 8, 1}, {taken, taken, UpdateState::NoStep, taken}, 1),
+            (std::vector<double>{0.25, 0.125, 0, 0.25}));
+}
+
 TEST(ClientTraining, DescribesARound) {
   StepMetrics metrics;
   metrics.round = 3;

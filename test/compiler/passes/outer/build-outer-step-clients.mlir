@@ -4,6 +4,8 @@
 // RUN: dtc-opt %s --dtc-build-outer-step="axis=dp step=mean clients=true compressed=true" | FileCheck %s --check-prefix=COMPRESSED
 // RUN: dtc-opt %s --dtc-build-outer-step="axis=dp step=yogi learning-rate=0.5" | FileCheck %s --check-prefix=YOGI
 // RUN: dtc-opt %s --dtc-build-outer-step="axis=dp step=adam begins=true tau=0.5" | FileCheck %s --check-prefix=ADAM-BEGIN
+// RUN: dtc-opt %s --dtc-build-outer-step="axis=dp step=mean clients=true noise=true" | FileCheck %s --check-prefix=NOISE
+// RUN: not dtc-opt %s --dtc-build-outer-step="axis=dp step=mean noise=true" 2>&1 | FileCheck %s --check-prefix=NO-CLIENTS
 // RUN: not dtc-opt %s --dtc-build-outer-step="axis=dp step=lamb" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // A mean weighted by an input, in which a replica of weight 0 has the outer parameters instead of its own. Where all weights are 0
@@ -64,6 +66,16 @@
 // YOGI-NEXT:       %[[NEW:.*]] = dtc.select %[[LESS]], %[[RISES]], %[[SMALLER]]
 // YOGI-NEXT:       dtc.sqrt %[[NEW]]
 
+// The mean of changes, with noise.
+// NOISE-LABEL:   func.func @outer_train_step(
+// NOISE-SAME:      tensor<1xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.global_shape = array<i64: 1>, dtc.input = "noise_scale"}
+// NOISE-SAME:      %[[Z:[^ :]*]]: tensor<2xf32> {{[^%]*}}dtc.state = "outer_noise", dtc.state_of = "w"})
+// NOISE:           %[[MEAN:.*]] = dist.all_reduce sum %{{.*}} over @mesh ["dp"] {{.*}}value = "w"
+// NOISE:           %[[NOISE:.*]] = dtc.mul %[[Z]],
+// NOISE-NEXT:      %[[SUM:.*]] = dtc.add %[[MEAN]], %[[NOISE]]
+// NOISE-NEXT:      dtc.sub %{{.*}}, %[[SUM]]
+
+// NO-CLIENTS:      error: noise is for clients; set clients as well
 // ADAM-BEGIN:      dtc.constant dense<2.500000e-01>
 // UNKNOWN:         error: unknown outer step 'lamb'; known are mean, nesterov, adam, yogi and adagrad
 
