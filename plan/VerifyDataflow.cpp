@@ -23,6 +23,7 @@
 #include "plan/KernelTable.h"
 #include "plan/PlanChecks.h"
 #include "plan/WorkLimit.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -102,7 +103,9 @@ Expected<ProgramVerifierResult> DataflowWalk::run() {
 
 MaybeError DataflowWalk::putInputs() {
   for (const plan::Input &input : context.program.inputs()) {
-    if (MaybeError error = state.write(input.buffer(), input.role() == plan::Input::DATA))
+    // Which replicas take a step is the same in all repetitions.
+    bool isOfRepetition = input.role() == plan::Input::DATA && input.name() != kClientActiveInput;
+    if (MaybeError error = state.write(input.buffer(), isOfRepetition))
       return error->inContext(fmt::format("input \"{}\"", input.name()));
   }
   return std::nullopt;

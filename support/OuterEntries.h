@@ -14,6 +14,31 @@ namespace dtc {
 inline constexpr const char *kOuterStepEntry = "outer";
 inline constexpr const char *kOuterBeginEntry = "outer_begin";
 
+/// The entry point of a plan whose replicas train for clients that measures what each of them has
+/// changed, before the outer step. Program k has two outputs with an element for each replica: the
+/// sum of the squares of what its parameters have changed by, and the number of steps that were
+/// applied. Their names end in k.
+inline constexpr const char *kOuterCheckEntry = "outer_check";
+inline constexpr const char *kUpdateSquaresOutput = "update_squares.";
+inline constexpr const char *kInnerStepsOutput = "inner_steps.";
+
+/// The input of the outer step of such a plan: the weight of each replica in the mean. They are at
+/// least 0 and add up to 1; a replica of weight 0 is left out, whatever its parameters are. Where
+/// all are 0, the parameters become the outer parameters, and nothing else changes.
+inline constexpr const char *kClientWeightsInput = "client_weights";
+
+/// Of a plan whose outer step adds noise to the mean: the input that multiplies it, one number, and
+/// the state of each parameter, its name behind a dot, that holds it.
+inline constexpr const char *kNoiseScaleInput = "noise_scale";
+inline constexpr const char *kOuterNoiseState = "outer_noise";
+
+/// The input of the step of such a plan that says which replicas take the step: 1, or 0 for one
+/// whose parameters stay as they are.
+inline constexpr const char *kClientActiveInput = "client_active";
+
+/// The output of the step of such a plan with the loss of each replica.
+inline constexpr const char *kClientLossesOutput = "client_losses";
+
 } // namespace dtc
 
 #endif // DTC_SUPPORT_OUTERENTRIES_H

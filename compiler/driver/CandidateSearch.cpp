@@ -176,7 +176,7 @@ OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<
                                            bool plansMemory, ArrayRef<int64_t> keepBytes,
                                            std::vector<DeviceSavedBytes> &keeps) {
   ResolvedOptions rest = entry.options;
-  if (entry.isEvaluation || rest.isOuterStep || rest.isOuterBegin)
+  if (entry.isEvaluation || rest.isOfOuterStep())
     rest.recompute = Recompute::None; // nothing is kept
   if (rest.recompute != Recompute::None && failed(recompute(*module, rest, keepBytes, keeps)))
     return nullptr;

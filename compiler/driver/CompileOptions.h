@@ -152,17 +152,28 @@ struct CompileOptions {
   /// step, or before the first step (see dtc-build-train-step). 0: none.
   double proximal = 0;
 
-  /// The data axis along which replicas train on their own between outer steps; empty: none. The
-  /// outer step is one of outerSteps(): by "mean" the parameters become their mean, by "nesterov"
-  /// an outer SGD with this learning rate and momentum updates them, with their change since the
-  /// last outer step as the gradient (see dtc-build-outer-step).
+  /// The data axis along which replicas train on their own between outer steps; empty: none. By the
+  /// outer step "mean" the parameters become their mean, by the others an outer optimizer updates
+  /// them, with their change since the last outer step as the gradient (see dtc-build-outer-step).
   std::string outer;
   std::string outerStep = "nesterov";
-  double outerLearningRate = 0.7;
+  /// Absent: 0.7 for nesterov and 0.01 for the others.
+  std::optional<double> outerLearningRate;
   double outerMomentum = 0.9;
+  double outerBeta2 = 0.99;
+  double outerTau = 1e-3;
+  /// Whether the replicas train for the clients of a run, from the outer parameters in each round.
+  bool clients = false;
+  /// Whether the outer step adds noise to what clients have changed.
+  bool clientNoise = false;
 
   bool hasAxis(llvm::StringRef axis) const;
 };
+
+/// The learning rate of the outer step.
+double outerLearningRateOf(const CompileOptions &options);
+/// Whether the outer step is one of Reddi et al. 2021, which divide by the root of a second moment.
+bool hasSecondMoment(const CompileOptions &options);
 
 /// The axes over which ZeRO splits.
 std::vector<std::string> zeroAxesOf(const CompileOptions &options);
@@ -180,9 +191,10 @@ struct ResolvedOptions : CompileOptions {
   /// sequences was cut into stages (see dtc-partition-stages).
   bool decodes = false;
   std::vector<int64_t> stageStarts;
-  /// Of a train step with replicas: whether this is the outer step, or what comes before the first
-  /// step.
-  bool isOuterStep = false, isOuterBegin = false;
+  /// Of a train step with replicas: whether this is the outer step, what comes before the first
+  /// step, or what measures the updates of clients before an outer step.
+  bool isOuterStep = false, isOuterBegin = false, isOuterCheck = false;
+  bool isOfOuterStep() const { return isOuterStep || isOuterBegin || isOuterCheck; }
 };
 
 /// The number of chunks that `chunkCollectives` says: 0 for "auto", 1 for "off"; none where it is

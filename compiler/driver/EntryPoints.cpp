@@ -23,10 +23,14 @@ std::vector<EntryPoint> dtc::entryPointsOf(const ResolvedOptions &options) {
     entries.push_back({kOuterStepEntry, options});
     entries.back().options.isOuterStep = true;
   }
-  const bool hasMomentum = !options.outer.empty() && options.outerStep == "nesterov";
-  if (hasMomentum || options.proximal > 0 || outerCompressionOf(options)) {
+  const bool hasOptimizer = !options.outer.empty() && options.outerStep != "mean";
+  if (hasOptimizer || options.clients || options.proximal > 0 || outerCompressionOf(options)) {
     entries.push_back({kOuterBeginEntry, options});
     entries.back().options.isOuterBegin = true;
+  }
+  if (options.clients) {
+    entries.push_back({kOuterCheckEntry, options});
+    entries.back().options.isOuterCheck = true;
   }
   if (options.mode == CompileMode::Train)
     entries.push_back({"evaluate", options, /*isEvaluation=*/true, /*isOptional=*/true});

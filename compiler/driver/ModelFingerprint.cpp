@@ -201,8 +201,13 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
     settings.push_back(fmt::format("proximal={}", options.proximal));
   if (!options.outer.empty())
     settings.push_back(fmt::format("outer={}, outer_step={}", options.outer, options.outerStep));
-  if (!options.outer.empty() && options.outerStep == "nesterov")
-    settings.push_back(fmt::format("outer_lr={}, outer_momentum={}", options.outerLearningRate,
+  if (!options.outer.empty() && options.outerStep != "mean")
+    settings.push_back(fmt::format("outer_lr={}, outer_momentum={}", outerLearningRateOf(options),
                                    options.outerMomentum));
+  if (hasSecondMoment(options))
+    settings.push_back(
+        fmt::format("outer_beta2={}, outer_tau={}", options.outerBeta2, options.outerTau));
+  if (options.clients)
+    settings.push_back(options.clientNoise ? "clients with noise" : "clients");
   return fmt::format("{}", fmt::join(settings, ", "));
 }

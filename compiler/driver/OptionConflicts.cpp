@@ -154,11 +154,14 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
                                     MeshSource source) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
   const CompileOptions defaults;
-  std::pair rate("outer_lr", options.outerLearningRate != defaults.outerLearningRate);
+  std::pair rate("outer_lr", options.outerLearningRate.has_value());
   std::pair momentum("outer_momentum", options.outerMomentum != defaults.outerMomentum);
+  std::pair beta2("outer_beta2", options.outerBeta2 != defaults.outerBeta2);
+  std::pair tau("outer_tau", options.outerTau != defaults.outerTau);
   if (options.outer.empty()) {
-    for (auto [name, isGiven] :
-         {std::pair("outer_step", options.outerStep != defaults.outerStep), rate, momentum})
+    for (auto [name, isGiven] : {std::pair("outer_step", options.outerStep != defaults.outerStep),
+                                 rate, momentum, beta2, tau, std::pair("clients", options.clients),
+                                 std::pair("client_noise", options.clientNoise)})
       if (isGiven)
         return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
                                  "differ",
@@ -171,6 +174,20 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
         return Error{fmt::format("{} is given, but {} is \"mean\", which takes the mean as it is; "
                                  "leave it out",
                                  given(name), given("outer_step"))};
+  for (auto [name, isGiven] : {beta2, tau})
+    if (isGiven && !(hasSecondMoment(options) &&
+                     (options.outerStep != "adagrad" || std::string_view(name) == "outer_tau")))
+      return Error{fmt::format("{} is given, but {} is \"{}\", which has no use for it; leave it "
+                               "out, or choose adam or yogi",
+                               given(name), given("outer_step"), options.outerStep)};
+  if (options.clientNoise && !options.clients)
+    return Error{fmt::format("{} is given, but no {}; give that as well, or leave the noise out",
+                             given("client_noise"), given("clients"))};
+  if (options.clients && options.dtype == ComputeType::F16)
+    return Error{fmt::format("{} is given, and with {} \"f16\" the scale of the loss follows the "
+                             "overflows of all replicas, but clients train on their own; choose "
+                             "bf16",
+                             given("clients"), given("dtype"))};
   std::string what = fmt::format("{} is \"{}\"", given("outer"), options.outer);
   if (options.mode != CompileMode::Train)
     return Error{

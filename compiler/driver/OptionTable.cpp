@@ -216,25 +216,52 @@ static void addOuterOptions(std::vector<Option> &options) {
                              "between outer steps, which give them the same parameters again; "
                              "dtc-run --outer-every says when",
                      .needsMesh = true});
-  options.push_back({.name = "outer_step",
-                     .member = &O::outerStep,
-                     .help = "mean: the parameters become their mean over the replicas (local "
-                             "SGD); nesterov: an outer SGD with Nesterov momentum takes what they "
-                             "have changed by for a gradient (DiLoCo)",
-                     .words =
-                         [] {
-                           return std::vector<std::string>{"mean", "nesterov"};
-                         },
-                     .needsMesh = true});
+  options.push_back(
+      {.name = "outer_step",
+       .member = &O::outerStep,
+       .help = "mean: the parameters become their mean over the replicas (local "
+               "SGD); nesterov: an outer SGD with Nesterov momentum takes what they "
+               "have changed by for a gradient (DiLoCo); adam, yogi, adagrad: these "
+               "do (FedAdam, FedYogi, FedAdagrad)",
+       .words =
+           [] {
+             return std::vector<std::string>{"mean", "nesterov", "adam", "yogi", "adagrad"};
+           },
+       .needsMesh = true});
   options.push_back({.name = "outer_lr",
                      .member = &O::outerLearningRate,
-                     .help = "The learning rate of --outer-step nesterov",
+                     .help = "The learning rate of the outer step, if it is not mean (default: 0.7 "
+                             "for nesterov, 0.01 for the others)",
                      .range = kPositive,
                      .needsMesh = true});
   options.push_back({.name = "outer_momentum",
                      .member = &O::outerMomentum,
-                     .help = "The decay of the momentum of --outer-step nesterov",
+                     .help = "The decay of the momentum of the outer step, if it is not mean; of "
+                             "adam, yogi and adagrad that of the first moment",
                      .range = kBelowOne,
+                     .needsMesh = true});
+  options.push_back({.name = "outer_beta2",
+                     .member = &O::outerBeta2,
+                     .help = "The decay of the second moment of --outer-step adam or yogi",
+                     .range = kBelowOne,
+                     .needsMesh = true});
+  options.push_back({.name = "outer_tau",
+                     .member = &O::outerTau,
+                     .help = "What --outer-step adam, yogi or adagrad adds to the root of the "
+                             "second moment, which begins as its square",
+                     .range = kPositive,
+                     .needsMesh = true});
+  options.push_back({.name = "clients",
+                     .member = &O::clients,
+                     .help = "The replicas of --outer train for clients, which dtc-run --clients "
+                             "names: each round begins with a new optimizer, and the outer step "
+                             "takes the mean of the clients, weighted by their samples",
+                     .needsMesh = true});
+  options.push_back({.name = "client_noise",
+                     .member = &O::clientNoise,
+                     .help = "The outer step of --clients adds noise to the mean of what clients "
+                             "have changed, for dtc-run --client-clip and --noise-multiplier "
+                             "(DP-FedAvg)",
                      .needsMesh = true});
 }
 
@@ -301,6 +328,14 @@ static void addModelOptions(std::vector<Option> &options) {
                      .member = &O::momentum,
                      .help = "SGD: decay of the momentum",
                      .range = kBelowOne});
+}
+
+double dtc::outerLearningRateOf(const CompileOptions &options) {
+  return options.outerLearningRate.value_or(options.outerStep == "nesterov" ? 0.7 : 0.01);
+}
+
+bool dtc::hasSecondMoment(const CompileOptions &options) {
+  return !options.outer.empty() && options.outerStep != "mean" && options.outerStep != "nesterov";
 }
 
 std::optional<int64_t> dtc::collectiveChunksOf(const CompileOptions &options) {

@@ -151,6 +151,7 @@ static BuildTrainStepPassOptions trainStepOptions(const ResolvedOptions &options
   train.weightDecay = options.weightDecay;
   train.momentum = options.momentum;
   train.proximal = options.proximal;
+  train.clients = options.clients;
   train.freeze.assign(options.freeze.begin(), options.freeze.end());
   train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
   // Gradients in bf16 have the range of those in f32.
@@ -205,7 +206,7 @@ static void addCompression(OpPassManager &manager, const CompressionSettings &co
 /// How gradients are summed between devices, in the local view.
 static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &options) {
   if (!options.outer.empty())
-    manager.addPass(createSeparateReplicasPass({options.outer}));
+    manager.addPass(createSeparateReplicasPass({options.outer, options.clients}));
   if (options.gradReduceDtype != ComputeType::F32) {
     NarrowGradientReductionsPassOptions narrow;
     narrow.dtype = wordOf(options.gradReduceDtype);
@@ -329,11 +330,21 @@ void dtc::buildDeviceFunctions(OpPassManager &manager, const ResolvedOptions &op
 }
 
 void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) {
-  if (options.isOuterStep || options.isOuterBegin) {
+  if (options.isOfOuterStep()) {
     std::optional<CompressionSettings> compression = outerCompressionOf(options);
-    manager.addPass(createBuildOuterStepPass({options.outer, options.outerStep,
-                                              options.outerLearningRate, options.outerMomentum,
-                                              compression.has_value(), options.isOuterBegin}));
+    BuildOuterStepPassOptions outer;
+    outer.axis = options.outer;
+    outer.step = options.outerStep;
+    outer.learningRate = outerLearningRateOf(options);
+    outer.momentum = options.outerMomentum;
+    outer.beta2 = options.outerBeta2;
+    outer.tau = options.outerTau;
+    outer.compressed = compression.has_value();
+    outer.clients = options.clients;
+    outer.noise = options.clientNoise;
+    outer.begins = options.isOuterBegin;
+    outer.checks = options.isOuterCheck;
+    manager.addPass(createBuildOuterStepPass(outer));
     if (compression && options.isOuterStep)
       addCompression(manager, *compression);
   }

@@ -11,6 +11,7 @@
 #include "runtime/data/Permutation.h"
 #include "runtime/data/SafetensorsSource.h"
 #include "runtime/data/TokenSource.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ namespace dtc::runtime {
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   std::vector<DataInput> inputs;
   for (const plan::Input *input : distinctInputs(plan))
-    if (input->role() == plan::Input::DATA) {
+    if (input->role() == plan::Input::DATA && input->name() != kClientActiveInput) {
       DataInput &added = inputs.emplace_back();
       added.name = input->name();
       added.type = typeOf(*input);
@@ -32,12 +33,11 @@ std::vector<DataInput> dataInputsOf(const plan::Plan &plan) {
   return inputs;
 }
 
-/// The sample of one row of a training batch.
-uint64_t DataSource::trainingSample(int64_t number, int64_t row) const {
+uint64_t DataSource::drawnSample(int64_t number, int64_t row, int64_t rows) const {
   if (options.sampling == Sampling::Random)
     return drawSample(options.seed, number, row, numSamples());
-  uint64_t position = static_cast<uint64_t>(number - 1) * static_cast<uint64_t>(samplesOfBatch) +
-                      static_cast<uint64_t>(row);
+  uint64_t position =
+      static_cast<uint64_t>(number - 1) * static_cast<uint64_t>(rows) + static_cast<uint64_t>(row);
   return disjointSample(
       permuted(options.seed, position / numDisjoint(), position % numDisjoint(), numDisjoint()));
 }

@@ -29,7 +29,7 @@ struct DataInput {
   std::optional<int64_t> ignoredIndex = {};
 };
 
-/// The inputs of a valid plan that have the role DATA.
+/// The inputs of a valid plan that have the role DATA, but for what the run says of clients.
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan);
 
 /// Rows [begin, end) of a batch; a row is a sample.
@@ -115,15 +115,23 @@ protected:
   /// Reads a row of an input, and checks its values.
   virtual MaybeError readSample(const DataInput &input, uint64_t sample, std::byte *out) const = 0;
 
+  /// The sample of one row of a training batch.
+  virtual uint64_t trainingSample(int64_t number, int64_t row) const {
+    return drawnSample(number, row, samplesOfBatch);
+  }
+
   std::vector<DataInput> inputs;
   DataOptions options;
   int64_t samplesOfBatch = 0; // equal for all inputs
 
 private:
+  friend class ClientsSource; // reads samples of others
+
   /// The sample of a row of the batch; none: one that does not count.
   using SampleOf = std::function<std::optional<uint64_t>(int64_t row)>;
 
-  uint64_t trainingSample(int64_t number, int64_t row) const;
+  /// The sample of one row of a training batch of `rows` rows.
+  uint64_t drawnSample(int64_t number, int64_t row, int64_t rows) const;
   bool fillsBatches() const;
   MaybeError readRow(const DataInput &input, std::optional<uint64_t> sample, std::byte *out) const;
   Expected<HostTensor> readRows(const DataInput &input, const std::vector<RowRange> &rows,

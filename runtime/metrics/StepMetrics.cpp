@@ -142,6 +142,14 @@ std::string toJson(const StepMetrics &metrics) {
   }
   if (!metrics.waitSeconds.empty())
     line[kWaitSeconds.name] = metrics.waitSeconds;
+  if (metrics.round)
+    line["round"] = *metrics.round;
+  for (const ClientMetric &client : metrics.clients) {
+    nlohmann::ordered_json &entry = line["clients"][client.name];
+    entry["loss"] =
+        client.loss && std::isfinite(*client.loss) ? nlohmann::ordered_json(*client.loss) : nullptr;
+    entry["weight"] = client.weight;
+  }
   for (const ModelMetric &metric : metrics.ofModel) {
     nlohmann::ordered_json &entry = line["model"][metric.name];
     (metric.of.empty() ? entry : entry[metric.of]) = jsonOf(metric);

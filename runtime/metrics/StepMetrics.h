@@ -23,6 +23,13 @@ struct ModelMetric {
   bool isScalar = false;
 };
 
+/// A client of federated learning in a round that ends.
+struct ClientMetric {
+  std::string name;
+  std::optional<double> loss = {}; ///< the mean over the steps of the round that the process saw
+  double weight = 0;               ///< in the mean of the round; 0: it was left out
+};
+
 /// One step's numbers; a value is absent if the plan does not compute it.
 struct StepMetrics {
   int64_t step = 0; // 1 is the first
@@ -44,6 +51,8 @@ struct StepMetrics {
   std::optional<int64_t> mostWaitProcess = {}, leastWaitProcess = {};
   std::vector<double> waitSeconds = {}; // of each
   std::vector<ModelMetric> ofModel = {};
+  std::optional<int64_t> round = {}; // of clients: the one that ends with this step, 1 is the first
+  std::vector<ClientMetric> clients = {}; // of that round
   /// The tokens of the expert that most of a layer choose, divided by those of an even spread; of
   /// the layer where that is largest. And the tokens that experts dropped, of all layers.
   std::optional<double> expertImbalance = {}, droppedTokens = {};
@@ -66,8 +75,9 @@ extern const Metric kWaitSeconds;
 std::span<const Metric> allMetrics();
 
 /// The metrics as one line of JSON without its end: "step", allMetrics(), where there are several
-/// processes kWaitSeconds, a list, and "model", an object of the model's metrics: a number or a
-/// list by its name, or an object of these by what they are of. Non-finite numbers are null.
+/// processes kWaitSeconds, a list, "clients" of the round that ends, and "model", an object of the
+/// model's metrics: a number or a list by its name, or an object of these by what they are of.
+/// Non-finite numbers are null.
 std::string toJson(const StepMetrics &metrics);
 
 } // namespace dtc::runtime

@@ -8,9 +8,14 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/executor/ShardRegion.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <optional>
+#include <string>
 
 namespace dtc::runtime {
 
@@ -49,6 +54,56 @@ BatchRows rowsOf(const plan::Plan &plan, const Mesh &mesh, std::span<const int64
   for (auto &[name, ranges] : rows)
     ranges = merged(std::move(ranges));
   return rows;
+}
+
+/// Marks the rows of an input that a device has as those of its replica. Returns whether they are
+/// of no other one.
+static bool markRows(const ShardRegion &region, size_t replica,
+                     std::vector<std::optional<size_t>> &replicaOf) {
+  for (int64_t piece = 0; piece < region.pieces; ++piece) {
+    auto [begin, end] = region.rowsOfPiece(piece);
+    for (int64_t row = begin; row < end; ++row) {
+      std::optional<size_t> &found = replicaOf[static_cast<size_t>(row)];
+      if (found.value_or(replica) != replica)
+        return false;
+      found = replica;
+    }
+  }
+  return true;
+}
+
+Expected<ReplicaRows> rowsOfReplicas(const plan::Plan &plan, const Replicas &replicas) {
+  Mesh mesh = meshOf(plan);
+  std::map<std::string, std::vector<std::optional<size_t>>> replicaOf; // by input and row
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    auto replica = static_cast<size_t>(mesh.blockIndex(device, {replicas.axis}));
+    for (const plan::Input &input :
+         plan.programs(static_cast<int>(mesh.programOf(device))).inputs()) {
+      if (input.role() != plan::Input::DATA || input.shape_size() == 0 ||
+          input.name() == kClientActiveInput)
+        continue;
+      std::vector<std::optional<size_t>> &rows = replicaOf[input.name()];
+      rows.resize(static_cast<size_t>(input.shape(0)));
+      if (!markRows(ShardRegion::of(mesh, input.sharding(), toVector(input.shape()), device),
+                    replica, rows))
+        return Error{
+            fmt::format("samples of the input \"{}\" lie on several replicas; expected that "
+                        "\"{}\" splits the batch, so that each client has its own",
+                        input.name(), replicas.axis)};
+    }
+  }
+  ReplicaRows result{static_cast<size_t>(replicas.count), {}};
+  for (const auto &[name, rows] : replicaOf) {
+    std::vector<size_t> own;
+    for (const std::optional<size_t> &replica : rows)
+      own.push_back(replica.value_or(0));
+    if (name != replicaOf.begin()->first && own != result.replicaOf)
+      return Error{fmt::format("the inputs \"{}\" and \"{}\" are split over the replicas in "
+                               "different ways; expected the same",
+                               replicaOf.begin()->first, name)};
+    result.replicaOf = std::move(own);
+  }
+  return result;
 }
 
 Batch intoWhole(Batch part, const BatchRows &rows, const std::vector<DataInput> &inputs) {

@@ -48,9 +48,9 @@ int64_t TrainingRun::stepsOfEpochs() const {
 /// Finds where the run begins, and how many steps it has.
 MaybeError TrainingRun::openCheckpoints() {
   steps = options.steps.value_or(defaultSteps());
-  auto opened =
-      CheckpointedRun::open(*plan, options, options.epochs ? std::nullopt : std::optional(steps),
-                            [this](const std::string &text) { note(text); });
+  auto opened = CheckpointedRun::open(
+      *plan, options, options.epochs || options.rounds ? std::nullopt : std::optional(steps),
+      [this](const std::string &text) { note(text); });
   if (!opened)
     return opened.error();
   checkpoints = std::move(*opened);
@@ -61,6 +61,8 @@ MaybeError TrainingRun::openCheckpoints() {
 }
 
 MaybeError TrainingRun::openData() {
+  if (MaybeError error = checkClients())
+    return error;
   std::vector<DataInput> inputs = dataInputsOf(*plan);
   if (inputs.empty()) {
     if (options.epochs)
@@ -71,17 +73,17 @@ MaybeError TrainingRun::openData() {
     return std::nullopt;
   }
   // What is there may only be exported or evaluated.
-  if (options.dataPaths.empty() && !options.epochs && begin.step >= steps)
+  const bool hasData = !options.dataPaths.empty() || !options.clientsPath.empty();
+  if (!hasData && !options.epochs && !options.rounds && begin.step >= steps)
     return std::nullopt;
-  if (options.dataPaths.empty()) {
+  if (!hasData) {
     std::vector<std::string> names;
     for (const DataInput &input : inputs)
       names.push_back(fmt::format("{} ({})", input.name, input.type.str()));
     return Error{
         fmt::format("the plan needs data for {}; give a file with --data", fmt::join(names, ", "))};
   }
-  Expected<std::unique_ptr<DataSource>> source =
-      openDataSource(options.dataPaths, inputs, {options.seed, options.sampling});
+  Expected<std::unique_ptr<DataSource>> source = openSource(inputs);
   if (!source)
     return source.error();
   data = std::move(*source);
@@ -91,6 +93,8 @@ MaybeError TrainingRun::openData() {
     return error;
   if (options.epochs)
     steps = stepsOfEpochs();
+  if (clientsData && options.rounds)
+    steps = *options.rounds * outerEvery;
   for (const DataInput &input : inputs)
     if (input.name == "tokens" && input.type.rank() == 2) {
       unit = "tokens";
@@ -124,9 +128,8 @@ MaybeError TrainingRun::checkSameData() const {
     return others.error();
   if (others->empty())
     return std::nullopt;
-  return Error{fmt::format("--data: {} found other data than process 0 at {}; give all the same "
-                           "files",
-                           *others, describeFiles(options.dataPaths))};
+  return Error{fmt::format("{}: {} found other data than process 0 at {}; give all the same files",
+                           dataFlag(), *others, describeData())};
 }
 
 MaybeError TrainingRun::checkOptions() {
@@ -231,7 +234,7 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
     return error;
   // Last, as it takes longest.
   if (data) {
-    Expected<bool> counts = checkData(*data, describeFiles(options.dataPaths));
+    Expected<bool> counts = checkData(*data, describeData());
     if (!counts)
       return counts.error();
     if (!*counts && trains())
@@ -256,6 +259,11 @@ MaybeError TrainingRun::loadCheckpoint() {
     return identity.error();
   if (options.outerEvery)
     identity->updateSettings += fmt::format(", outer_every={}", *options.outerEvery);
+  if (options.clientClip)
+    identity->updateSettings += fmt::format(", client_clip={}, noise_multiplier={}",
+                                            *options.clientClip, *options.noiseMultiplier);
+  if (options.localEpochs)
+    identity->updateSettings += fmt::format(", local_epochs={}", *options.localEpochs);
   bool hasSteps = begin.step < steps;
   if (MaybeError error = checkpoints->load(*session, *identity, schedule, hasSteps))
     return error;
@@ -272,9 +280,13 @@ MaybeError TrainingRun::openOuterStep() {
     outerStep = nullptr;
     return std::nullopt;
   }
-  if (outerStep && !options.outerEvery)
+  if (!clientsData)
+    outerEvery = options.outerEvery.value_or(0);
+  if (outerStep && outerEvery == 0)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
+  if (clientsData)
+    clients = std::make_unique<ClientTraining>(*clientsData, *session, clientNoise());
   Session *first = session->findEntry(kOuterBeginEntry);
   return first && begin.step == 0 ? first->step() : std::nullopt;
 }

@@ -63,6 +63,9 @@ MaybeError TrainingRun::giveLearningRates(int64_t step) {
 MaybeError TrainingRun::giveInputs(int64_t step) {
   if (MaybeError error = giveLearningRates(step))
     return error;
+  if (clients)
+    if (MaybeError error = clients->giveActive(step))
+      return error;
   for (int64_t index = 0; data && index < options.batches; ++index) {
     int64_t number = begin.nextBatch + (step - 1 - begin.step) * options.batches + index;
     Expected<Batch> batch = loader->take(number + 1);
@@ -108,6 +111,12 @@ Expected<StepMetrics> TrainingRun::finishStep() {
   if (!loss)
     return loss.error();
   metrics.loss = *loss;
+  if (clients) {
+    Expected<std::optional<double>> mean = clients->addStep(step);
+    if (!mean)
+      return mean.error();
+    metrics.loss = *mean;
+  }
   Expected<std::optional<double>> gradNorm = scalarOutput("grad_norm");
   if (!gradNorm)
     return gradNorm.error();
@@ -131,12 +140,24 @@ MaybeError TrainingRun::beginMetrics() {
 }
 
 /// Gives all replicas the same parameters again.
-MaybeError TrainingRun::takeOuterStep(int64_t step) {
+MaybeError TrainingRun::takeOuterStep(StepMetrics &metrics, ProgressReport &report) {
   statesAreWhole = false;
-  if (MaybeError error = outerStep->step())
-    return error->inContext(fmt::format("the outer step after step {}", step));
+  MaybeError error = clients ? clients->takeOuterStep(*outerStep, metrics) : outerStep->step();
+  if (error)
+    return error->inContext(fmt::format("the outer step after step {}", metrics.step));
   statesAreWhole = true;
+  if (clients)
+    reportRound(metrics, report);
   return std::nullopt;
+}
+
+/// Says who has trained in a round that has ended.
+void TrainingRun::reportRound(const StepMetrics &metrics, ProgressReport &report) {
+  report.finish();
+  printTo(out, "{}\n", printable(ClientTraining::describe(metrics)));
+  std::fflush(out);
+  for (const std::string &text : clients->leftOut())
+    note(text);
 }
 
 /// Computes the loss on held-out data, if it is due.
@@ -205,7 +226,7 @@ Expected<bool> TrainingRun::mayStart(int64_t step) const {
 /// Whether another step is to be started before the one that was just started is taken in. Several
 /// processes do the same, independent of the progress of their devices.
 bool TrainingRun::leavesInFlight() const {
-  return runsBesideHost && (options.processes.areSeveral() || !session->stepIsDone());
+  return runsBesideHost && !clients && (options.processes.areSeveral() || !session->stepIsDone());
 }
 
 /// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
@@ -238,7 +259,7 @@ MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
     failed = Error{fmt::format("step {}: {}; the step has changed no parameter", metrics->step,
                                failed->message)};
   if (outerStepIsDue(metrics->step))
-    if (MaybeError error = takeOuterStep(metrics->step))
+    if (MaybeError error = takeOuterStep(*metrics, report))
       return error;
   if (!hasFailed && !failed)
     if (MaybeError error = evaluate(*metrics, report))
@@ -303,7 +324,7 @@ MaybeError TrainingRun::runSteps() {
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);
-  if (int64_t after = outerStep ? result.stepsDone % *options.outerEvery : 0)
+  if (int64_t after = outerStep ? result.stepsDone % outerEvery : 0)
     note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
                      "are those of the first replica",
                      after, after == 1 ? "" : "s"));

@@ -44,9 +44,10 @@ std::string formatInterval(const CheckpointInterval &interval);
 /// What dtc-run is asked to do. Empty paths mean that there is no such file.
 struct TrainOptions {
   std::string planPath;
-  std::vector<std::string> dataPaths;     // the files of one data set
-  std::vector<std::string> initPaths;     // weights to start from; see loadWeights
-  bool allowUnusedAdapters = false;       // among those; see loadWeights
+  std::vector<std::string> dataPaths; // the files of one data set
+  std::string clientsPath;            // instead: clients with data of their own; see ClientsFile.h
+  std::vector<std::string> initPaths; // weights to start from; see loadWeights
+  bool allowUnusedAdapters = false;   // among those; see loadWeights
   std::vector<std::string> evalDataPaths; // held-out data
   std::string savePath;                   // where the weights go at the end
   std::string saveAdaptersPath;           // where the adapters alone go; see saveAdapters
@@ -84,6 +85,12 @@ struct TrainOptions {
   const char *evalDataFlag = "--eval-data";
   /// Of a plan whose replicas differ: the steps from one outer step to the next.
   std::optional<int64_t> outerEvery;
+  /// Of clients: instead, passes over the data of each; and instead of steps the rounds of the run.
+  std::optional<double> localEpochs;
+  std::optional<int64_t> rounds;
+  /// Of clients whose plan adds noise: the largest norm of what a client changes, and the standard
+  /// deviation of the noise in these norms.
+  std::optional<double> clientClip, noiseMultiplier;
   double learningRate = 1e-3;
   /// Absent: 0. Not for a constant rate.
   std::optional<double> minLearningRate;

@@ -13,6 +13,7 @@
 #include "runtime/executor/Session.h"
 #include "runtime/metrics/MetricsSink.h"
 #include "runtime/train/CheckpointedRun.h"
+#include "runtime/train/ClientTraining.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
@@ -52,14 +53,24 @@ private:
   int64_t stepsOfEpochs() const;
   MaybeError openCheckpoints();
   MaybeError openData();
+  Expected<std::unique_ptr<DataSource>> openSource(const std::vector<DataInput> &inputs);
+  Expected<std::unique_ptr<DataSource>> openClients(const std::vector<DataInput> &inputs);
+  MaybeError checkClients() const;
+  MaybeError checkClientNoise() const;
+  std::optional<ClientNoise> clientNoise() const;
+  std::string describeData() const {
+    return options.clientsPath.empty() ? describeFiles(options.dataPaths) : options.clientsPath;
+  }
+  const char *dataFlag() const { return options.clientsPath.empty() ? "--data" : "--clients"; }
   MaybeError loadCheckpoint();
   MaybeError checkSameData() const;
   MaybeError checkOptions();
   MaybeError beginOutcomes();
   MaybeError startLoader();
   MaybeError openOuterStep();
-  bool outerStepIsDue(int64_t step) const { return outerStep && step % *options.outerEvery == 0; }
-  MaybeError takeOuterStep(int64_t step);
+  bool outerStepIsDue(int64_t step) const { return outerStep && step % outerEvery == 0; }
+  MaybeError takeOuterStep(StepMetrics &metrics, ProgressReport &report);
+  void reportRound(const StepMetrics &metrics, ProgressReport &report);
   Expected<bool> checkData(const DataSource &source, const std::string &name);
   std::string describeEpochs() const;
   void describe() const;
@@ -103,6 +114,8 @@ private:
   std::unique_ptr<Session> session;
   Session *outerStep = nullptr;                 // null if replicas do not differ
   std::unique_ptr<DataSource> data;             // null if the plan needs none
+  const ClientsSource *clientsData = nullptr;   // the data, if they are those of clients
+  std::unique_ptr<ClientTraining> clients;      // null if replicas train for none
   std::unique_ptr<BatchLoader> loader;          // of the data
   std::unique_ptr<Evaluation> evaluation;       // null if nobody asked for it
   std::unique_ptr<CheckpointedRun> checkpoints; // null likewise
@@ -114,6 +127,7 @@ private:
   StepOutcomes outcomes;
   bool saidNoLabelCounts = false;
   int64_t steps = 0;
+  int64_t outerEvery = 0;   // steps from one outer step to the next; 0: not known
   int64_t unitsPerStep = 0; // tokens or samples
   std::string unit = "steps";
   TrainResult result;

@@ -190,12 +190,18 @@ static void addMetricsFlags(CLI::App &app, TrainOptions &options) {
 }
 
 static void addDataFlags(CLI::App &app, TrainOptions &options) {
-  app.add_option(
-         "--data", options.dataPaths,
-         "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
-         "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
-         "pattern, 'shards/*.bin'; may be given again: all files are one data set")
-      ->allow_extra_args(false);
+  CLI::Option *data =
+      app.add_option(
+             "--data", options.dataPaths,
+             "A text file (bytes are tokens), tokens of 16 bits or of llm.c (.bin), tokens of "
+             "32 bits (.u32), or tensors named as the plan's inputs (.safetensors); or a quoted "
+             "pattern, 'shards/*.bin'; may be given again: all files are one data set")
+          ->allow_extra_args(false);
+  app.add_option("--clients", options.clientsPath,
+                 "Instead of --data, of a plan of dtc-compile --clients: a file in Protobuf's text "
+                 "format that names clients and the files of their data; each --outer-every steps "
+                 "are a round, in which each replica trains for another one")
+      ->excludes(data);
   app.add_option_function<std::string>(
          "--sampling", [&](const std::string &name) { options.sampling = kSamplings.at(name); },
          "How the samples of batches are drawn: each for itself (random), or each once in an "
@@ -207,10 +213,24 @@ static void addDataFlags(CLI::App &app, TrainOptions &options) {
                  "Batches per step: gradients are summed over them before each update")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
       ->capture_default_str();
-  app.add_option("--outer-every", options.outerEvery,
-                 "Of a plan of dtc-compile --outer: the steps from one outer step to the next, "
-                 "which gives the replicas the same parameters again")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  CLI::Option *every =
+      app.add_option("--outer-every", options.outerEvery,
+                     "Of a plan of dtc-compile --outer: the steps from one outer step to the next, "
+                     "which gives the replicas the same parameters again")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  app.add_option("--local-epochs", options.localEpochs,
+                 "Of --clients, instead of --outer-every: passes over the data of each client in a "
+                 "round, rounded up to a step; the others wait for the one that takes most steps")
+      ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
+      ->excludes(every);
+  app.add_option("--client-clip", options.clientClip,
+                 "Of a plan of dtc-compile --client-noise: the largest norm of what a client "
+                 "changes in a round; a larger change is scaled down")
+      ->check(nonNegativeNumber());
+  app.add_option("--noise-multiplier", options.noiseMultiplier,
+                 "Of such a plan: the standard deviation of the noise, in units of --client-clip; "
+                 "it is added to the sum over clients")
+      ->check(nonNegativeNumber());
   app.add_option("--eval-data", options.evalDataPaths,
                  "Held-out data, as --data, to compute the loss on; without dropout")
       ->allow_extra_args(false);
@@ -233,6 +253,10 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
                  "Instead of --steps: passes over --data, such as 3 or 0.5; the run has the steps "
                  "that take as many samples, rounded up")
       ->check(numberBetween(0.0, 1e6, "a number from 0 to 1000000"))
+      ->excludes(steps);
+  app.add_option("--rounds", options.rounds,
+                 "Of --clients, instead of --steps: the rounds of the run")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40))
       ->excludes(steps);
   app.add_option("--lr", options.learningRate, "The learning rate after the warm-up")
       ->capture_default_str();

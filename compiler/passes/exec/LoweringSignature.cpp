@@ -6,6 +6,7 @@
 
 #include "compiler/passes/collectives/CompressionMethod.h"
 #include "compiler/passes/exec/Lowering.h"
+#include "support/OuterEntries.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -55,6 +56,8 @@ LogicalResult Lowering::lowerArguments() {
         init = OnesAttr::get(function.getContext());
       if (state && state.getValue().starts_with(kFactorStateName))
         init = UniformAttr::get(function.getContext(), 1.0);
+      if (state && state.getValue() == kOuterNoiseState)
+        init = NormalAttr::get(function.getContext(), 1.0);
       exec::StateOp::create(declare, arg.getLoc(), buffer, name, of, shape,
                             fileShape ? fileShape : shape, sharding, init, isMaster, bool(cache),
                             stepState);

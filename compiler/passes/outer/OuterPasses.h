@@ -26,9 +26,11 @@ namespace dtc {
 mlir::Value multiplied(mlir::OpBuilder &builder, mlir::Value value, double factor,
                        mlir::Operation *like = nullptr);
 
-/// The reduction of a value over one axis, with a reason for reports.
+/// The reduction of a value over one axis, with a reason for reports: each device along it has the
+/// value of one `each`.
 mlir::Value reducedOver(mlir::OpBuilder &builder, mlir::Value value, ReductionKind kind,
-                        llvm::StringRef mesh, llvm::StringRef axis, llvm::StringRef what);
+                        llvm::StringRef mesh, llvm::StringRef axis, llvm::StringRef what,
+                        llvm::StringRef each = "replica");
 
 } // namespace dtc
 

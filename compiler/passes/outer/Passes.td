@@ -21,6 +21,10 @@ def SeparateReplicasPass : Pass<"dtc-separate-replicas", "::mlir::ModuleOp"> {
     Two things still go between replicas in each step. A step is skipped by all replicas or by none: what decides
     (`dtc.agreed`) is the maximum over all. An output is the mean over the replicas.
 
+    With `clients` the replicas train for clients of federated learning. Each skips a step or not for itself; the step counts
+    as applied where the gradient of one has a finite norm. An input, `client_active`, is 0 for a replica that skips the step
+    in any case. A further output, `client_losses`, has the loss of each.
+
     A state that `axis` splits, an input that it splits in another dimension than the first or unevenly, and any other
     collective over `axis` are errors.
 
@@ -49,6 +53,7 @@ def SeparateReplicasPass : Pass<"dtc-separate-replicas", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"axis", "axis", "std::string", "", "the axis along which replicas differ">,
+    Option<"clients", "clients", "bool", "false", "replicas train for clients">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
 }
@@ -67,6 +72,12 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
       algorithm 1). s and m are two more parts of the optimizer's state of each parameter, `outer_params` and
       `outer_momentum`, which do not differ between replicas.
 
+    * `adam`, `yogi`, `adagrad`: FedAdam, FedYogi and FedAdagrad of Reddi et al. 2021, algorithm 2. With d = w - s the first
+      moment becomes m' = `momentum` m + (1 - `momentum`) d, the second one v' = `beta2` v + (1 - `beta2`) d^2 (adam),
+      v - (1 - `beta2`) d^2 sign(v - d^2) (yogi) or v + d^2 (adagrad), and s and the parameter become
+      s + `learning-rate` m' / (sqrt(v') + `tau`), without correction of bias. v begins as `tau`^2. s, m and v are states:
+      `outer_params`, `outer_exp_avg`, `outer_exp_avg_sq`.
+
     With `compressed` the replicas exchange what they have changed by, s - w_r: the mean of these is d, and w is s - d. The
     sums are marked for dtc-compress-gradients, and `mean` has s too.
 
@@ -75,7 +86,20 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
 
     A train step with a proximal term has s too (see dtc-build-train-step): then `mean` makes it the new parameter.
 
-    With `begins` it is the function before the first step instead: s becomes the parameter.
+    With `clients` the mean is weighted: an input `client_weights` has the weight of each replica. One whose weight is 0 is
+    left out, whatever its parameters are. Where all weights are 0 the parameters become s, and s, m and v stay. All other
+    states of the parameter, such as the moments of Adam, become zeros, so that each round begins with a new optimizer
+    (McMahan et al. 2017, algorithm 1). `mean` has s too.
+
+    With `noise` as well, w is s - (sum p_r (s - w_r) + c z) with the weights p_r, whatever they add up to, a number c, the input
+    `noise_scale`, and a state z, `outer_noise`, whose elements the run draws from a normal distribution before the step
+    (McMahan et al. 2018, algorithm 1).
+
+    With `begins` it is the function before the first step instead: s becomes the parameter, and v becomes `tau`^2.
+
+    With `checks` it is a function that changes nothing instead. It has two outputs with an element for each replica, which
+    end in the function's number in the module: `update_squares.0`, the sum of the squares of what the function's parameters
+    have changed by, w_r - s, and `inner_steps.0`, the number of steps that were applied.
 
     It runs on the function of each device of a pipeline, after dtc-schedule-pipeline.
 
@@ -107,11 +131,16 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"axis", "axis", "std::string", "", "the axis along which replicas differ">,
-    Option<"step", "step", "std::string", "\"nesterov\"", "mean or nesterov">,
-    Option<"learningRate", "learning-rate", "double", "0.7", "of nesterov">,
-    Option<"momentum", "momentum", "double", "0.9", "of nesterov">,
+    Option<"step", "step", "std::string", "\"nesterov\"", "mean, nesterov, adam, yogi or adagrad">,
+    Option<"learningRate", "learning-rate", "double", "0.7", "of all but mean">,
+    Option<"momentum", "momentum", "double", "0.9", "of all but mean">,
+    Option<"beta2", "beta2", "double", "0.99", "the decay of the second moment of adam and yogi">,
+    Option<"tau", "tau", "double", "1e-3", "of adam, yogi and adagrad">,
+    Option<"clients", "clients", "bool", "false", "a weighted mean, and a new inner optimizer">,
+    Option<"noise", "noise", "bool", "false", "add noise to what clients have changed">,
     Option<"compressed", "compressed", "bool", "false", "exchange changes, in a compressed form">,
     Option<"begins", "begins", "bool", "false", "what comes before the first step">,
+    Option<"checks", "checks", "bool", "false", "what each replica has changed by">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
 }

@@ -7,6 +7,9 @@
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "dialects/dtc/AgreedAttribute.h"
+#include "support/OuterEntries.h"
+
+#include <cmath>
 
 namespace dtc {
 #define GEN_PASS_DEF_SEPARATEREPLICASPASS
@@ -35,17 +38,17 @@ Value dtc::multiplied(OpBuilder &builder, Value value, double factor, Operation 
 }
 
 Value dtc::reducedOver(OpBuilder &builder, Value value, ReductionKind kind, StringRef mesh,
-                       StringRef axis, StringRef what) {
+                       StringRef axis, StringRef what, StringRef each) {
   auto sum = dist::AllReduceOp::create(builder, value.getLoc(), value.getType(), kind, value, mesh,
                                        builder.getStrArrayAttr({axis}));
   auto text = [&](StringRef name, const Twine &is) {
     return builder.getNamedAttr(name, builder.getStringAttr(is));
   };
   sum->setAttr(dist::kReasonAttrName,
-               builder.getDictionaryAttr({text("value", what),
-                                          text("from", "one for each replica along " + axis),
-                                          text("to", "one for all"),
-                                          text("consumer", "all replicas"), text("remedy", "")}));
+               builder.getDictionaryAttr(
+                   {text("value", what), text("from", "one for each " + each + " along " + axis),
+                    text("to", "one for all"), text("consumer", ("all " + each).str() + "s"),
+                    text("remedy", "")}));
   return sum;
 }
 
@@ -53,8 +56,8 @@ namespace {
 
 class ReplicaSeparation {
 public:
-  ReplicaSeparation(func::FuncOp function, const LinkedMesh &mesh, unsigned axis)
-      : function(function), mesh(mesh), axis(axis), name(mesh.axes[axis].name) {}
+  ReplicaSeparation(func::FuncOp function, const LinkedMesh &mesh, unsigned axis, bool clients)
+      : function(function), mesh(mesh), axis(axis), clients(clients), name(mesh.axes[axis].name) {}
 
   LogicalResult run();
 
@@ -62,11 +65,15 @@ private:
   LogicalResult checkArgument(BlockArgument arg);
   LogicalResult refuse(Operation *op);
   void separate(dist::AllReduceOp op);
+  Value activeBound(OpBuilder &builder, Value norm, Operation *like);
+  void decideAlone(OpBuilder &builder, Value norm, Operation *like);
   LogicalResult averageOutputs();
+  void addReplicaLosses(Value loss);
 
   func::FuncOp function;
   const LinkedMesh &mesh;
   unsigned axis;
+  bool clients;
   StringRef name;
 };
 
@@ -117,6 +124,51 @@ LogicalResult ReplicaSeparation::refuse(Operation *op) {
                               "dimension over this one";
 }
 
+/// The layout of a tensor with an element for each replica.
+static dist::ShardingAttr oneForEach(MLIRContext *context, const LinkedMesh &mesh, unsigned axis) {
+  Layout layout = Layout::replicated(1);
+  layout.dims[0].push_back(axis);
+  return toAttr(context, mesh, layout);
+}
+
+/// The norm of a replica that takes the step, else an infinite one, by which nothing is applied.
+Value ReplicaSeparation::activeBound(OpBuilder &builder, Value norm, Operation *like) {
+  Location loc = NameLoc::get(builder.getStringAttr(kClientActiveInput));
+  Type element = cast<RankedTensorType>(norm.getType()).getElementType();
+  auto scalar = RankedTensorType::get({}, element);
+  NamedAttrList attrs;
+  attrs.set("dtc.input", builder.getStringAttr(kClientActiveInput));
+  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
+  attrs.set(dist::kShardingAttrName, oneForEach(builder.getContext(), mesh, axis));
+  const unsigned index = function.getNumArguments();
+  (void)function.insertArgument(index, RankedTensorType::get({1}, element),
+                                attrs.getDictionary(builder.getContext()), loc);
+  auto constant = [&](double value) {
+    return place(ConstantOp::create(builder, loc, scalar, value), like);
+  };
+  Value active = place(ReshapeOp::create(builder, loc, scalar, function.getArgument(index)), like);
+  Value isActive =
+      place(CompareOp::create(builder, loc, active, constant(0), ComparePredicate::Greater), like);
+  return place(SelectOp::create(builder, loc, isActive, norm, constant(INFINITY)), like);
+}
+
+/// Lets what compares the norm apply the step where the replica takes it, but for what says whether
+/// some replica could.
+void ReplicaSeparation::decideAlone(OpBuilder &builder, Value norm, Operation *like) {
+  SmallVector<CompareOp> compares;
+  for (Operation *user : norm.getUsers())
+    if (auto compare = dyn_cast<CompareOp>(user))
+      compares.push_back(compare);
+  Value bound = activeBound(builder, norm, like);
+  for (CompareOp compare : compares) {
+    builder.setInsertionPointAfter(compare);
+    auto own = cast<CompareOp>(builder.clone(*compare));
+    own->replaceUsesOfWith(norm, bound);
+    compare.getResult().replaceUsesWithIf(
+        own.getResult(), [&](OpOperand &use) { return !use.getOwner()->hasAttr(kAgreedAttrName); });
+  }
+}
+
 /// Replaces a value of all replicas by one of this replica.
 void ReplicaSeparation::separate(dist::AllReduceOp op) {
   OpBuilder builder(op);
@@ -127,17 +179,23 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
       others.push_back(other);
   Operation *made = op.getInput().getDefiningOp();
   Value all = op.getResult(), own = others.empty() ? op.getInput() : all;
-  if (made && made->hasAttr(kAgreedAttrName)) {
+  const bool isAgreed = made && made->hasAttr(kAgreedAttrName);
+  // Of clients, all agree on whether one of them applies the step, but each decides for itself.
+  if (isAgreed && clients && isa<ConvertOp>(made))
+    return;
+  if (isAgreed && !clients) {
     // All replicas decide alike: what compares the value sees that of all.
     Value agreed = reducedOver(builder, own, op.getKind(), mesh.name, name, "what all agree on");
     place(agreed.getDefiningOp(), op);
     all.replaceUsesWithIf(agreed, [&](OpOperand &use) { return isa<CompareOp>(use.getOwner()); });
-  } else if (op.getKind() == ReductionKind::Sum) {
+  } else if (!isAgreed && op.getKind() == ReductionKind::Sum) {
     Value part = own;
     own = multiplied(builder, part, double(mesh.axes[axis].size), op);
     if (part == all)
       all.replaceAllUsesExcept(own, own.getDefiningOp());
   }
+  if (isAgreed && clients)
+    decideAlone(builder, all, op);
   if (others.empty()) {
     all.replaceAllUsesWith(own);
     op.erase();
@@ -146,10 +204,26 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
   }
 }
 
+/// Returns the loss of each replica, an element of a tensor that the axis splits.
+void ReplicaSeparation::addReplicaLosses(Value loss) {
+  Operation *ret = function.front().getTerminator();
+  OpBuilder builder(ret);
+  auto type = RankedTensorType::get({1}, cast<RankedTensorType>(loss.getType()).getElementType());
+  Value own = BroadcastOp::create(builder, loss.getLoc(), type, loss, ArrayRef<int64_t>());
+  NamedAttrList attrs;
+  attrs.set("dtc.output", builder.getStringAttr(kClientLossesOutput));
+  attrs.set("dtc.global_shape", builder.getDenseI64ArrayAttr({mesh.axes[axis].size}));
+  attrs.set(dist::kShardingAttrName, oneForEach(builder.getContext(), mesh, axis));
+  ret->insertOperands(ret->getNumOperands(), own);
+  (void)function.insertResult(function.getNumResults(), type,
+                              attrs.getDictionary(builder.getContext()));
+}
+
 LogicalResult ReplicaSeparation::averageOutputs() {
   Operation *ret = function.front().getTerminator();
   OpBuilder builder(ret);
-  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+  const unsigned count = function.getNumResults();
+  for (unsigned index = 0; index < count; ++index) {
     auto output = function.getResultAttrOfType<StringAttr>(index, "dtc.output");
     if (!output)
       output = function.getResultAttrOfType<StringAttr>(index, DtcDialect::kMetricAttrName);
@@ -165,6 +239,8 @@ LogicalResult ReplicaSeparation::averageOutputs() {
              << "the output '" << output.getValue() << "' has type " << value.getType()
              << ", expected floats: it is reported as the mean over the replicas along \"" << name
              << "\"";
+    if (clients && output.getValue() == "loss")
+      addReplicaLosses(value);
     Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, name, output.getValue());
     ret->setOperand(index, multiplied(builder, sum, 1.0 / double(mesh.axes[axis].size)));
   }
@@ -201,7 +277,7 @@ struct SeparateReplicasPass : dtc::impl::SeparateReplicasPassBase<SeparateReplic
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
               if (failed(checkDataAxis(getOperation(), mesh, axis, "replicas cannot differ along")))
                 return failure();
-              return ReplicaSeparation(function, mesh, *mesh.find(axis)).run();
+              return ReplicaSeparation(function, mesh, *mesh.find(axis), clients).run();
             })))
       signalPassFailure();
   }

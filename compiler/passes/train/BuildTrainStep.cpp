@@ -72,6 +72,9 @@ private:
   Value infiniteUnlessZero(const ModelMetric &metric);
   void addMetrics();
   void declareState(BlockArgument param, StringRef state);
+  void declareInnerSteps(BlockArgument param);
+  Value appliedByAny();
+  void countInnerStep(BlockArgument steps, Location loc, OptimizerScalars &own);
   /// Declares an argument that has the attribute `key` with the value `name`.
   void declare(StringRef key, StringRef name, Type element, ArrayRef<int64_t> shape = {});
   /// Appends what was declared to the function's arguments, all at once, and returns them.
@@ -100,6 +103,8 @@ private:
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   /// Of each parameter the one that the proximal term draws to; empty without such a term.
   SmallVector<BlockArgument> outerParameters;
+  /// Of each parameter the steps that were applied to it; empty if replicas train for no clients.
+  SmallVector<BlockArgument> innerSteps;
   struct NewArgument {
     Type type;
     DictionaryAttr attrs;
@@ -351,6 +356,14 @@ void TrainStepBuilder::declareState(BlockArgument param, StringRef state) {
       {param.getType(), attrs.getDictionary(builder.getContext()), param.getLoc()});
 }
 
+void TrainStepBuilder::declareInnerSteps(BlockArgument param) {
+  NamedAttrList attrs;
+  attrs.set("dtc.state", builder.getStringAttr(kInnerStepsState));
+  attrs.set("dtc.state_of", function.getArgAttr(param.getArgNumber(), "dtc.param"));
+  newArguments.push_back({RankedTensorType::get({}, builder.getI32Type()),
+                          attrs.getDictionary(builder.getContext()), param.getLoc()});
+}
+
 void TrainStepBuilder::declare(StringRef key, StringRef name, Type element,
                                ArrayRef<int64_t> shape) {
   newArguments.push_back(
@@ -402,6 +415,9 @@ void TrainStepBuilder::buildArguments() {
   if (options.proximal > 0)
     for (BlockArgument param : params)
       declareState(param, kOuterParametersState);
+  if (options.clients)
+    for (BlockArgument param : params)
+      declareInnerSteps(param);
   SmallVector<BlockArgument> added = insertArguments();
   ArrayRef<BlockArgument> next = added;
   auto take = [&] {
@@ -421,7 +437,10 @@ void TrainStepBuilder::buildArguments() {
     growthInterval = take();
   }
   llvm::append_range(states, next.take_front(numStates));
-  llvm::append_range(outerParameters, next.drop_front(numStates));
+  next = next.drop_front(numStates);
+  const size_t numOuter = options.proximal > 0 ? params.size() : 0;
+  llvm::append_range(outerParameters, next.take_front(numOuter));
+  llvm::append_range(innerSteps, next.drop_front(numOuter));
 }
 
 /// Computes the scalars that all updates share from the step state.
@@ -430,11 +449,31 @@ void TrainStepBuilder::buildScalars() {
   Value steps = AddOp::create(builder, loc, appliedSteps, skippedSteps);
   Value index = SubOp::create(builder, loc, steps, firstStep);
   scalars.learningRate = PickOp::create(builder, loc, learningRates, index);
-  if (optimizer->countsSteps) {
+  if (optimizer->countsSteps && !options.clients) {
     // Skipped steps were none to the optimizer. Its first one is 1.
     Value step = AddOp::create(builder, loc, appliedSteps, integer(1));
     scalars.step = ConvertOp::create(builder, loc, step, elementType);
   }
+}
+
+/// Whether the step is applied; with clients, by at least one replica.
+Value TrainStepBuilder::appliedByAny() {
+  if (!options.clients)
+    return scalars.apply;
+  Location loc = NameLoc::get(builder.getStringAttr("step_state"));
+  Value own = ConvertOp::create(builder, loc, scalars.apply, elementType);
+  own.getDefiningOp()->setAttr(kAgreedAttrName, builder.getUnitAttr());
+  return CompareOp::create(builder, loc, own, scalar(0), ComparePredicate::Greater);
+}
+
+/// Counts the step of a parameter where it is applied, and gives its number, from 1, to an
+/// optimizer that needs it.
+void TrainStepBuilder::countInnerStep(BlockArgument steps, Location loc, OptimizerScalars &own) {
+  Value applied = ConvertOp::create(builder, loc, scalars.apply, builder.getI32Type());
+  update(steps, AddOp::create(builder, loc, steps, applied));
+  if (optimizer->countsSteps)
+    own.step = ConvertOp::create(builder, loc, AddOp::create(builder, loc, steps, integer(1)),
+                                 elementType);
 }
 
 /// Adds the new step state. The loss scale halves after each step that was skipped, because a
@@ -445,7 +484,7 @@ void TrainStepBuilder::buildScalars() {
 void TrainStepBuilder::updateStepState() {
   Location loc = NameLoc::get(builder.getStringAttr("step_state"));
   Value one = integer(1);
-  Value applied = ConvertOp::create(builder, loc, scalars.apply, builder.getI32Type());
+  Value applied = ConvertOp::create(builder, loc, appliedByAny(), builder.getI32Type());
   Value skipped = SubOp::create(builder, loc, one, applied);
   update(appliedSteps, AddOp::create(builder, loc, appliedSteps, applied));
   update(skippedSteps, AddOp::create(builder, loc, skippedSteps, skipped));
@@ -500,7 +539,7 @@ void TrainStepBuilder::buildUpdates(SmallVector<Value> gradients) {
   scalars.gradScale = factor ? Value(DivOp::create(builder, loc, scale, factor)) : scale;
 
   ArrayRef<BlockArgument> next = states;
-  for (auto [param, gradient] : llvm::zip_equal(params, gradients)) {
+  for (auto [number, param, gradient] : llvm::enumerate(params, gradients)) {
     unsigned index = param.getArgNumber();
     auto fileShape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.file_shape");
     int64_t rank = fileShape ? fileShape.size() : cast<RankedTensorType>(param.getType()).getRank();
@@ -513,6 +552,8 @@ void TrainStepBuilder::buildUpdates(SmallVector<Value> gradients) {
     if (group.learningRateScale != 1)
       ownScalars.learningRate =
           MulOp::create(builder, at, scalars.learningRate, scalar(group.learningRateScale));
+    if (options.clients)
+      countInnerStep(innerSteps[number], at, ownScalars);
     auto parts = next.take_front(optimizer->states.size());
     next = next.drop_front(parts.size());
     SmallVector<Value> state(parts.begin(), parts.end());
@@ -589,6 +630,7 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
     options.weightDecay = weightDecay;
     options.momentum = momentum;
     options.proximal = proximal;
+    options.clients = clients;
     options.freeze.assign(freeze.begin(), freeze.end());
     options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
     options.lossScale = lossScale;

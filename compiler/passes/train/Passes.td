@@ -159,6 +159,10 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Li et al. 2020, equation 2), so that its gradient and the norm have mu (w - s). s is a state of the parameter,
     `outer_params`, which dtc-build-outer-step gives its value.
 
+    With `clients` replicas will train for clients of federated learning, each on its own. What is skipped by one may be
+    applied by another: then the step counts as applied, and each parameter has a state `inner_steps`, the number of steps
+    that were applied to it, from which the optimizer has the number of its step. dtc-build-outer-step sets it to 0.
+
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
     With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over
@@ -250,6 +254,7 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Option<"weightDecay", "weight-decay", "double", "0.1", "weight decay; decoupled but for Adam and SGD">,
     Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
     Option<"proximal", "proximal", "double", "0.0", "the factor mu of the proximal term; 0: none">,
+    Option<"clients", "clients", "bool", "false", "replicas will train for clients">,
     ListOption<"freeze", "freeze", "std::string", "patterns of the names of frozen parameters">,
     ListOption<"paramGroup", "param-group", "std::string",
       "pattern:weight_decay=W,lr_scale=S for the parameters whose names match; the first that matches holds">,

@@ -13,6 +13,10 @@
 
 namespace dtc {
 
+/// The state of a parameter (`dtc.state`) that counts the steps that were applied to it since the
+/// last outer step, of replicas that train for clients.
+inline constexpr llvm::StringLiteral kInnerStepsState = "inner_steps";
+
 /// The state of a parameter (`dtc.state`) that keeps the value that it had after the last outer
 /// step, or before the first step.
 inline constexpr llvm::StringLiteral kOuterParametersState = "outer_params";
