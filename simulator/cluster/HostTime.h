@@ -25,8 +25,8 @@ struct HostTime {
   double share = 1;   ///< of the bandwidth of the host's memory that the work takes then
 };
 
-/// The time of a call on a lane of the host: a copy, which reads or writes the host's memory once, or
-/// a kernel, which has all of the host's cores.
+/// The time of a call on a lane of the host: a copy, which reads or writes the host's memory once,
+/// or a kernel, which has all of the host's cores.
 HostTime hostTime(const cluster::Cluster &cluster, const cluster::NodeKind &node,
                   const KernelWork &work, Lane lane);
 
