@@ -26,14 +26,14 @@ struct ClientData {
   std::optional<int64_t> samples = {};
 };
 
-/// Which replica has each row of a batch. Each has equally many.
+/// The replica of each row of a batch. All replicas have the same number of rows.
 struct ReplicaRows {
   size_t replicas = 1;
   std::vector<size_t> replicaOf; // by row
 };
 
-/// How much a client trains in a round: the same number of steps as all, or passes over its data,
-/// rounded up to a step.
+/// What a client trains in a round: a number of steps that is the same for all, or passes over its
+/// data, rounded up to a step.
 struct LocalWork {
   std::optional<int64_t> steps;
   double epochs = 1; ///< if there are no steps

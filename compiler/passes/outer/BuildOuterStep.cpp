@@ -149,7 +149,7 @@ Value OuterStepBuilder::splat(Value like, double value) {
   return everywhere(scalar, like);
 }
 
-/// A scalar for each element of `like`, as which it is numeric or a mask.
+/// Broadcasts a scalar, which may be a mask, to the shape of `like`.
 Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   auto shape = cast<RankedTensorType>(like.getType()).getShape();
   if (shape.empty())
@@ -159,7 +159,7 @@ Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   return BroadcastOp::create(builder, like.getLoc(), type, scalar, ArrayRef<int64_t>());
 }
 
-/// Adds an input whose elements lie as `layout`, and makes a scalar of the device's one.
+/// Adds an input of `size` elements with this layout, of which a device has one, as a scalar.
 Value OuterStepBuilder::addScalarInput(StringRef name, int64_t size, const Layout &layout) {
   Type element = builder.getF32Type();
   for (const TrainedWeights &trained : weights)
@@ -193,7 +193,7 @@ void OuterStepBuilder::addClientInputs() {
       CompareOp::create(builder, all.getLoc(), all, splat(all, 0), ComparePredicate::Greater);
 }
 
-/// A scalar that the run gives, in the element type of `like`.
+/// Converts a scalar that the run gives to the element type of `like`.
 Value OuterStepBuilder::givenFor(Value like, Value given) {
   Type element = cast<RankedTensorType>(like.getType()).getElementType();
   if (cast<RankedTensorType>(given.getType()).getElementType() == element)
@@ -201,7 +201,7 @@ Value OuterStepBuilder::givenFor(Value like, Value given) {
   return ConvertOp::create(builder, like.getLoc(), given, element);
 }
 
-/// The old value in an outer step that takes no client.
+/// The updated value, or the old one in an outer step that takes no client.
 Value OuterStepBuilder::unlessNone(Value updated, Value old) {
   if (!options.clients)
     return updated;
