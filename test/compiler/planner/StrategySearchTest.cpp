@@ -7,6 +7,7 @@
 #include "compiler/planner/StrategySearch.h"
 
 #include "compiler/planner/Strategy.h"
+#include "simulator/cluster/DeviceTime.h"
 #include "test/lib/compile/PlannerCases.h"
 
 #include <gmock/gmock.h>
