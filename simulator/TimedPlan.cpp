@@ -240,7 +240,8 @@ private:
 /// The error of a plan whose states lie in the memory of hosts that the cluster does not describe.
 MaybeError findUnknownHost(const plan::Plan &plan, const Topology &topology) {
   for (int p = 0; p < plan.programs_size(); ++p) {
-    if (!usesHost(plan.programs(p)))
+    // A program may claim memory there, and have nothing in it.
+    if (!usesHost(plan.programs(p)) && plan.programs(p).host_arena_bytes() == 0)
       continue;
     for (const cluster::NodeKind *node : topology.nodeKindsOf(p))
       if (node->host().empty())

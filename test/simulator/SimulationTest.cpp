@@ -345,12 +345,16 @@ TEST(Simulation, TheHostTakesItsTimeAndMemory) {
 }
 
 TEST(Simulation, APlanNeedsHostsThatTheClusterDescribes) {
+  const char *expected =
+      "the plan keeps states in the memory of the host, and the cluster does not describe the host "
+      "of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)";
   HostPlan builder;
   builder.waitForAll();
-  EXPECT_EQ(
-      messageOf(simulateOnCluster(*builder.build(), pairs())),
-      "the plan keeps states in the memory of the host, and the cluster does not describe the "
-      "host of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)");
+  EXPECT_EQ(messageOf(simulateOnCluster(*builder.build(), pairs())), expected);
+  // So too if nothing lies in the memory that a program claims.
+  plan::Plan claims = *trainingPlan({2, 2, 2});
+  claims.mutable_programs(0)->set_host_arena_bytes(64);
+  EXPECT_EQ(messageOf(simulateOnCluster(claims, pairs())), expected);
 }
 
 TEST(SimulationTrace, NamesCollectives) {

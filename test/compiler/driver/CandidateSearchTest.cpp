@@ -423,6 +423,8 @@ TEST(MemoryLimit, SaysWhatIsTrue) {
             ASSERT_FALSE(value.getAsInteger(10, changed.zero));
           else if (words[word] == "--microbatches")
             ASSERT_FALSE(value.getAsInteger(10, changed.microbatches));
+          else if (words[word] == "--offload")
+            changed.offload = value.str();
         }
         if (what.consume_front("--mesh with pp=")) {
           llvm::erase_if(changed.mesh, [](auto &axis) { return axis.first == "pp"; });
