@@ -40,13 +40,13 @@ namespace cluster = dtc::cluster;
 
 namespace {
 
-/// Clusters with and without nodes of several devices, and with shared cores.
+/// Clusters with hosts and without, and with shared cores.
 const std::vector<cluster::Cluster> &clusters() {
   static const std::vector<cluster::Cluster> clusters = [] {
     std::string many = plainDevice("fuses_pointwise: true overlap_slowdown: 0.1 launch_seconds: 1");
     return std::vector{parsedCluster(many + R"(name: "nodes"
           node_kinds { name: "n" device: "plain" devices: 3 link { bandwidth: 1 latency: 1 }
-                       network_bandwidth: 1 }
+                       network_bandwidth: 1 host: "plain" host_link { bandwidth: 1 } }
           nodes { node: "n" count: 2000 })"),
                        parsedCluster(many + R"(name: "cores"
           node_kinds { name: "n" device: "plain" devices: 64 link { bandwidth: 1 }
@@ -63,12 +63,13 @@ void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
     // What is no matter of findPlanError() is refused in words, and no plan stalls.
     const std::string &message = simulation.error().message;
     EXPECT_TRUE(message.starts_with("the mesh has ") ||
-                message.find("expected an equation") != message.npos)
+                message.find("expected an equation") != message.npos ||
+                message.find("the cluster does not describe the host") != message.npos)
         << message;
     return;
   }
   for (const StepBreakdown &times : simulation->step.devices) {
-    double sum = times.computing + times.exposedTransfers + times.idle;
+    double sum = times.computing + times.exposedTransfers + times.exposedHost + times.idle;
     for (double seconds : times.exposed)
       sum += seconds;
     EXPECT_NEAR(sum, simulation->stepSeconds, 1e-6 * simulation->stepSeconds);
