@@ -244,11 +244,8 @@ MaybeError findUnknownHost(const plan::Plan &plan, const Topology &topology) {
     if (!usesHost(plan.programs(p)) && plan.programs(p).host_arena_bytes() == 0)
       continue;
     for (const cluster::NodeKind *node : topology.nodeKindsOf(p))
-      if (node->host().empty())
-        return Error{fmt::format("the plan keeps states in the memory of the host, and the cluster "
-                                 "does not describe the host of its nodes \"{}\"; expected `host` "
-                                 "and `host_link` there (docs/clusters.md)",
-                                 node->name())};
+      if (MaybeError error = findMissingHost(*node))
+        return error;
   }
   return std::nullopt;
 }

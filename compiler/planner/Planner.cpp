@@ -14,6 +14,7 @@
 #include "compiler/planner/PlannerReport.h"
 #include "compiler/planner/SimulatedSearch.h"
 #include "simulator/cluster/DeviceTime.h"
+#include "simulator/cluster/HostTime.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
@@ -300,12 +301,8 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
                              options.cluster->name(), available)};
   if (mayOffload || !options.base.offload.empty())
     for (const UsedNodes &used : usedNodes(options))
-      if (used.node->host().empty())
-        return Error{fmt::format(
-            "states are to lie in the memory of the host, and the cluster \"{}\" does not describe "
-            "the host of its nodes \"{}\"; expected `host` and `host_link` there "
-            "(docs/clusters.md), or no --offload",
-            options.cluster->name(), used.node->name())};
+      if (MaybeError error = findMissingHost(*used.node))
+        return *error;
   PlannerResult choice;
   choice.offload = options.base.offload;
   choice.memoryBytes = leastMemory(options);

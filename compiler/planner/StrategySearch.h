@@ -57,8 +57,8 @@ MaybeError checkSearch(const SearchRequest &request, const CompileOptions &optio
 /// The error of a mesh that has not as many devices as are asked for.
 MaybeError checkDevices(const MeshSizes &mesh, const SearchRequest &request);
 
-/// Makes a cluster what a search is for: with nodes for all devices that are asked for (see
-/// extendCluster()), none of which may use more memory than the limit, bytes; 0: no limit.
+/// Gives a cluster nodes for all devices that are asked for (see extendCluster()), and limits the
+/// memory that plans may use on each device to `memoryLimit` bytes; 0: no limit.
 MaybeError fitCluster(cluster::Cluster &cluster, const SearchRequest &request, int64_t memoryLimit);
 
 /// Searches the strategy of a model that hasOneBody() on a cluster that fitCluster() has made,

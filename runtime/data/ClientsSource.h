@@ -40,13 +40,13 @@ struct LocalWork {
   int64_t batchesOfStep = 1;
 };
 
-/// The data sets of clients, of which each replica has another one in each round. A round is as
-/// many steps as the client that trains most takes. The rows of a replica come from the data of the
-/// client that it trains for: as DataSource::batch() says, with a seed of the client's own, and
-/// each round goes on where the client's last one ended. So a sample depends on the seed, the
+/// The data sets of all clients. In a round each replica trains for one client, on that client's
+/// data, and no two replicas train for the same one. A round has the steps of the client that
+/// trains most. A replica's rows are drawn as DataSource::batch() says, with a seed of the client's
+/// own, and a round goes on where the client's last one ended. So a sample depends on the seed, the
 /// client, its rounds before and the place in the replica's rows, and not on the layout of devices.
-/// Of steps after its last one in the round a client has samples too, which it has again in its
-/// next round.
+/// A client that is done before the round ends is given samples for the other steps, and is given
+/// the same ones again in its next round.
 class ClientsSource final : public DataSource {
 public:
   /// There are at least as many clients as replicas, and at least one input. An error names the

@@ -78,7 +78,7 @@ std::optional<ClientNoise> TrainingRun::clientNoise() const {
   return ClientNoise{*options.clientClip, options.noiseMultiplier.value_or(0), options.seed};
 }
 
-/// The data sets of clients, of which each replica has another one in a round.
+/// Opens the data sets of all clients that --clients names.
 Expected<std::unique_ptr<DataSource>>
 TrainingRun::openClients(const std::vector<DataInput> &inputs) {
   Replicas replicas = *replicasOf(*plan);

@@ -7,6 +7,7 @@
 #include "simulator/cluster/HostTime.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace dtc {
 
@@ -14,6 +15,15 @@ const cluster::DeviceKind &hostOf(const cluster::Cluster &cluster, const cluster
   return *std::find_if(
       cluster.devices().begin(), cluster.devices().end(),
       [&](const cluster::DeviceKind &device) { return device.name() == node.host(); });
+}
+
+MaybeError findMissingHost(const cluster::NodeKind &node) {
+  if (!node.host().empty())
+    return std::nullopt;
+  return Error{fmt::format("states of the plan are to lie in the memory of the host, and the "
+                           "cluster does not describe the host of its nodes \"{}\"; expected "
+                           "`host` and `host_link` there (docs/clusters.md)",
+                           node.name())};
 }
 
 double usableHostBytes(const cluster::Cluster &cluster, const cluster::NodeKind &node) {

@@ -9,12 +9,16 @@
 
 #include "simulator/cluster/DeviceTime.h"
 #include "simulator/cluster/cluster.pb.h"
+#include "support/Error.h"
 #include "support/Kinds.h"
 
 namespace dtc {
 
 /// The host of a node, which has one, of a cluster that checkCluster() accepts.
 const cluster::DeviceKind &hostOf(const cluster::Cluster &cluster, const cluster::NodeKind &node);
+
+/// The error of a node without a host, whose devices are to keep states there.
+MaybeError findMissingHost(const cluster::NodeKind &node);
 
 /// The bytes of that host that plans may use, of all devices of the node together.
 double usableHostBytes(const cluster::Cluster &cluster, const cluster::NodeKind &node);

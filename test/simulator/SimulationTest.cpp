@@ -346,8 +346,8 @@ TEST(Simulation, TheHostTakesItsTimeAndMemory) {
 
 TEST(Simulation, APlanNeedsHostsThatTheClusterDescribes) {
   const char *expected =
-      "the plan keeps states in the memory of the host, and the cluster does not describe the host "
-      "of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)";
+      "states of the plan are to lie in the memory of the host, and the cluster does not describe "
+      "the host of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)";
   HostPlan builder;
   builder.waitForAll();
   EXPECT_EQ(messageOf(simulateOnCluster(*builder.build(), pairs())), expected);

@@ -159,7 +159,8 @@ Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   return BroadcastOp::create(builder, like.getLoc(), type, scalar, ArrayRef<int64_t>());
 }
 
-/// Adds an input of `size` elements with this layout, of which a device has one, as a scalar.
+/// Adds an input of `size` elements, and returns the one element that the layout gives a device, as
+/// a scalar.
 Value OuterStepBuilder::addScalarInput(StringRef name, int64_t size, const Layout &layout) {
   Type element = builder.getF32Type();
   for (const TrainedWeights &trained : weights)
@@ -177,8 +178,8 @@ Value OuterStepBuilder::addScalarInput(StringRef name, int64_t size, const Layou
                            function.getArgument(index));
 }
 
-/// Adds the inputs that the run gives: the weights of clients, of which each replica has its own,
-/// and the scale of the noise.
+/// Adds the inputs that the run gives: a weight for the client of each replica, and the scale of
+/// the noise.
 void OuterStepBuilder::addClientInputs() {
   const unsigned axis = *mesh.find(options.axis);
   Layout layout = Layout::replicated(1);
