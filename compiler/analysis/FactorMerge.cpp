@@ -225,7 +225,7 @@ ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &
   ConflictResolution best;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   if (combinations > kMaxCombinations) {
-    // What is decided is kept.
+    // Earlier decisions are kept.
     best.axes = mergeFactorAxes(mesh, rule, tensors);
     bool extends = true;
     for (auto [before, after] : llvm::zip_equal(committed, best.axes))

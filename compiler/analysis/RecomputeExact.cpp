@@ -77,7 +77,7 @@ void BranchAndBound::decide(int count, int64_t bytes) {
   constexpr int64_t kMaxSteps = 4'000'000;
   int64_t ticks = selection.getTicks();
   const Bound &bound = bounds[count];
-  // What is kept in the end is at most keepBytes, so the price bounds the ticks.
+  // The values kept in the end have at most keepBytes, so the price bounds the ticks.
   if (ticks >= bestTicks || bytes + bound.bytes > keepBytes ||
       Cost(price.tick) * (bestTicks - ticks) <=
           bound.cost - Cost(price.byte) * (keepBytes - bytes) ||

@@ -52,7 +52,7 @@ static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) 
   diagnostics.clear();
 }
 
-/// Runs passes over a module. What comes out is verified only in builds with assertions.
+/// Runs passes over a module. The result is verified only in builds with assertions.
 static LogicalResult runUnverified(ModuleOp module,
                                    llvm::function_ref<void(OpPassManager &)> addPasses) {
   PassManager manager(module.getContext(), module.getOperationName());
@@ -150,7 +150,7 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
     all.stageStarts = stageStartsOf(partitioned(first));
   }
   partitionedModel.module = model.clone();
-  // What there is to remark upon was said of the first entry point.
+  // The first entry point has printed all remarks already.
   Collector collector(model.getContext(), partitionedModel.diagnostics,
                       /*errorsOnly=*/options.decodes);
   if (failed(partitionModel(*partitionedModel.module, all)))

@@ -47,7 +47,7 @@ bool hasPipeline(const ResolvedOptions &options);
 /// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 
-/// What dtc-recompute-activations, the first of the passes from there, is asked for.
+/// The options of dtc-recompute-activations, the first of the passes from there.
 RecomputeActivationsPassOptions recomputeOptions(const ResolvedOptions &options,
                                                  llvm::ArrayRef<int64_t> keepBytes);
 

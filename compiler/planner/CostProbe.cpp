@@ -63,7 +63,7 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
   setting.prefix = shortened.prefix;
   setting.layers = shortened.layers;
   setting.keptLayers = shortened.keptLayers;
-  // What the user says of single layers that are taken out is not about those that are left.
+  // Requests of the user for single layers that are taken out do not apply to the layers that stay.
   auto function = *shortened.module->getOps<func::FuncOp>().begin();
   llvm::erase_if(setting.options.shard, [&](StringRef entry) {
     StringRef key = entry.split('=').first;

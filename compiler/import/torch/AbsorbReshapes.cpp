@@ -421,7 +421,8 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
                SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
                ConcatTransposes, RotaryOfPart>(context);
-  // What does not come to an end is left as it is: all states are the same model.
+  // If the rewriting reaches no end, the function stays as it is then: all states are the same
+  // model.
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal());
   splitParameters(function);

@@ -97,7 +97,7 @@ struct SliceParts : OpRewritePattern<SliceOp> {
   }
 
 private:
-  /// Whether what is used of the parameter are such parts, each of them. Those that have been
+  /// Whether the uses of the parameter are such parts, and all of them. Uses that have been
   /// rewritten already are slices of the reshape.
   static bool areEqualParts(Value parameter, int64_t dim, int64_t size) {
     int64_t rows = shapeOf(parameter)[dim];

@@ -88,7 +88,7 @@ static bool arePatches(const WindowNumbers &windows) {
 }
 
 /// The convolution of patches, which is a product: x [B, C, n...], weight [O, C, k...], result
-/// [B, O, n/k...]. What is left at the end of a dimension that k does not divide is in no window.
+/// [B, O, n/k...]. The rest at the end of a dimension that k does not divide is in no window.
 static Value convolvePatches(AtenOp &op, Value x, Value weight, ArrayRef<int64_t> kernel) {
   Numbers parts(shapeOf(x).take_front(2));
   std::string left = "bc", right = "oc", result = "bo";

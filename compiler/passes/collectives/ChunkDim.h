@@ -26,8 +26,8 @@ bool movesChunks(mlir::Operation *op);
 bool isMatrixProduct(mlir::Operation *op);
 
 /// The dimension of a tensor that is cut into chunks. It consists of `blocks` equal blocks, one
-/// after another, and a chunk has the same part of each: what a collective gathers along the
-/// dimension is a block for each device, and what it scatters has a block for each.
+/// after another, and a chunk has the same part of each. A collective that gathers along the
+/// dimension makes one block from each device, and one that scatters takes one block for each.
 struct ChunkDim {
   unsigned dim = 0;
   int64_t blocks = 1;

@@ -65,8 +65,8 @@ private:
   void forEachHiddenBy(Operation *op, Operation *place, llvm::function_ref<void(Awaited &)> visit);
   /// Whether what `op` hides stays hidden without it.
   bool isSpare(Operation *op, Operation *place);
-  /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective, which then
-  /// starts later, must have as much computation before its first user as it takes.
+  /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective starts later
+  /// then, and must have as much computation before its first user as it takes.
   bool canComeBefore(Operation *place, Operation *op,
                      const llvm::SetVector<Operation *> &delayed) const;
   /// The operands of `product` that nothing needs from `place` on but what is delayed.
@@ -197,7 +197,7 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
   for (Operation *movableOp : llvm::reverse(movable)) {
     if (!moving.contains(movableOp))
       continue;
-    // What needs its results and stands before `place` goes with it.
+    // Its users that stand before `place` go with it.
     for (Operation *user : movableOp->getUsers())
       if (Operation *inBlock = block.findAncestorOpInBlock(*user); movable.contains(inBlock))
         moving.insert(inBlock);

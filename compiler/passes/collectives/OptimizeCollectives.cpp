@@ -30,7 +30,7 @@ static std::optional<StagePass> passOf(Operation *op) {
   return fragment ? std::optional(fragment.getPass()) : std::nullopt;
 }
 
-/// Whether the op gathers in the backward pass what the forward pass has made.
+/// Whether the op gathers a result of the forward pass in the backward pass.
 static bool isRepeated(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
   if (!definer || !isa<dist::AllGatherOp>(op) || passOf(definer) != StagePass::Forward)
@@ -81,7 +81,8 @@ static void startEarly(Block &block) {
         op.moveBefore(place);
       continue;
     }
-    // What comes from outside the block would start with it, and be held until it is used.
+    // A gather of a value from outside the block would start with the block, and its result be held
+    // until it is used.
     if (!definer || definer->getBlock() != &block)
       continue;
     // Collectives of one operand keep their order.
@@ -200,7 +201,7 @@ void Bucketing::run() {
     for (unsigned i = 0; i < open.size(); ++i)
       if (!open[i].members.empty() && goesRound(open[i].members.front()))
         close(i, &op);
-    // What closes may lead to another bucket, of followers, that has to close as well.
+    // After that, an operand may be in another bucket, of followers, that has to close as well.
     op.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         for (auto it = bucketOf.find(operand.getDefiningOp()); it != bucketOf.end();

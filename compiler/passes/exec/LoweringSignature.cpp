@@ -77,7 +77,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
   auto copy = [&](Location loc, Value from, Value to) {
     program.kernel(loc, "copy", from, to, declare.getDictionaryAttr({}));
   };
-  // What lies in the storage of a state that a copy overwrites is saved before.
+  // Values in the storage of a state that a copy overwrites are saved before.
   llvm::DenseSet<unsigned> overwritten;
   for (auto [index, value] : llvm::enumerate(op.getOperands()))
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {

@@ -49,7 +49,7 @@ private:
 
   void place(const Update &update);
   /// Gives the uses of a value of the host, beside the host's own, a copy in the device's memory.
-  /// `hoists`: what that takes is moved with the ops of the host.
+  /// `hoists`: the ops of the copy are moved with those of the host.
   void bringBack(Value value, bool hoists);
   /// The copy is at the first place where both values are there.
   Value copyToHost(Value value, Value notBefore);

@@ -59,8 +59,8 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
 
 namespace {
 
-/// What a device holds of the tensors that ZeRO was asked to split, and how much more that is than
-/// an even part of them.
+/// The bytes of a device of the tensors that ZeRO was asked to split, and the excess over an even
+/// part of them.
 class UnevenTensors {
 public:
   UnevenTensors(Propagation &propagation, const ZeroOptions &options)
@@ -227,7 +227,7 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
     bytes += elementBytes(type);
   if (!axes.empty())
     tensors.count(parameter, bytes, layout, target);
-  // What a stage leaves alone must not follow the optimizer's state.
+  // Parameters that a ZeRO stage leaves whole must not follow the optimizer's state.
   if (options.stage < 3 || !target)
     for (Value each : parameters)
       propagation.close(each);

@@ -269,8 +269,8 @@ LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
   return success();
 }
 
-/// What the gradients have been multiplied by: the divisor of the loss, its scale, and the number
-/// of batches. Null: nothing.
+/// The factor of the gradients: the divisor of the loss, its scale, and the number of batches.
+/// Null: 1.
 Value TrainStepBuilder::gradientFactor() {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
   Value factor = divisor;
