@@ -20,15 +20,15 @@ namespace dtc::runtime {
 /// the work is measured.
 class BusyCores {
 public:
-  /// What is measured: one call of it.
+  /// The work to measure: one call of it.
   using Work = std::function<void()>;
 
   BusyCores(size_t threads, CoreSpeed &speed)
       : speed(speed), threads(threads, [](const Error &) {}), count(threads) {}
 
-  /// What passes while a call runs: all time, or the time in which its thread has a core. The
-  /// latter does not count what other programs do meanwhile, and is for work that no other thread
-  /// takes part in.
+  /// The time that counts while a call runs: all of it, or only that in which its thread has a
+  /// core. The latter does not count what other programs do meanwhile, and is for work that no
+  /// other thread takes part in.
   enum class Time { Passing, OfThread };
 
   /// The seconds that one call of the work takes on a thread whose core is at full speed: the

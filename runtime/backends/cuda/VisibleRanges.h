@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(kSegmentThreads)
   }
 }
 
-/// What decides which keys a query sees, as a parameter of kernels.
+/// The rules that decide which keys a query sees, as a parameter of kernels.
 struct DeviceVisibility {
   int64_t batch, queries, keys, earlier, window, sequence;
   bool causal;

@@ -88,7 +88,7 @@ Fabric::MemoryUse NcclFabric::memoryFor(const CommunicatorNeeds &needs) const {
   return {memory.total(), memory.describe(channels)};
 }
 
-/// What a process has, in words that the others read.
+/// The equipment of a process, in words that the others read.
 struct Equipment {
   std::string host;
   std::string lack;              // why it cannot take part, or nothing
@@ -163,7 +163,7 @@ Equipment findEquipment(const Mesh &mesh, const Processes &processes, const Nccl
   return own;
 }
 
-/// What keeps the processes from using NCCL together; each finds the same.
+/// Reports a reason why the processes cannot use NCCL together; each finds the same.
 MaybeError checkEquipment(const std::vector<Equipment> &all, const NcclOptions &options) {
   auto nameOf = [&](size_t process) {
     return fmt::format("process {} on {}", process, all[process].host);

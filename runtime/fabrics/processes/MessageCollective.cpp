@@ -115,7 +115,7 @@ MaybeError MessageCollective::finishExchange(size_t number) {
   return std::nullopt;
 }
 
-/// Sends all processes what this one has reduced, and receives what they have.
+/// Sends the results of this process to all others, and receives theirs.
 MaybeError MessageCollective::spreadResults(size_t number) {
   auto resultParts = [&](size_t process) {
     parts.clear();
@@ -139,7 +139,7 @@ MaybeError MessageCollective::spreadResults(size_t number) {
   return std::nullopt;
 }
 
-/// Gives the other members what the first one has got from other processes.
+/// Gives the other members the data that the first one has got from other processes.
 void MessageCollective::shareReduced() const {
   for (size_t process = 0; process < group.numProcesses(); ++process)
     for (const Segment &segment : segments[process])

@@ -37,7 +37,7 @@ static constexpr auto kPatience = 5s;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// What processes say
+// Messages of processes
 //===----------------------------------------------------------------------===//
 
 /// The first word of a process, and its entry in the list of all.
@@ -71,7 +71,7 @@ struct Hello {
 // Finding each other
 //===----------------------------------------------------------------------===//
 
-/// Connections at a listener, and what each has said until it is known.
+/// Connections at a listener that are not known yet, and the bytes that each has sent.
 class Strangers {
 public:
   explicit Strangers(const SocketListener &listener) : listener(listener) {}
