@@ -17,9 +17,10 @@
 
 namespace dtc {
 
-/// Beside what it computes, each device has a lane for its collectives and three for its host
-/// (support/Kinds.h). The operations of a lane run one after the other; each begins when what it
-/// comes after has ended, and one over the pipeline axis when all devices have come to it.
+/// Beside its compute queue, each device has a lane for its collectives and three for its host
+/// (support/Kinds.h). The operations of a lane run one after the other; each begins when the
+/// operations before it have ended, and one over the pipeline axis when all devices have come to
+/// it.
 class DeviceLanes {
 public:
   /// With `keepIntervals` the result has the interval of each collective.

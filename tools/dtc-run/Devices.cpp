@@ -105,7 +105,8 @@ static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh
 }
 #endif
 
-/// Whether all processes compute on what the first one does, and have NCCL if it has.
+/// Checks that all processes compute on the same kind of device as the first one, and have NCCL if
+/// it has.
 static MaybeError checkSameDevices(const Backend &backend, const Processes &processes) {
 #ifdef DTC_HAS_NCCL
   const char *build = "";

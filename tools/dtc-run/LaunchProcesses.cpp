@@ -185,7 +185,7 @@ public:
             status != 0 && !hasFailed, std::max<int64_t>(lost, 1), failedAt};
   }
 
-  /// What has ended without a word.
+  /// Names the process, or mpirun, that ended without a message.
   std::string describeFailure() const {
     return byMpirun ? "mpirun" : fmt::format("process {} of {}", failed, processes);
   }

@@ -120,7 +120,7 @@ void RunCommand::addGpuFlags() {
       ->default_str("on");
 }
 
-/// What changes how fast a GPU computes one kernel call.
+/// Adds the flags that change the speed of one kernel call on a GPU.
 void RunCommand::addProductFlags() {
   app.add_option_function<std::string>(
          "--matmul-algorithms",
@@ -160,8 +160,8 @@ MaybeError RunCommand::findFiles() {
   return std::nullopt;
 }
 
-/// In the folder of checkpoints they come and go with all that is in them, and so do what they are
-/// written to and the lock.
+/// In the folder of checkpoints, folders come and go with everything that is in them, and so do the
+/// folders that are being written and the lock.
 static MaybeError checkBesideCheckpoints(const std::string &folder, const std::string &flag,
                                          const std::string &path) {
   if (folder.empty() || path.empty())

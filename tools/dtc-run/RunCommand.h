@@ -25,10 +25,10 @@ namespace dtc {
 class RunMembership;
 struct ElasticPlan;
 
-/// What dtc-run is to do.
+/// The task of dtc-run.
 enum class RunKind : uint8_t { Train, Evaluate, Generate, Calibrate, Links, Placement, Devices };
 
-/// The command line of dtc-run. Its first word names what it does; without one it trains.
+/// The command line of dtc-run. Its first word names the task; without one it trains.
 class RunCommand {
 public:
   /// Adds the flags of `kind`, and no others; the command outlives the parsing of the command line.

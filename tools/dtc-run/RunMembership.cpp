@@ -126,7 +126,7 @@ public:
       if (write)
         write();
     };
-    // What waits for a process that is lost, as MPI may, waits for ever.
+    // Code that waits for a lost process, as MPI may, waits for ever.
     hooks.leave = [](const RunEnd &end) { _exit(statusOf(end)); };
     auto opened =
         ControlConnection::open(unwatched.process(), hostName(), options, std::move(hooks),

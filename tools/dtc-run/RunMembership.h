@@ -19,9 +19,9 @@
 
 namespace dtc {
 
-/// What other threads call.
+/// Functions for other threads.
 struct MembershipHooks {
-  /// What this process is at, for messages; empty if nothing waits for it.
+  /// Describes the current work of this process, for messages; empty if nothing waits for it.
   std::function<std::string()> describe;
   /// The run ends, but this process is still where it was. What is returned, if anything, is called
   /// once it has been woken.
