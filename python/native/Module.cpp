@@ -308,7 +308,7 @@ static void addSession(nb::module_ &module) {
 }
 
 NB_MODULE(_native, module) {
-  // What the interpreter still holds at its end is no leak.
+  // Objects that the interpreter still holds at its end are no leaks.
   nb::set_leak_warnings(false);
   module.attr("__version__") = DTC_VERSION;
   static nb::handle errorType =

@@ -156,7 +156,7 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// What has to be alike of a batch.
+/// The properties of a batch that have to be alike.
 Alike TrainSession::describeBatch(const Tensors &tensors) const {
   return hasParts() ? Alike() : describeAlike(tensors);
 }
@@ -263,7 +263,7 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   outcomes.stepDone(metrics, *state);
   if (MaybeError error = addModelMetrics(*session, metrics))
     return *error;
-  // Where the loss is not finite, what must be zero is computed from what made it so.
+  // Where the loss is not finite, the metrics that must be zero are computed from the same values.
   if (std::isfinite(metrics.loss.value_or(0)))
     if (MaybeError error = checkZeroMetrics(*session))
       return error->inContext(fmt::format("step {}", metrics.step));
