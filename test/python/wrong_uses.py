@@ -32,7 +32,7 @@ def compiled(**options):
 
 # Without PyTorch: what is called, and what the error says.
 USES = (
-    # What dtc.compile() is given.
+    # Arguments of dtc.compile().
     (lambda: dtc.compile(MLP, lambda model, batch: 0), "mlp.mlir has its loss and the shapes of its batch; leave loss"),
     (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module, parameters of JAX or the path"),
     (lambda: dtc.compile("."), r"\.: cannot be read: .*Is a directory"),
@@ -48,7 +48,7 @@ USES = (
     (lambda: compiled(mesh="dp=2,dp=2"), 'two axes named "dp"'),
     (lambda: compiled(mesh=4), 'mesh is "4", expected axis=size'),
     (lambda: compiled(mesh=["dp=2", "tp=x"]), 'mesh is "tp=x", expected axis=size'),
-    # What is searched.
+    # Searches.
     (lambda: compiled(mesh="auot", devices=8), 'mesh is "auot", expected axis=size .*, or "auto", .*; did you mean "auto"\\?'),
     (lambda: compiled(mesh=["auto", "dp=2"], devices=8), 'mesh is "auto" and has axes too, expected one of both'),
     (lambda: compiled(mesh="auto", devices=0), "devices is 0, expected a whole number of at least 1"),

@@ -36,7 +36,7 @@ std::string Generator::letters(const Shape &shape) {
   return text;
 }
 
-/// Up to 16 devices on up to four axes, one of which may be temporal.
+/// Up to 16 devices on up to four axes; one of them may be temporal.
 void Generator::makeMesh() {
   int64_t devices = 1, count = oneOf<int64_t>({1, 1, 2, 2, 2, 3, 3, 4});
   for (int64_t index = 0; index < count; ++index) {

@@ -63,7 +63,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// What a strategy may be refused for.
+/// Reasons for which a strategy may be refused.
 const char *const kReasons[] = {
     "microbatches cannot see each other",
     "needs a sum over all microbatches",

@@ -483,7 +483,7 @@ TEST(StepSimulator, CollectivesOverThePipelineAxis) {
   }
 }
 
-/// A step that nothing waits for is over when what was started is over.
+/// A step that nothing waits for is over when all operations that it started are over.
 TEST(StepSimulator, TheStepEndsWithItsLastCollective) {
   OneTask task;
   task.async(10);
