@@ -72,7 +72,7 @@ private:
 
   /// Whether the operation that the device waits for is over.
   bool leave(size_t p);
-  /// The operation at work that a device waits for: that of the lane of what it waits for, or of
+  /// The operation at work that a device waits for: that of the lane of the awaited one, or of
   /// what that lane waits for. Null where the others have yet to come to it.
   const SimulatedOperation *atWork(size_t p);
   /// Counts how long a device has waited for its lanes up to now, before they change. Waiting for

@@ -148,7 +148,7 @@ struct CompileOptions {
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;
-  /// The factor of the proximal term, which draws parameters to what they were after the last outer
+  /// The factor of the proximal term, which draws parameters to their values after the last outer
   /// step, or before the first step (see dtc-build-train-step). 0: none.
   double proximal = 0;
 

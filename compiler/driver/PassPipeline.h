@@ -38,7 +38,8 @@ std::vector<std::string> defaultAxisMap(const ResolvedOptions &options);
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.
 mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &options);
 
-/// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
+/// The stages of each device of a pipeline: as many as the options ask for, or as few as the
+/// schedule has.
 int64_t chunksOf(const ResolvedOptions &options);
 
 /// Whether the devices are those of a pipeline, by the options or by the mesh of the model.

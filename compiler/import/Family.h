@@ -198,7 +198,7 @@ llvm::ArrayRef<Family> allFamilies();
 TransformerConfig readTransformer(ConfigReader &reader, const Family &family,
                                   ImportOptions &options);
 
-/// Builds the model; null, and reported, where the options ask for what it lacks.
+/// Builds the model; null, and reported, where the options ask for something that it lacks.
 mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext &context, ConfigReader &reader,
                                                    const Family &family,
                                                    const TransformerConfig &config,

@@ -16,7 +16,8 @@
 
 namespace dtc {
 
-/// A parameter as far as it decides how ZeRO splits it, and what it takes on a device before that.
+/// The properties of a parameter that decide how ZeRO splits it, and its bytes on a device before
+/// that.
 struct ParameterKind {
   std::vector<int64_t> shape;  ///< on all devices together
   std::vector<int64_t> shards; ///< of each dimension
@@ -39,7 +40,7 @@ struct SectionCost {
   double stateBytes = 0;            ///< of the optimizer, master weights with it
   double gradientBytes = 0;         ///< of the sums over microbatches
   double inputBytes = 0;            ///< of the data of a microbatch
-  double transientBytes = 0;        ///< beside what is there once and what is kept
+  double transientBytes = 0;        ///< beside the bytes held once and those kept
   /// How many of each kind there are. Where it is empty, ZeRO splits evenly.
   std::map<ParameterKind, int64_t> parameters;
 

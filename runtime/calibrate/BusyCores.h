@@ -16,8 +16,8 @@
 namespace dtc::runtime {
 
 /// Threads that do the same work at the same time, each with operands of its own, as the devices of
-/// a plan do: what they share (the memory, the last cache, the clock of the cores) is busy while
-/// the work is measured.
+/// a plan do: the resources that they share (the memory, the last cache, the clock of the cores)
+/// are busy while the work is measured.
 class BusyCores {
 public:
   /// The work to measure: one call of it.

@@ -29,7 +29,7 @@ struct DataInput {
   std::optional<int64_t> ignoredIndex = {};
 };
 
-/// The inputs of a valid plan that have the role DATA, but for what the run says of clients.
+/// The inputs of a valid plan that have the role DATA, but for those that the run sets for clients.
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan);
 
 /// Rows [begin, end) of a batch; a row is a sample.

@@ -45,10 +45,10 @@ struct DeviceOptions {
   std::function<void(const Error &)> onHang = nullptr;
 };
 
-/// A device's part of a plan: its place on the mesh, its ends of the fabric, and what it enqueues
-/// in a step. Kernels, collectives that are waited for at once and transfers are work of the
-/// device's compute queue, async collectives of its lane. The host waits for a device only at the
-/// end of a step, and may have enqueued the next one before. Where the device's memory is the
+/// A device's part of a plan: its place on the mesh, its ends of the fabric, and the work that it
+/// enqueues in a step. Kernels, collectives that are waited for at once and transfers are work of
+/// the device's compute queue, async collectives of its lane. The host waits for a device only at
+/// the end of a step, and may have enqueued the next one before. Where the device's memory is the
 /// host's, inputs are written to the arena, and a step is over when it has been enqueued.
 ///
 /// Steps begin and end in their order: beginStep(), enqueueStep(), awaitStep(), endStep().

@@ -151,7 +151,7 @@ public:
   ~Session();
 
   /// Gives every state the initial value that the plan names; see InitialValues.h. Master weights
-  /// start as their parameter, so that the parameter is what they round to.
+  /// start as their parameter, so that they round to it.
   MaybeError initializeStates(uint64_t seed);
   /// The same for the states that neither setState() nor writeShards() has set.
   MaybeError initializeOtherStates(uint64_t seed);

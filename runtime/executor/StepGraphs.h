@@ -50,7 +50,7 @@ std::vector<Stretch> findStretches(const PreparedProgram &program, const Capture
 
 class StepGraphs {
 public:
-  /// In all graphs of a device: what they take of its memory, some KiB for each, is in no plan.
+  /// In all graphs of a device: the memory that they take, some KiB for each, is in no plan.
   static constexpr size_t kMostInstructions = size_t{1} << 16;
 
   /// The work of a stretch for some microbatches: that of the first one is captured.

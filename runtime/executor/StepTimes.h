@@ -19,8 +19,8 @@
 
 namespace dtc::runtime {
 
-/// The time that one instruction of the plan took on one device. A wait counts for what it waits
-/// for.
+/// The time that one instruction of the plan took on one device. A wait counts for the instruction
+/// that it waits for.
 struct InstructionTime {
   uint64_t calls = 0;
   double seconds = 0; // on the queue that ran it

@@ -72,7 +72,7 @@ private:
   size_t numReplicas() const { return source.getRounds().numReplicas(); }
   struct Updates {
     std::vector<UpdateState> states; // of each replica
-    std::vector<double> squares;     // of what all its parameters have changed by, added up
+    std::vector<double> squares;     // of the changes of all its parameters, added up
   };
   /// The state of each replica's update, from the measurements of the plan.
   Expected<Updates> checkUpdates();

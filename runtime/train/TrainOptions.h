@@ -88,7 +88,7 @@ struct TrainOptions {
   /// Of clients: instead, passes over the data of each; and instead of steps the rounds of the run.
   std::optional<double> localEpochs;
   std::optional<int64_t> rounds;
-  /// Of clients whose plan adds noise: the largest norm of what a client changes, and the standard
+  /// For clients whose plan adds noise: the largest norm of a client's change, and the standard
   /// deviation of the noise in these norms.
   std::optional<double> clientClip, noiseMultiplier;
   double learningRate = 1e-3;

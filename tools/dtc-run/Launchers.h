@@ -16,7 +16,7 @@
 namespace dtc {
 
 /// The variables by which `dtc-run --processes`, torchrun and scripts tell a process of its run;
-/// and what all processes of a run know and others need not.
+/// and the key that all processes of a run know and others need not.
 inline constexpr const char *kRankVariable = "RANK";
 inline constexpr const char *kCountVariable = "WORLD_SIZE";
 inline constexpr const char *kLocalRankVariable = "LOCAL_RANK";

@@ -34,7 +34,7 @@ public:
   /// Joins the others. The error says what is missing, or what the launcher and MPI disagree on.
   /// Where the others have not come within `startTimeout`, one says so, and the process ends.
   /// From now on the processes watch each other: where the run cannot go on, one of them prints
-  /// why, with what the others were at, and all end.
+  /// why, with the work that the others were at, and all end.
   static Expected<std::unique_ptr<RunMembership>> join(const runtime::ControlOptions &control,
                                                        std::chrono::milliseconds startTimeout,
                                                        MembershipHooks hooks);

@@ -61,9 +61,10 @@ struct CarriedDims {
 };
 
 /// The dimensions of the tensors of `op` along the factor that its operand, or result, of number
-/// `index` has in `dim`: by the sharding rule of an op, and by what a collective gathers and
-/// scatters. None where the chunks of the op would not be the op on chunks: where it needs the
-/// factor in one piece, draws random numbers, or knows where along the factor its elements lie.
+/// `index` has in `dim`: by the sharding rule of an op, and by the dimension that a collective
+/// gathers and scatters. None where the chunks of the op would not be the op on chunks: where it
+/// needs the factor in one piece, draws random numbers, or knows where along the factor its
+/// elements lie.
 std::optional<CarriedDims> carriedDims(mlir::Operation *op, ChunkDim dim, bool ofResult,
                                        unsigned index);
 

@@ -43,7 +43,8 @@ public:
 
 private:
   mlir::LogicalResult visitPositions(ShardingRuleOpInterface op);
-  /// Follows one factor through an op. If the op ends the way, returns what it does to the factor.
+  /// Follows one factor through an op. If the op ends the way, returns a description of its effect
+  /// on the factor.
   std::optional<llvm::StringRef> follow(ShardingRuleOpInterface op);
 
   llvm::DenseMap<mlir::Value, unsigned> dims;

@@ -52,7 +52,8 @@ struct HeldCall {
                                 std::span<const TensorGroup> groups);
 
   Launch launch = nullptr;
-  /// The bytes of what all calls of a launch have in common, apart from their tensors.
+  /// The bytes of the arguments that all calls of a launch have in common, apart from their
+  /// tensors.
   std::vector<std::byte> shared;
   TensorGroup tensors;
   /// All memory that the call reads and writes.

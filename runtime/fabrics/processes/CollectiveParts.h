@@ -18,9 +18,9 @@
 
 namespace dtc::runtime {
 
-/// The parts of a collective whose group has members in several processes: what each process
-/// reduces, what it moves to the others, and what needs no other process. However the bytes get
-/// from process to process, the bits of the results are the same.
+/// The parts of a collective whose group has members in several processes: the part that each
+/// process reduces, the part that it moves to the others, and the part that needs no other process.
+/// However the bytes get from process to process, the bits of the results are the same.
 class CollectiveParts {
 public:
   explicit CollectiveParts(const ProcessGroup &group) : group(group) {}
