@@ -33,7 +33,7 @@ struct DoneInstructions {
 };
 
 /// Follows each task with the operands of the instructions that have started and not ended, and
-/// with what each lane and the compute queue have waited for.
+/// with the instructions that each lane and the compute queue have waited for.
 class AsyncWalk {
 public:
   AsyncWalk(const PlanContext &context, WorkLimit &budget)

@@ -418,7 +418,8 @@ part_torch() {
   fi
 }
 
-# The same without what makes it fast, and what a step takes beside kernels and the memory that the plan states.
+# The same without the options that make it fast, and the time of a step beside kernels and the memory that the plan
+# states.
 cost_parts() {
   part_speed single-124m 45 gpt2-124m 30 12 768 1024 --kernel-fusion off
   part_speed own-attention-124m 45 gpt2-124m 30 12 768 1024 --cudnn off

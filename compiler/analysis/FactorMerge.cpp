@@ -206,7 +206,8 @@ double dtc::factorAxesSeconds(const LinkedMesh &mesh, ReshardCache &planner,
 ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &planner,
                                           const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
                                           const FactorAxes &committed, double flops) {
-  // For each factor: what tensors want, from the longest to nothing more than what is decided.
+  // For each factor: the axes that tensors want, from the longest list to nothing beyond those
+  // decided.
   Requests options = collectRequests(mesh, rule, tensors, committed);
   size_t combinations = 1;
   for (auto [lists, before] : llvm::zip_equal(options, committed)) {

@@ -25,11 +25,11 @@ public:
   }
 
 private:
-  /// Decides about the first `count` candidates. `bytes` are kept by what is decided.
+  /// Decides about the first `count` candidates. The decided values keep `bytes`.
   void decide(int count, int64_t bytes);
   bool isCandidate(int op) const { return op >= 0 && input.ticks[op] >= 0; }
 
-  /// The least that deciding the remaining values adds to what is decided.
+  /// The least that the remaining values add to those decided.
   struct Bound {
     Cost cost = 0; // at the price
     int64_t bytes = 0;

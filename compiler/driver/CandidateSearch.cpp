@@ -423,8 +423,8 @@ std::optional<Candidate> CandidateSearch::withModule(Candidate candidate) {
   return lower(candidate.options, candidate.keepBytes);
 }
 
-/// For each device the bound on what it keeps for the backward pass with which it fits and computes
-/// least again. Devices are searched side by side: each plan has a bound for all of them.
+/// For each device the bound on its saved bytes for the backward pass with which it fits and
+/// computes least again. Devices are searched side by side: each plan has a bound for all of them.
 std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &options) {
   constexpr double kWorthwhile = 0.01; // of the forward pass
   std::optional<Candidate> best = lower(options);

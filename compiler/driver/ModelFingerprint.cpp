@@ -142,7 +142,7 @@ void ModelText::add(Operation &op) {
   text += '\n';
 }
 
-/// The operations that something else than a metric needs: metrics say nothing of what is trained.
+/// The operations that something else than a metric needs: metrics do not affect training.
 static llvm::DenseSet<Operation *> findTrained(func::FuncOp function) {
   llvm::DenseSet<Operation *> needed;
   for (Operation &op : llvm::reverse(function.front())) {

@@ -425,8 +425,8 @@ void TransformerBuilder::beginBalance() {
     balance = model.zero();
 }
 
-/// Each layer adds its part to what the layers before it give, so that a layer has values of the
-/// one before it alone.
+/// Each layer adds its part to the results of the layers before it, so that a layer has values of
+/// the one before it alone.
 void TransformerBuilder::addToBalance(const Routing &routing) {
   if (!loads)
     return;

@@ -22,7 +22,8 @@
 using namespace mlir;
 using namespace dtc;
 
-/// No more threads than this: each has its copy of the model and of what is split for a key.
+/// No more threads than this: each has its copy of the model and of the program that is split for a
+/// key.
 static constexpr size_t kMostWorkers = 16;
 
 /// A prober, with the context of its model if that is a copy.

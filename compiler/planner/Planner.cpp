@@ -206,8 +206,8 @@ void Planner::chooseAxisMaps(LowerEstimates &lower) {
         axisMapFor(lower, lower.strategies()[lower.list()[*example].strategy]);
     if (axisMap.empty() && splitsByDefault)
       continue;
-    // Devices that would all do the same are no strategy; what the default axis map splits remains
-    // one, for what is chosen for the example need not be best for all.
+    // Devices that would all do the same are no strategy; the splits of the default axis map remain
+    // one, for the choice for the example need not be best for all.
     if (!splitsByDefault)
       lower.drop([&](const ParallelStrategy &strategy) { return strategy.tp == tp; });
     std::vector<ParallelStrategy> mapped;

@@ -77,7 +77,7 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
       if (program.loop_begin() == program.loop_end())
         return Error{"the plan does not sum gradients over microbatches, so that a step has one "
                      "batch; compile with --accumulate, or with --microbatches 2 or more"};
-  // Before anything is prepared: what is prepared for a collective grows with its members.
+  // Before anything is prepared: the preparation of a collective grows with its members.
   Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, meshOf(*plan));
   if (!fabric)
     return fabric.error();

@@ -229,8 +229,8 @@ bool TrainingRun::leavesInFlight() const {
   return runsBesideHost && !clients && (options.processes.areSeveral() || !session->stepIsDone());
 }
 
-/// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
-/// the step was in flight already.
+/// Takes in the oldest step in flight, with the work that is due after it. `hasFailed`: the run
+/// ends, and the step was in flight already.
 MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
   // Steps of a diverged run after that are dropped.
   if (hasDiverged) {

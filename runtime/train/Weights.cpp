@@ -300,7 +300,7 @@ MaybeError WeightsLoader::resolve() {
     if (MaybeError error = resolve(*parameter))
       return error;
   }
-  // A base model has none of the adapters. What has some of them was made for another model.
+  // A base model has none of the adapters. A file that has some of them was made for another model.
   if (kept.empty() || kept.size() == adapters)
     return std::nullopt;
   return Error{fmt::format("{}: {} no tensor \"{}\", but other adapters; {} of {} adapters are "

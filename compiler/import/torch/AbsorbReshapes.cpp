@@ -272,7 +272,7 @@ static bool areThirds(ArrayRef<SliceOp> slices, ArrayRef<int64_t> whole) {
   return begins.size() == 3;
 }
 
-/// slice(transpose(x)) of what is used in slices alone: transpose(slice(x)). A product is sliced
+/// slice(transpose(x)), if only slices use the transpose: transpose(slice(x)). A product is sliced
 /// into queries, keys and values alone: more parts would be products of their own.
 struct SliceTranspose : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;

@@ -187,8 +187,8 @@ static void splitRows(func::FuncOp function) {
   }
 }
 
-/// Puts the slices of each parameter in the order of what they take. The sum of their gradients is
-/// then one of neighbours, which becomes a concatenation.
+/// Puts the slices of each parameter in the order of the parts that they take. The sum of their
+/// gradients is then one of neighbours, which becomes a concatenation.
 static void orderParts(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
     for (Operation *user : argument.getUsers()) {

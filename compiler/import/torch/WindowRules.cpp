@@ -69,7 +69,7 @@ LogicalResult WindowNumbers::count(const AtenOp &op, ArrayRef<int64_t> shape,
   return success();
 }
 
-/// The dimension `dim` of a shape, split into `groups` and what is left; not split for one group.
+/// The dimension `dim` of a shape, split into `groups` and the rest; not split for one group.
 static Numbers splitGroups(ArrayRef<int64_t> shape, size_t dim, int64_t groups) {
   Numbers split(shape);
   if (groups > 1) {

@@ -72,7 +72,7 @@ double CollectiveChunking::secondsOf(Operation *op) const {
 }
 
 /// The seconds of ops in their order, where a device runs collectives one after another beside the
-/// other ops, and waits for what it needs. Sums, and `spare` seconds of other work, run while it
+/// other ops, and waits for its operands. Sums, and `spare` seconds of other work, run while it
 /// waits.
 double CollectiveChunking::span(ArrayRef<Operation *> ops,
                                 llvm::function_ref<bool(Operation *)> isSum, double spare) const {
@@ -80,7 +80,8 @@ double CollectiveChunking::span(ArrayRef<Operation *> ops,
   llvm::DenseMap<Operation *, double> ends;
   auto waitUntil = [&](double end) {
     double wait = std::max(end - now, 0.0), covered = std::min(wait, later + spare);
-    // The sums have to be computed anyway; other work is not counted, but for what it covers.
+    // The sums have to be computed anyway; other work does not count, except for the collectives
+    // that it covers.
     double sums = std::min(covered, later);
     later -= sums;
     spare -= covered - sums;

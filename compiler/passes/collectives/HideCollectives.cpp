@@ -146,7 +146,7 @@ bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
 SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place) const {
   SmallVector<Value> held;
   for (Value operand : product->getOperands()) {
-    // Users of what comes from outside the block may be outside of it.
+    // Users of values from outside the block may be outside of it.
     if (operand.getParentBlock() != &block || !operand.getDefiningOp())
       continue;
     bool isNeededLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
@@ -159,7 +159,8 @@ SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place
   return held;
 }
 
-/// The bytes of the larger of what a collective, or all of a bucket, takes and gives.
+/// The bytes of the operands or of the results of a collective, or of a whole bucket: the larger
+/// number.
 static int64_t exchangedBytes(Operation *collective) {
   if (!isa<dist::BucketOp>(collective))
     return collectiveBytes(collective);

@@ -39,9 +39,9 @@ static bool isRepeated(Operation *op) {
   return own && *own != StagePass::Forward;
 }
 
-/// The place of a collective that is done again in the backward pass of what the forward pass made:
-/// before the product that comes before it, which it overlaps with. At the operand it would start,
-/// and be held, long before it is needed.
+/// The place of a collective on a result of the forward pass that is done again in the backward
+/// pass: before the product that comes before it, which it overlaps with. At the operand it would
+/// start, and be held, long before it is needed.
 static Operation *beforeProduct(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
   for (Operation *place = op->getPrevNode(); place && place != definer;
@@ -128,8 +128,8 @@ private:
 
 } // namespace
 
-/// Makes the bucket, where the last of its members is, and leaves it empty. What follows it
-/// goes before `before`.
+/// Makes the bucket, where the last of its members is, and leaves it empty. Its followers go before
+/// `before`.
 void Bucketing::close(unsigned index, Operation *before) {
   Open bucket = std::move(open[index]);
   open[index] = Open();
@@ -197,7 +197,7 @@ void Bucketing::run() {
     }
     if (fitsForCollective(&op) && follows(&op))
       continue;
-    // In a ring, what comes first must not wait for what comes later.
+    // In a ring, earlier steps must not wait for later ones.
     for (unsigned i = 0; i < open.size(); ++i)
       if (!open[i].members.empty() && goesRound(open[i].members.front()))
         close(i, &op);

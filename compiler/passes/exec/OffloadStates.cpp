@@ -59,7 +59,7 @@ private:
 
   func::FuncOp function;
   llvm::DenseMap<Value, Value> onHost; ///< copies
-  llvm::SetVector<Operation *> moved;  ///< ops of the host, and what they need
+  llvm::SetVector<Operation *> moved;  ///< ops of the host, and the ops that they need
 };
 
 } // namespace
@@ -192,7 +192,7 @@ void Offload::bringBack(Value value, bool hoists) {
 }
 
 void Offload::hoist() {
-  Operation *last = nullptr; // of what has been moved
+  Operation *last = nullptr; // of the moved ops
   for (Operation *op : moved) {
     Operation *after = last;
     for (Value operand : op->getOperands())

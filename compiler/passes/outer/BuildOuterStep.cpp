@@ -337,7 +337,7 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
 // Changes of clients
 //===----------------------------------------------------------------------===//
 
-/// The sum of the squares of what the replica's weights have changed by, of all their elements.
+/// The sum of the squares of the changes of all elements of the replica's weights.
 Value OuterStepBuilder::squaresOf(const TrainedWeights &trained) {
   Location loc = trained.weights.getLoc();
   unsigned index = trained.weights.getArgNumber();

@@ -276,7 +276,7 @@ LogicalResult PrecisionAssigner::retype(Operation *op) {
   return inferResults(op);
 }
 
-/// Gives each parameter that trains a copy in full precision, which is what the optimizer updates:
+/// Gives each parameter that trains a copy in full precision, which the optimizer updates:
 /// the parameter is that copy, rounded once a step, on the shards that the optimizer has. All of
 /// them are added to the function at once: its type has all arguments and results.
 void PrecisionAssigner::keepMasters() {

@@ -264,7 +264,7 @@ Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before)
   IRMapping map;
   for (Value operand : definer->getOperands())
     map.map(operand, recomputed(operand, stage, before));
-  // A view of what is kept stays.
+  // A view of a kept value stays.
   if (isView(definer) && map.lookup(definer->getOperand(0)) == definer->getOperand(0))
     return value;
   OpBuilder builder(before);

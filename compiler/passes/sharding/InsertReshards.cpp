@@ -82,7 +82,7 @@ private:
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops
   llvm::DenseMap<Value, std::optional<Layout>> completions;
-  /// Sums over all microbatches, and what is computed from them: known after the last one.
+  /// Sums over all microbatches, and values computed from them: known after the last one.
   llvm::DenseSet<Value> late;
   llvm::DenseMap<Value, int64_t> stages; ///< of a pipeline, where values have one
   llvm::DenseMap<Value, SmallVector<std::pair<Layout, Value>, 1>> reshards;
@@ -119,7 +119,7 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
       return result;
   OpBuilder builder(user);
   MLIRContext *context = user->getContext();
-  // Its place is that of the value that moves: that is what the user wants to know.
+  // Its place is that of the value that moves: the user wants to know that one.
   Location loc = isa<BlockArgument>(value) ? user->getLoc() : value.getLoc();
   auto op = dist::ReshardOp::create(builder, loc, value.getType(), value,
                                     toAttr(context, mesh, from), toAttr(context, mesh, layout));
@@ -290,7 +290,7 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   noteStage(op);
 }
 
-/// Sums over batches and sums over devices come in any order: what is partial stays so.
+/// Sums over batches and sums over devices come in any order: partial values stay so.
 void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
   Layout layout = layouts.at(op.getInput());
   if (!layout.partial.empty() && layout.partialKind != ReductionKind::Sum)

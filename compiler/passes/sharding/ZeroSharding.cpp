@@ -67,7 +67,8 @@ public:
       : propagation(propagation), options(options) {}
 
   /// Counts a parameter that lies as `layout` without ZeRO and as `target` with it, or stays as it
-  /// is; `bytes` is what the stage splits for each of its elements. A remark names what stays.
+  /// is; `bytes` is the number that the stage splits for each of its elements. A remark names the
+  /// rest.
   void count(BlockArgument parameter, int64_t bytes, const Layout &layout,
              const std::optional<Layout> &target);
   /// Warns where a device holds much more than an even part.
@@ -189,7 +190,7 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
   propagation.addOwnConstraint(constrain);
   if (auto batches = dyn_cast<dist::SumBatchesOp>(gradient.getOwner()))
     place(batches.getResult());
-  // Their votes come from what they read now.
+  // Their votes come from their present operands.
   for (Value changed : {Value(constrain.getResult()), op.getGradientMutable().get()})
     for (Operation *user : changed.getUsers())
       propagation.revisit(user);

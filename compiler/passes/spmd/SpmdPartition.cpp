@@ -302,7 +302,7 @@ void Partitioner::emitReturn(OpBuilder &builder) {
   }
   func::ReturnOp::create(builder, ret.getLoc(), results);
 
-  // Shardings of the signature from here on are those of what lies in memory: spatial, but where
+  // Shardings of the signature from here on are those of the tensors in memory: spatial, but where
   // memory has a piece of each microbatch.
   for (BlockArgument arg : global.getArguments()) {
     Layout layout = layoutOf(arg);

@@ -280,7 +280,7 @@ Value TrainStepBuilder::gradientFactor() {
   return factor;
 }
 
-/// The norm of all gradients together, divided by what they have been multiplied by (null: 1).
+/// The norm of all gradients together, divided by their factor (null: 1).
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients, Value factor) {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
   // Joined and then summed, not added one after another: devices then complete all parts of the sum

@@ -106,7 +106,7 @@ public:
 class DeferredQueue final : public Queue {
 public:
   explicit DeferredQueue(std::unique_ptr<Queue> queue) : queue(std::move(queue)) {}
-  /// Waits for what is held back, which the caller must have made to end.
+  /// Waits for the operations that are held back; the caller must have made them end.
   ~DeferredQueue() override;
 
   MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override;

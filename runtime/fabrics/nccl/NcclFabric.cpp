@@ -67,7 +67,8 @@ private:
   std::shared_ptr<NcclMessages> sizes = std::make_shared<NcclMessages>();
 };
 
-/// The least of what the option and the environment, which NCCL prefers to it, allow.
+/// The smaller of the limits of the option and of the environment, which NCCL prefers to the
+/// option.
 NcclChannels channelsOf(const NcclOptions &options) {
   NcclChannels channels;
   if (options.mostChannels > 0)

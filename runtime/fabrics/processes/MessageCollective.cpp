@@ -56,7 +56,7 @@ void MessageCollective::stagedParts(const Segment &segment, std::byte *staging,
   }
 }
 
-/// Sends the other processes this one's values of what they reduce, and receives theirs.
+/// Sends the other processes this one's values of the parts that they reduce, and receives theirs.
 MaybeError MessageCollective::startExchange(size_t number) {
   Exchange &exchange = exchanges[number % 2];
   size_t processes = group.numProcesses(), largest = 0;
