@@ -23,7 +23,7 @@
 
 namespace dtc::runtime {
 
-/// The layout of the results, the same in all steps of a device.
+/// The properties that all steps of a device share.
 struct StepLayout {
   /// A scalar that the host gets from every step.
   struct Result {

@@ -38,7 +38,7 @@ struct FlightOperation {
   /// The kind of a collective; none: a transfer.
   std::optional<CollectiveKind> kind = {};
   std::vector<std::string> axes = {}; // along which the devices lie
-  /// Its predicted seconds alone, if something predicts them.
+  /// The seconds that it was predicted to take alone, if something predicts them.
   std::optional<double> predictedSeconds = {};
 };
 

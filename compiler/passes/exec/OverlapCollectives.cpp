@@ -52,7 +52,7 @@ private:
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
   llvm::MapVector<Operation *, Pending> started;
-  /// The instructions that read or write a buffer.
+  /// The running instructions that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
   llvm::SetVector<Operation *> running;
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
