@@ -322,7 +322,7 @@ def _as_arguments():
 
 def _device_flags(device: Any, gpu: Any) -> list[tuple[str, str]]:
     if not isinstance(device, str):
-        raise Error(f'device is {device!r}, expected "cpu", "cuda" or "auto"')
+        raise Error(f'device is {device!r}, expected "cpu", "cuda" or "auto" (devices is the number that a search is for)')
     if not isinstance(gpu or {}, Mapping):
         raise Error(f"gpu is {gpu!r}, expected a mapping of names to values")
     if "device" in (gpu or {}):
