@@ -43,10 +43,6 @@ public:
 
 private:
   void addCalibrateFlags();
-  void addDeviceFlag();
-  void addExchangeFlags();
-  void addGpuFlags();
-  void addProductFlags();
   void addMeetingFlags();
   void addLaunchFlags();
   void addDivisionFlags();
@@ -79,11 +75,7 @@ private:
   runtime::GenerateOptions generate;
   runtime::CalibrationOptions calibration;
   std::string calibrationPath;
-  std::string device = "cpu";
-  std::string fabric = "auto";
-  bool sharesGpu = false;
-  int ncclChannels = 0; // as many as NCCL chooses
-  GpuOptions gpus;
+  DeviceSelection devices;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are
   int64_t processesPerHost = 0;  // that are thought of; 0: none are
