@@ -17,7 +17,7 @@ import warnings
 
 import torch
 from captured_models import MODELS
-from capture import CLASSES, WHOLE_BATCH, draw, ignored_of
+from capture import CLASSES, EXPERTS, WHOLE_BATCH, draw, ignored_of
 from families import everything_in_f64
 
 import dtc
@@ -29,6 +29,7 @@ STEPS, RATE = 3, 0.01
 TOLERANCES = {"f64": 1e-9, "f32": 1e-4}
 LAYOUTS = ({}, {"mesh": "dp=2", "zero": 1}, {"mesh": {"dp": 2, "tp": 2}}, {"mesh": "pp=2", "microbatches": 2},
            {"mesh": "auto", "devices": 8})
+EXPERT_LAYOUTS = ({"mesh": "ep=2"}, {"mesh": {"dp": 2, "ep": 2}, "zero": 3})
 OPTIMIZERS = {
     "adamw": (dtc.AdamW(lr=RATE, weight_decay=0, clip=0), lambda p: torch.optim.AdamW(p, RATE, betas=(0.9, 0.95), weight_decay=0)),
     "adam": (dtc.Adam(lr=RATE, weight_decay=0, clip=0, betas=(0.8, 0.9)), lambda p: torch.optim.Adam(p, RATE, betas=(0.8, 0.9))),
@@ -111,7 +112,8 @@ def main():
     warnings.simplefilter("ignore", UserWarning)
     good = True
     for name in arguments.models or MODELS:
-        for dtype, optimizer, layout in itertools.product(TOLERANCES, OPTIMIZERS, LAYOUTS):
+        layouts = LAYOUTS + (EXPERT_LAYOUTS if name in EXPERTS else ())
+        for dtype, optimizer, layout in itertools.product(TOLERANCES, OPTIMIZERS, layouts):
             # Of what mixes samples the planner compiles no strategy.
             if name in WHOLE_BATCH and ("microbatches" in layout or layout.get("mesh") == "auto"):
                 continue
