@@ -67,13 +67,18 @@ def in_double(batch):
     return {key: each.double() if each.is_floating_point() else each for key, each in batch.items()}
 
 
-def check_saved(name, step, model):
-    """Whether from_pretrained() loads what save_pretrained() has written, with the names and types of the module."""
+def check_saved(name, step, model, batch):
+    """Whether from_pretrained() and load_state_dict() load what save_pretrained() has written, with the names and types of the
+    module."""
     if not hasattr(model, "save_pretrained"):
         return
     with tempfile.TemporaryDirectory() as folder:
         step.save_pretrained(folder)
         again, after = type(model).from_pretrained(folder).state_dict(), step.state_dict()
+        before = step.evaluate(batch)
+        step.load_state_dict(folder)
+        if step.evaluate(batch) != before:
+            raise SystemExit(f"{name}: what save_pretrained() has written gives another loss")
     if list(again) != list(after) or any(again[key].dtype != each.dtype or not torch.equal(again[key], each)
                                          for key, each in after.items()):
         raise SystemExit(f"{name}: what save_pretrained() has written is not the state_dict")
@@ -97,7 +102,7 @@ def compare(name, dtype, optimizer, layout):
     if list(after) != list(expected):
         raise SystemExit(f"{name}: the state_dict has other names than the module's")
     if not layout or "mesh" in layout and "tp" in layout["mesh"]:
-        check_saved(name, step, model)
+        check_saved(name, step, model, batches[0])
     if dtype == "f32" and optimizer != "sgd":
         return values, 0
     return values, max(float((after[key] - each).abs().max() / max(float(each.abs().max()), 1e-2))
