@@ -53,11 +53,10 @@ void ExpertRows::route(Routing &routing, Value weightsOfTokens) {
   // [X, B, S] as tables of one column.
   Type element = cast<RankedTensorType>(weightsOfTokens.getType()).getElementType();
   auto table = RankedTensorType::get({shape[2], shape[0], shape[1], 1}, element);
-  Value columns =
-      ReshapeOp::create(builder, loc, table, byExpert(builder, loc, weightsOfTokens));
+  Value columns = ReshapeOp::create(builder, loc, table, byExpert(builder, loc, weightsOfTokens));
   Value ofRows = EmbeddingOp::create(builder, loc, columns, routing.rows);
-  routing.weights = ReshapeOp::create(
-      builder, loc, RankedTensorType::get(places.getShape(), element), ofRows);
+  routing.weights =
+      ReshapeOp::create(builder, loc, RankedTensorType::get(places.getShape(), element), ofRows);
   setAxes(routing.weights, {"", "batch", ""});
 }
 

@@ -112,8 +112,7 @@ static Results convertCombine(AtenOp &op) {
   ArrayRef<int64_t> rows = shapeOf(x);
   if (rows.drop_back() != shapeOf(routing.rows))
     return {op.fail("adds up rows of a shape that does not fit")};
-  auto type =
-      RankedTensorType::get({rows[1], rows[2], rows[3]}, typeOf(x).getElementType());
+  auto type = RankedTensorType::get({rows[1], rows[2], rows[3]}, typeOf(x).getElementType());
   Value tokens = ExpertRows(op.rewriter, op.loc).combine(x, routing, type);
   return {op.reshape(tokens, {rows[1] * rows[2], rows[3]})};
 }
@@ -126,11 +125,15 @@ static Results refuseNumbers(AtenOp &op) {
 
 ArrayRef<Rule> dtc::torch::expertRules() {
   static const Rule rules[] = {
-      {"aten.histc", refuseNumbers},            {"aten.scatter", refuseNumbers},
+      {"aten.histc", refuseNumbers},
+      {"aten.scatter", refuseNumbers},
       {"aten.topk", refuseNumbers},
-      {"torch.combine_rows", convertCombine},   {"torch.dispatch_rows", convertDispatch},
-      {"torch.expert_product", convertProduct}, {"torch.expert_rows", convertRows},
-      {"torch.top_k", convertTopK},             {"torch.weigh_rows", convertWeigh},
+      {"torch.combine_rows", convertCombine},
+      {"torch.dispatch_rows", convertDispatch},
+      {"torch.expert_product", convertProduct},
+      {"torch.expert_rows", convertRows},
+      {"torch.top_k", convertTopK},
+      {"torch.weigh_rows", convertWeigh},
   };
   return rules;
 }

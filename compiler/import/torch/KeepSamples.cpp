@@ -73,9 +73,9 @@ static std::optional<Merge> findMerge(Value value) {
 
 /// Whether an op computes each element from those at its place.
 static bool isElementwise(Operation *op) {
-  return isa<AddOp, SubOp, MulOp, DivOp, MaximumOp, MinimumOp, SelectOp, CompareOp, ConvertOp, NegOp,
-             AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, SigmoidOp, SoftplusOp, ReluOp, SiluOp,
-             GeluOp>(op);
+  return isa<AddOp, SubOp, MulOp, DivOp, MaximumOp, MinimumOp, SelectOp, CompareOp, ConvertOp,
+             NegOp, AbsOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, SigmoidOp, SoftplusOp, ReluOp,
+             SiluOp, GeluOp>(op);
 }
 
 /// Whether an operand of an op on rows is known in the wide shape: before its merge, as a constant,
@@ -188,8 +188,8 @@ template <typename Norm> struct MergeAfterNorm : OpRewritePattern<Norm> {
     SmallVector<Value> operands(op->getOperands());
     operands[0] = merge->wide(rewriter);
     auto norm = Norm::create(rewriter, op.getLoc(), operands, op->getAttrs());
-    Value result = ReshapeOp::create(rewriter, op.getLoc(), norm->getResult(0),
-                                     shapeOf(op->getResult(0)));
+    Value result =
+        ReshapeOp::create(rewriter, op.getLoc(), norm->getResult(0), shapeOf(op->getResult(0)));
     rewriter.replaceAllUsesWith(op->getResult(0), result);
     rewriter.eraseOp(op);
     return success();

@@ -129,10 +129,8 @@ void LargestElements::begin(Operation *op) {
   Value isLargest = create("torch.top_k", {"self"}, x, typeOf(x).clone(builder.getI1Type()),
                            builder.getNamedAttr("k", builder.getI64IntegerAttr(*k)));
   if (!op->getResult(0).use_empty())
-    largest[op->getResult(0)] = {.all = choose(isLargest, x, 0),
-                                 .isLargest = isLargest,
-                                 .restIsZero = true,
-                                 .before = x};
+    largest[op->getResult(0)] = {
+        .all = choose(isLargest, x, 0), .isLargest = isLargest, .restIsZero = true, .before = x};
   if (op->getResult(1).use_empty())
     return;
   auto numbers = llvm::to_vector(llvm::seq<int64_t>(0, shape.back()));
@@ -140,8 +138,8 @@ void LargestElements::begin(Operation *op) {
   Value written =
       create("torch.constant", {}, {}, row,
              builder.getNamedAttr("value", DenseElementsAttr::get(row, ArrayRef(numbers))));
-  Value all = create("aten.expand", {"self"}, written,
-                     RankedTensorType::get(shape, row.getElementType()));
+  Value all =
+      create("aten.expand", {"self"}, written, RankedTensorType::get(shape, row.getElementType()));
   largest[op->getResult(1)] = {.all = all, .isLargest = isLargest, .areNumbers = true};
 }
 
@@ -251,8 +249,10 @@ bool LargestElements::gather(AtenArguments op) {
   if (!x || !x->areNumbers || x->isFlat || !from || find(from) || op.dim("dim", rank) != rank - 1 ||
       shapeOf(from) != shapeOf(x->all) || !torch::isFloat(from))
     return false;
-  Largest gathered{.all = choose(x->isLargest, from, 0), .isLargest = x->isLargest,
-                   .restIsZero = true, .before = from};
+  Largest gathered{.all = choose(x->isLargest, from, 0),
+                   .isLargest = x->isLargest,
+                   .restIsZero = true,
+                   .before = from};
   largest[op.op->getResult(0)] = gathered;
   return true;
 }
@@ -287,9 +287,9 @@ bool LargestElements::count(AtenArguments op) {
       most > double(bins) || rank < 2 || bins < 2)
     return false;
   auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rank - 1));
-  result.replaceAllUsesWith(create(
-      "aten.sum", {"self"}, x->isLargest, result.getType(),
-      builder.getNamedAttr("dim", DenseI64ArrayAttr::get(builder.getContext(), dims))));
+  result.replaceAllUsesWith(
+      create("aten.sum", {"self"}, x->isLargest, result.getType(),
+             builder.getNamedAttr("dim", DenseI64ArrayAttr::get(builder.getContext(), dims))));
   return true;
 }
 
@@ -306,13 +306,13 @@ bool LargestElements::rows(AtenArguments op) {
 
 void LargestElements::follow(Operation *op) {
   static constexpr StringRef elementwiseNames[] = {
-      "_to_copy", "add", "alias", "clone", "contiguous", "div", "eq",  "maximum",
-      "minimum",  "mul", "ne",    "neg",   "relu",       "sigmoid", "sub", "tanh", "to"};
+      "_to_copy", "add", "alias", "clone", "contiguous", "div", "eq",   "maximum", "minimum",
+      "mul",      "ne",  "neg",   "relu",  "sigmoid",    "sub", "tanh", "to"};
   static constexpr StringRef views[] = {"_unsafe_view", "flatten", "reshape", "view"};
   static const std::pair<StringRef, Handler> others[] = {
-      {"sum", &LargestElements::sum},         {"softmax", &LargestElements::softmax},
-      {"gather", &LargestElements::gather},   {"scatter", &LargestElements::scatter},
-      {"histc", &LargestElements::count},     {"torch.expert_rows", &LargestElements::rows}};
+      {"sum", &LargestElements::sum},       {"softmax", &LargestElements::softmax},
+      {"gather", &LargestElements::gather}, {"scatter", &LargestElements::scatter},
+      {"histc", &LargestElements::count},   {"torch.expert_rows", &LargestElements::rows}};
   AtenArguments arguments(op);
   StringRef name = arguments.name();
   Handler handler = llvm::is_contained(elementwiseNames, name) ? &LargestElements::elementwise
@@ -324,9 +324,10 @@ void LargestElements::follow(Operation *op) {
   size_t errors = conversion.log.errors.size();
   if ((handler && (this->*handler)(arguments)) || conversion.log.errors.size() != errors)
     return;
-  fail(op, "takes what torch.topk gives, of which dtc knows the elements but not their order; weigh "
-           "them, divide them by their sum, add them up or put them back by scatter, and give them to "
-           "dtc.torch.experts()");
+  fail(op,
+       "takes what torch.topk gives, of which dtc knows the elements but not their order; weigh "
+       "them, divide them by their sum, add them up or put them back by scatter, and give them to "
+       "dtc.torch.experts()");
 }
 
 void LargestElements::run() {
