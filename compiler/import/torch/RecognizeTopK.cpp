@@ -27,6 +27,9 @@ using namespace dtc::torch;
 
 namespace {
 
+/// The elements of a row, whose numbers become a part of the model.
+constexpr int64_t kMaxRow = int64_t{1} << 22;
+
 /// A tensor [..., k] of the largest elements of rows.
 struct Largest {
   Value all;               ///< [..., n]: the same of all elements of the rows
@@ -133,6 +136,11 @@ void LargestElements::begin(Operation *op) {
         .all = choose(isLargest, x, 0), .isLargest = isLargest, .restIsZero = true, .before = x};
   if (op->getResult(1).use_empty())
     return;
+  if (shape.back() > kMaxRow) {
+    fail(op, "gives numbers in rows of " + Twine(shape.back()) + " elements, expected at most " +
+                 Twine(kMaxRow) + "; compute with the elements alone");
+    return;
+  }
   auto numbers = llvm::to_vector(llvm::seq<int64_t>(0, shape.back()));
   auto row = RankedTensorType::get(shape.back(), builder.getI64Type());
   Value written =
