@@ -4,11 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A mixture of experts in ops that say nothing of devices (Shazeer et al. 2017, arXiv:1701.06538;
-// Lepikhin et al., "GShard", arXiv:2006.16668): each expert has a fixed number of rows for the
-// tokens of each sequence, and rows without a token are zeros. Which tokens an expert gets depends
-// on their sequence alone, so that all layouts route alike. Letters as in ModelBuilder.h, and X
-// experts, C rows of an expert for a sequence.
+// Letters as in ModelBuilder.h, and X experts, C rows of an expert for a sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,19 +22,6 @@ using namespace dtc;
 
 static ArrayRef<int64_t> dimsOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
-}
-
-static void nameDims(OpBuilder &builder, Value value, ArrayRef<StringRef> axes) {
-  value.getDefiningOp()->setDiscardableAttr(DtcDialect::kAxesAttrName,
-                                            builder.getStrArrayAttr(axes));
-}
-
-/// The logical axes of what experts compute, [X, B, C, ...].
-static constexpr StringRef kAxesOfExperts[] = {"experts", "expert_batch", "", ""};
-
-/// Moves the dimension of experts to the front: [B, S, X] -> [X, B, S].
-static Value byExpert(OpBuilder &builder, Location loc, Value x) {
-  return TransposeOp::create(builder, loc, x, ArrayRef<int64_t>{2, 0, 1});
 }
 
 Value ModelBuilder::expertsOfBestGroups(Value ranks, const RoutingKind &kind) {
@@ -94,43 +77,22 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   }
   if (kind.factor != 1)
     weights = scale(weights, kind.factor);
-  // Routing is where the tokens are; only the rows' weights go from there to the experts.
-  nameDims(builder, routing.scores, {"batch", "", ""});
-  nameDims(builder, routing.isSelected, {"batch", "", ""});
-  nameDims(builder, weights, {"batch", "", ""});
+  nameAsTokens(routing.scores);
+  nameAsTokens(routing.isSelected);
+  nameAsTokens(weights);
   routing.capacity = kind.capacity;
-  routing.occupancy =
-      std::min(1.0, double(shape[1] * kind.selected) / double(shape[2] * kind.capacity));
-  auto places = RankedTensorType::get({shape[2], shape[0], kind.capacity}, builder.getI32Type());
-  routing.rows =
-      NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
-  nameDims(builder, routing.rows, {"", "batch", ""});
-  // The experts compute the rows' indices once more for themselves, so that nothing else of the
-  // routing goes there.
-  routing.rowsOfExperts =
-      NonzeroOp::create(builder, loc, places, byExpert(builder, loc, routing.isSelected));
-  nameDims(builder, routing.rowsOfExperts, ArrayRef(kAxesOfExperts).take_front(3));
-  // [X, B, S] as tables of one column.
-  Value columns = reshape(byExpert(builder, loc, weights), {shape[2], shape[0], shape[1], 1});
-  Value ofRows = EmbeddingOp::create(builder, loc, columns, routing.rows);
-  routing.weights = reshape(ofRows, places.getShape(), {"", "batch", ""});
+  routing.occupancy = occupancyOf(shape[1], kind.selected, shape[2], kind.capacity);
+  ExpertRows(builder, loc).route(routing, weights);
   return routing;
 }
 
 Value ModelBuilder::dispatch(Value x, const Routing &routing) {
-  Value rows = EmbeddingOp::create(builder, loc, x, routing.rows);
-  // Where the tokens are; the experts' products take them to where the experts are.
-  nameDims(builder, rows, {"", "batch", "", ""});
-  return rows;
+  return ExpertRows(builder, loc).dispatch(x, routing);
 }
 
 Value ModelBuilder::expertProduct(StringRef equation, Value x, Value weight,
                                   const Routing &routing) {
-  Value y = GroupedProductOp::create(builder, loc, x, weight, routing.rowsOfExperts,
-                                     builder.getStringAttr(equation), UnitAttr(),
-                                     builder.getF64FloatAttr(routing.occupancy));
-  nameDims(builder, y, kAxesOfExperts);
-  return y;
+  return ExpertRows(builder, loc).product(equation, x, weight, routing);
 }
 
 Value ModelBuilder::adaptExperts(Value y, const FileStack &layers, Value x, Dim experts, Dim in,
@@ -153,34 +115,26 @@ Value ModelBuilder::adaptExperts(Value y, const FileStack &layers, Value x, Dim 
   Value dropped = dropout(x, options.lora->dropout);
   // Where the experts are, so that the rows come there once for the layers and their adapters.
   if (dropped != x)
-    nameDims(builder, dropped, kAxesOfExperts);
+    ExpertRows(builder, loc).nameAsExperts(dropped);
   Value down = scaleAdapter(expertProduct("xbci,xri->xbcr", dropped, a, routing));
   return add(y, expertProduct("xbcr,xir->xbci", down, b, routing));
 }
 
 Value ModelBuilder::weightRows(Value h, const Routing &routing) {
-  Value weights =
-      BroadcastOp::create(builder, loc, h.getType(), routing.weights, ArrayRef<int64_t>{0, 1, 2});
-  nameDims(builder, weights, kAxesOfExperts);
-  return mul(h, weights);
+  return ExpertRows(builder, loc).weigh(h, routing);
 }
 
 Value ModelBuilder::addExpertBias(Value rows, Value bias) {
-  Value ofRows = BroadcastOp::create(builder, loc, rows.getType(), bias, ArrayRef<int64_t>{0, 3});
-  nameDims(builder, ofRows, kAxesOfExperts);
-  return add(rows, ofRows);
+  return add(rows, ExpertRows(builder, loc).spreadBias(bias, rows.getType()));
 }
 
 Value ModelBuilder::addWeightedBias(Value rows, Value bias, const Routing &routing) {
-  Value ofRows = BroadcastOp::create(builder, loc, rows.getType(), bias, ArrayRef<int64_t>{0, 3});
-  nameDims(builder, ofRows, kAxesOfExperts);
+  Value ofRows = ExpertRows(builder, loc).spreadBias(bias, rows.getType());
   return add(rows, weightRows(ofRows, routing));
 }
 
 Value ModelBuilder::combine(Value rows, const Routing &routing, Value x) {
-  Value y = EmbeddingGradOp::create(builder, loc, x.getType(), routing.rows, rows);
-  nameDims(builder, y, {"batch", "", ""});
-  return y;
+  return ExpertRows(builder, loc).combine(rows, routing, x.getType());
 }
 
 Value ModelBuilder::tokensOfExperts(const Routing &routing) {

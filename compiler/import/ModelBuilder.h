@@ -15,6 +15,7 @@
 #define DTC_COMPILER_IMPORT_MODELBUILDER_H
 
 #include "compiler/import/ConfigReader.h"
+#include "compiler/import/ExpertRows.h"
 #include "compiler/import/ImportModel.h"
 #include "plan/FileTensors.h"
 
@@ -88,19 +89,6 @@ struct RoutingKind {
   GroupScore groupScore = GroupScore::Best;
   double factor = 1;  ///< of the weights
   double epsilon = 0; ///< added to the sum that weights are divided by
-};
-
-/// Which experts the tokens of a layer go to. X experts, C rows of an expert for a sequence.
-struct Routing {
-  mlir::Value scores;        ///< [B, S, X]
-  bool areShares = true;     ///< the scores of a token add up to 1
-  mlir::Value isSelected;    ///< i1 [B, S, X]
-  mlir::Value rows;          ///< i32 [X, B, C]: the position of the token of each row; -1: none
-  mlir::Value rowsOfExperts; ///< the same, where the experts are
-  mlir::Value weights;       ///< [X, B, C]
-  int64_t capacity = 0;      ///< C
-  double occupancy = 1; ///< of the rows, by as many tokens as choose an expert if all are chosen
-                        ///< evenly
 };
 
 /// How the tokens of layers are spread over experts, [X] or of each sequence [B, X].

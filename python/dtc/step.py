@@ -459,7 +459,10 @@ class _Module(_Source):
 
     def arrays(self, weights):
         """A tied parameter once, by the name that the capture has."""
-        named = super().arrays(weights)
+        from dtc.torch.weights import converted
+
+        loaded = converted(self.model, weights)
+        named = super().arrays(weights if loaded is None else loaded)
         return named if named is None else {self.first.get(name, name): each for name, each in named.items()}
 
     def pretrained(self):

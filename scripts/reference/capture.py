@@ -18,7 +18,7 @@ import sys
 
 import torch
 
-from sgd_steps import LAYOUTS, LEARNING_RATE, ROOT, STEPS, compare, parse_arguments
+from sgd_steps import EXPERT_LAYOUTS, LAYOUTS, LEARNING_RATE, ROOT, STEPS, compare, parse_arguments
 
 sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a build of the package
 
@@ -28,8 +28,9 @@ from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
 
 # Models that take a maximum over the samples of a batch, or normalize by it, which microbatches do not see.
-WHOLE_BATCH = ("operators", "resnet", "windows")
-CLASSES = {"mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5}
+WHOLE_BATCH = ("operators", "resnet", "windows", "qwen3_moe", "mixture")
+EXPERTS = ("mixtral", "qwen3_moe", "mixture")
+CLASSES = {"mixture": 5, "mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5}
 
 
 def capture_in(name, dtype, initial=None):
@@ -136,7 +137,8 @@ def main():
         for name in names:
             capture_in(name, "f32")[0].write(os.path.join(arguments.record, f"{name}.mlir"))
         return
-    results = [check(name, arguments.bin, arguments.layout or LAYOUTS, arguments.seed) for name in names]
+    results = [check(name, arguments.bin, arguments.layout or LAYOUTS + (EXPERT_LAYOUTS if name in EXPERTS else []), arguments.seed)
+               for name in names]
     results += [is_refused(name) for name in ([] if arguments.models else REFUSED)]
     results += [] if arguments.models else [is_tied_without_memory()]
     if not all(results):

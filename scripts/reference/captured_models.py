@@ -163,6 +163,7 @@ def of_transformers(name, kind="CausalLM", attention="sdpa", pad=None, **setting
         config = getattr(transformers, name + "Config")(
             **settings, bos_token_id=0, eos_token_id=0, pad_token_id=pad)
         config._attn_implementation = attention
+        config._experts_implementation = "eager"  # grouped_mm of PyTorch has no f64
         shape = BATCH, SEQ
 
         def loss(model, batch):
@@ -287,6 +288,52 @@ def t5():
         "labels": torch.zeros(BATCH, SEQ - 2, dtype=torch.long)}
 
 
+class Mixture(nn.Module):
+    """Experts written by hand, in two groups: a token goes to experts of one group, by scores that are sigmoids with a bias, and
+    a sum of all experts that have an odd number is weighed by how often these were chosen."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.gate = nn.LayerNorm(12), nn.Linear(12, 6)
+        self.bias = nn.Parameter(torch.zeros(6), requires_grad=False)
+        self.up, self.down = nn.Parameter(torch.ones(6, 10, 12)), nn.Parameter(torch.ones(6, 12, 10))
+        self.up_bias = nn.Parameter(torch.ones(6, 10))
+        self.head = nn.Linear(12, 5)
+
+    def route(self, x):
+        scores = self.gate(x).sigmoid()                                                     # [T, 6]
+        ranks = scores + self.bias
+        groups = ranks.view(-1, 2, 3).topk(2, dim=-1)[0].sum(dim=-1)                        # [T, 2]
+        group = torch.topk(groups, k=1, dim=-1, sorted=False)[1]
+        seen = torch.zeros_like(groups).scatter_(1, group, 1)
+        seen = seen.unsqueeze(-1).expand(-1, 2, 3).reshape(-1, 6)
+        chosen = torch.topk(ranks.masked_fill(~seen.bool(), 0.0), k=2, dim=-1, sorted=False)[1]
+        weights = scores.gather(1, chosen)
+        weights = weights / (weights.sum(dim=-1, keepdim=True) + 1e-3)
+        return chosen, weights * 1.5, scores
+
+    def forward(self, x):
+        from dtc.torch import experts
+
+        shape = x.shape
+        x = x.reshape(-1, shape[-1])
+        chosen, weights, scores = self.route(self.norm(x))
+        y = experts(x, chosen, weights, lambda rows, product: F.relu(product(rows, self.up) + self.up_bias[:, None, None]), self.down)
+        # One expert after the other, for all tokens.
+        for number in range(1, 6, 2):
+            weight = (weights * (chosen == number)).sum(-1, keepdim=True)
+            y = y + F.linear(torch.tanh(F.linear(x, self.up[number])), self.down[number]) * weight
+        counts = torch.histc(chosen.reshape(-1).float(), bins=6, min=0, max=5)
+        return self.head(x + y).view(*shape[:-1], 5), (counts * scores.sum(0)).sum() / x.shape[0]
+
+
+def mixture():
+    def loss(model, batch):
+        logits, balance = model(batch["features"])
+        return F.cross_entropy(logits.flatten(0, 1), batch["labels"].flatten()) + 0.01 * balance
+    return Mixture(), loss, {"features": torch.zeros(BATCH, 7, 12), "labels": torch.zeros(BATCH, 7, dtype=torch.long)}
+
+
 SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_layers=2, num_attention_heads=4,
              max_position_embeddings=32)
 GEMMA = dict(SIZES, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=6, sliding_window=5,
@@ -316,6 +363,12 @@ MODELS = {
     "whisper": whisper,
     "windows": windows,
     "t5": t5,
+    "mixtral": of_transformers("Mixtral", **SIZES, num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=2),
+    # The loss of the balance of experts, and a layer without experts.
+    "qwen3_moe": of_transformers("Qwen3Moe", **SIZES, num_key_value_heads=2, head_dim=10, num_experts=6, num_experts_per_tok=3,
+                                 moe_intermediate_size=12, mlp_only_layers=[0], norm_topk_prob=False,
+                                 output_router_logits=True, router_aux_loss_coef=0.1),
+    "mixture": mixture,
 }
 
 
@@ -391,7 +444,8 @@ REFUSED = {
     "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),
     "counter": (lambda: Small(add_in_place), "changes 'total'"),
     "number": (lambda: Small(lambda model, x: model.linear(x) * model.linear(x).sum().item()), "depends on the data"),
-    "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "torch.export cannot capture the model"),
+    "branch": (lambda: Small(lambda model, x: model.linear(x) if x.sum() > 0 else x), "needs the elements of a tensor"),
+    "loop": (lambda: Small(lambda model, x: model.linear(x)[torch.where(x.topk(2).indices == 1)[0]]), "dtc.torch.experts()"),
     "bf16": (lambda: Small(lambda model, x: model.linear(x.bfloat16()).float(), torch.bfloat16), "capture model.float()"),
     "function": (lambda: Small(lambda model, x: Reversed.apply(model.linear(x))), "'Reversed' is a torch.autograd.Function"),
     "hook": (lambda: Small(with_hook), "register_hook() changes a gradient"),

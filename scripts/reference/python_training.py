@@ -17,7 +17,7 @@ import warnings
 
 import torch
 from captured_models import MODELS
-from capture import CLASSES, WHOLE_BATCH, draw, ignored_of
+from capture import CLASSES, EXPERTS, WHOLE_BATCH, draw, ignored_of
 from families import everything_in_f64
 
 import dtc
@@ -29,6 +29,7 @@ STEPS, RATE = 3, 0.01
 TOLERANCES = {"f64": 1e-9, "f32": 1e-4}
 LAYOUTS = ({}, {"mesh": "dp=2", "zero": 1}, {"mesh": {"dp": 2, "tp": 2}}, {"mesh": "pp=2", "microbatches": 2},
            {"mesh": "auto", "devices": 8})
+EXPERT_LAYOUTS = ({"mesh": "ep=2"}, {"mesh": {"dp": 2, "ep": 2}, "zero": 3})
 OPTIMIZERS = {
     "adamw": (dtc.AdamW(lr=RATE, weight_decay=0, clip=0), lambda p: torch.optim.AdamW(p, RATE, betas=(0.9, 0.95), weight_decay=0)),
     "adam": (dtc.Adam(lr=RATE, weight_decay=0, clip=0, betas=(0.8, 0.9)), lambda p: torch.optim.Adam(p, RATE, betas=(0.8, 0.9))),
@@ -66,13 +67,18 @@ def in_double(batch):
     return {key: each.double() if each.is_floating_point() else each for key, each in batch.items()}
 
 
-def check_saved(name, step, model):
-    """Whether from_pretrained() loads what save_pretrained() has written, with the names and types of the module."""
+def check_saved(name, step, model, batch):
+    """Whether from_pretrained() and load_state_dict() load what save_pretrained() has written, with the names and types of the
+    module."""
     if not hasattr(model, "save_pretrained"):
         return
     with tempfile.TemporaryDirectory() as folder:
         step.save_pretrained(folder)
         again, after = type(model).from_pretrained(folder).state_dict(), step.state_dict()
+        before = step.evaluate(batch)
+        step.load_state_dict(folder)
+        if step.evaluate(batch) != before:
+            raise SystemExit(f"{name}: what save_pretrained() has written gives another loss")
     if list(again) != list(after) or any(again[key].dtype != each.dtype or not torch.equal(again[key], each)
                                          for key, each in after.items()):
         raise SystemExit(f"{name}: what save_pretrained() has written is not the state_dict")
@@ -96,7 +102,7 @@ def compare(name, dtype, optimizer, layout):
     if list(after) != list(expected):
         raise SystemExit(f"{name}: the state_dict has other names than the module's")
     if not layout or "mesh" in layout and "tp" in layout["mesh"]:
-        check_saved(name, step, model)
+        check_saved(name, step, model, batches[0])
     if dtype == "f32" and optimizer != "sgd":
         return values, 0
     return values, max(float((after[key] - each).abs().max() / max(float(each.abs().max()), 1e-2))
@@ -111,7 +117,8 @@ def main():
     warnings.simplefilter("ignore", UserWarning)
     good = True
     for name in arguments.models or MODELS:
-        for dtype, optimizer, layout in itertools.product(TOLERANCES, OPTIMIZERS, LAYOUTS):
+        layouts = LAYOUTS + (EXPERT_LAYOUTS if name in EXPERTS else ())
+        for dtype, optimizer, layout in itertools.product(TOLERANCES, OPTIMIZERS, layouts):
             # Of what mixes samples the planner compiles no strategy.
             if name in WHOLE_BATCH and ("microbatches" in layout or layout.get("mesh") == "auto"):
                 continue

@@ -13,6 +13,8 @@ from safetensors.numpy import load_file, save_file
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = 3
 LAYOUTS = ["", "--mesh dp=2", "--mesh dp=2 --zero 3", "--mesh pp=2 --microbatches 2", "--mesh tp=2", "--mesh dp=2,tp=2 --zero 1"]
+# Of models with experts.
+EXPERT_LAYOUTS = ["--mesh ep=2", "--mesh dp=2,ep=2 --zero 1"]
 SGD = ["--optimizer", "sgd", "--momentum", "0", "--weight-decay", "0", "--clip", "0"]
 CONSTANT = ["--lr-schedule", "constant", "--warmup", "0", "--sampling", "epochs", "--threads", "1"]
 TYPES = {"f64": numpy.float64, "f32": numpy.float32}
@@ -92,7 +94,7 @@ def parse_arguments(description, models):
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--bin", default=str(ROOT / "build" / "release" / "bin"), help="the folder of dtc's programs")
     parser.add_argument("--record", help="write the captures to this folder instead of comparing")
-    parser.add_argument("--layout", action="append", choices=LAYOUTS, help="only this layout; may be given again")
+    parser.add_argument("--layout", action="append", choices=LAYOUTS + EXPERT_LAYOUTS, help="only this layout; may be given again")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("models", nargs="*", help="the models (default: all)")
     arguments = parser.parse_args()

@@ -245,6 +245,12 @@ def uses_of_torch():
     def of(body=None, model=None, loss=loss, example=example):
         return lambda: dtc.compile(model or (Model(body) if body else Model()), loss, example)
 
+    def give_to_experts(x, shape=(5, 5, 3), tokens=slice(None)):
+        # Experts of the two largest elements of each row.
+        weights, chosen = x[tokens].topk(2)
+        return x.sum() + dtc.torch.experts(x[tokens], chosen, weights, lambda rows, product: product(rows, up), torch.ones(shape))
+
+    up = torch.ones(5, 3, 5)
     needs = "needs the elements of a tensor, which a capture does not have; choose between tensors by torch.where"
     here = r"part \(.*wrong_uses.py:\d+\): "
     return (
@@ -265,6 +271,12 @@ def uses_of_torch():
         (of(lambda x: x[x.sum(-1) > 0].sum() + x), rf"{here}'aten.index.Tensor' gives a tensor of the shape \(u0, 5\), expected"),
         (of(lambda x: x * x.nonzero().sum()), f"{here}'aten.nonzero.default' gives a tensor of the shape .*torch.where"),
         (of(lambda x: x * torch.unique(x).sum()), f"{here}'aten._unique2.default' gives a tensor of the shape"),
+        (of(lambda x: x[torch.where(x.topk(2).indices == 0)[0]].sum() + x), rf"{here}.*expected sizes that are known.*dtc.torch.experts\(\)"),
+        (of(lambda x: x.topk(2).values[:, :1] + x), f"{here}'aten.slice' takes what torch.topk gives, .* but not their order"),
+        (of(lambda x: x.topk(5).values * torch.arange(5) + x), f"{here}'aten.mul' combines the largest elements of rows with a tensor"),
+        (of(lambda x: x.topk(2, largest=False).values.sum() + x), f"{here}'aten.topk' takes the smallest elements"),
+        (of(lambda x: give_to_experts(x, shape=(5, 5))), rf"{here}.*experts\(\) has tokens \[4, 5\], experts \[4, 2\], .*expected"),
+        (of(lambda x: give_to_experts(x, tokens=slice(3))), f"{here}.*3 tokens go to experts, expected a multiple of the 4 samples"),
         (of(lambda x: torch.cond(x.sum() > 0, lambda y: y, lambda y: -y, (x,))), f"{here}.*takes functions, .*torch.where"),
         (of(lambda x: x @ torch.ones(4, 4)), f"{here}'torch.Tensor.matmul' fails with RuntimeError: a and b must have same"),
         (of(lambda x: x + "a"), f"{here}.* fails with TypeError: unsupported operand.*; try the loss in PyTorch"),

@@ -421,6 +421,7 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
                SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
                ConcatTransposes, RotaryOfPart>(context);
+  addKeepSamples(patterns);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
   (void)applyPatternsGreedily(function, std::move(patterns),

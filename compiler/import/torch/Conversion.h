@@ -70,6 +70,10 @@ llvm::ArrayRef<Rule> normRules();
 llvm::ArrayRef<Rule> lookupRules();
 llvm::ArrayRef<Rule> attentionRules();
 llvm::ArrayRef<Rule> windowRules();
+llvm::ArrayRef<Rule> expertRules();
+
+/// Whether a capture may have an op of this name, which is of a mixture of experts.
+bool isExpertOp(llvm::StringRef name);
 
 /// Replaces all ops of the function by rules; an op without a rule is an error of the log.
 void convertOps(mlir::func::FuncOp function, Conversion &conversion);

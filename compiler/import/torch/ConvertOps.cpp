@@ -68,9 +68,10 @@ static ArrayRef<Rule> constantRules() {
 void dtc::torch::convertOps(func::FuncOp function, Conversion &conversion) {
   RewritePatternSet patterns(function.getContext());
   llvm::StringSet<> known;
-  for (ArrayRef<Rule> family : {constantRules(), elementwiseRules(), comparisonRules(),
-                                shapeRules(), sliceRules(), productRules(), reductionRules(),
-                                normRules(), lookupRules(), attentionRules(), windowRules()})
+  for (ArrayRef<Rule> family :
+       {constantRules(), elementwiseRules(), comparisonRules(), shapeRules(), sliceRules(),
+        productRules(), reductionRules(), normRules(), lookupRules(), attentionRules(),
+        windowRules(), expertRules()})
     for (const Rule &rule : family) {
       patterns.add<RulePattern>(function.getContext(), rule, conversion);
       known.insert(rule.name);

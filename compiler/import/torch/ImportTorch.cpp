@@ -7,6 +7,7 @@
 #include "compiler/import/torch/ImportTorch.h"
 
 #include "compiler/import/torch/AtenOp.h"
+#include "compiler/import/torch/Recognize.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -96,7 +97,7 @@ bool CaptureReader::checkOps() {
   Block &block = function.getBody().front();
   for (Operation &op : block.without_terminator()) {
     StringRef name = op.getName().getStringRef();
-    if (!name.starts_with("aten.") && name != "torch.constant")
+    if (!name.starts_with("aten.") && name != "torch.constant" && !isExpertOp(name))
       return fail(op.getLoc(), "the capture has an op '" + name + "', expected those of 'aten'");
     if (op.getNumRegions() != 0 || op.getNumSuccessors() != 0 || op.getNumResults() == 0)
       return fail(op.getLoc(), "'" + name + "' has regions, successors or no result");
@@ -282,6 +283,9 @@ OwningOpRef<ModuleOp> dtc::importTorch(MLIRContext &context, StringRef text, Str
   Conversion conversion(fileName, log);
   func::FuncOp function = CaptureReader(*module, conversion).read();
   if (!function)
+    return nullptr;
+  recognizeTopK(function.getBody().front(), conversion);
+  if (!log.errors.empty())
     return nullptr;
   foldConstants(function, conversion);
   narrowIntegers(function);

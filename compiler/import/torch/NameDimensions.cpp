@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/import/ExpertRows.h"
 #include "compiler/import/torch/AtenOp.h"
 #include "compiler/import/torch/Weights.h"
 
@@ -37,7 +38,8 @@ private:
   bool collectConsumers(Value value, int64_t dim, SmallVectorImpl<Place> &weights, int depth);
   void nameConsumers(Value value, int64_t dim, StringRef name);
   void nameAttention(AttentionOp op);
-  void nameInner(EinsumOp op);
+  void nameInner(const WeightProduct &product);
+  void nameRouting(NonzeroOp op);
   void initialize();
 
   func::FuncOp function;
@@ -148,6 +150,10 @@ void Namer::nameProducer(Value value, int64_t dim, StringRef name, SmallVectorIm
     if (int64_t(concat.getDim()) != dim)
       for (Value input : concat.getInputs())
         inputs.push_back({input, dim});
+  } else if (auto grouped = WeightProduct::of(op); grouped && isa<GroupedProductOp>(op)) {
+    if (size_t place = grouped->terms.rhs.find(grouped->terms.result[size_t(dim)]);
+        place != StringRef::npos)
+      inputs.push_back({grouped->weight, int64_t(place)});
   } else if (auto einsum = dyn_cast<EinsumOp>(op)) {
     Terms terms(einsum);
     char letter = terms.result[size_t(dim)];
@@ -175,15 +181,14 @@ bool Namer::collectConsumers(Value value, int64_t dim, SmallVectorImpl<Place> &w
         return false;
       continue;
     }
-    auto einsum = dyn_cast<EinsumOp>(user);
-    if (!einsum || use.getOperandNumber() != 0 || !isWeight(einsum.getRhs()))
+    std::optional<WeightProduct> product = WeightProduct::of(user);
+    if (!product || use.getOperandNumber() != 0)
       return false;
-    Terms terms(einsum);
-    char letter = terms.lhs[size_t(dim)];
-    size_t place = terms.rhs.find(letter);
-    if (terms.result.contains(letter) || place == StringRef::npos)
+    char letter = product->terms.lhs[size_t(dim)];
+    size_t place = product->terms.rhs.find(letter);
+    if (product->terms.result.contains(letter) || place == StringRef::npos)
       return false;
-    weights.push_back({einsum.getRhs(), int64_t(place)});
+    weights.push_back({product->weight, int64_t(place)});
   }
   return true;
 }
@@ -218,11 +223,9 @@ static StringRef nameOf(func::FuncOp function, Value weight, int64_t dim) {
 
 /// Names the dimension that a product with a weight gives and that only products with other weights
 /// sum over.
-void Namer::nameInner(EinsumOp op) {
-  Value weight = op.getRhs();
-  if (!isWeight(weight))
-    return;
-  Terms terms(op);
+void Namer::nameInner(const WeightProduct &product) {
+  const Terms &terms = product.terms;
+  Value weight = product.weight;
   SmallVector<size_t> given;
   for (auto [place, letter] : llvm::enumerate(terms.result))
     if (!terms.lhs.contains(letter))
@@ -232,16 +235,65 @@ void Namer::nameInner(EinsumOp op) {
   int64_t dim = int64_t(given[0]), place = int64_t(terms.rhs.find(terms.result[given[0]]));
   SmallVector<Place> consumers;
   if (!nameOf(function, weight, place).empty() ||
-      !collectConsumers(op.getResult(), dim, consumers, 0) || consumers.empty())
+      !collectConsumers(product.result, dim, consumers, 0) || consumers.empty())
     return;
   // As in Megatron-LM, the first of two products in a row is split by its result, and the second by
   // its sum. The next layer has products of its own.
   for (size_t other = 0; other < shapeOf(weight).size(); ++other)
     if (nameOf(function, weight, int64_t(other)) == "mlp")
       return;
-  nameProducers(op.getResult(), dim, "mlp");
+  nameProducers(product.result, dim, "mlp");
   for (auto [consumer, at] : consumers)
     nameWeight(consumer, at, "mlp");
+}
+
+/// The value that a tensor with a dimension of experts in front is a transpose of, and a reshape.
+static Value beforeExperts(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<TransposeOp, ReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// The op among the producers of a value that makes scores of what a router gives, such as a
+/// softmax.
+static Operation *scoresOf(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<SoftmaxOp, SigmoidOp>(op))
+      return op;
+    if (!isa<AddOp, SelectOp, ConvertOp>(op))
+      break;
+    value = op->getOperand(isa<SelectOp>(op) ? 1 : 0);
+  }
+  return nullptr;
+}
+
+/// Says of what chooses the experts of tokens that it is where the tokens are, as dtc-import does
+/// for configurations. What a router gives is converted to its own type, so that nothing is rounded
+/// where a plan computes in 16 bits: a conversion is not narrowed.
+void Namer::nameRouting(NonzeroOp op) {
+  Value chosen = beforeExperts(op.getOperand());
+  auto topK = chosen.getDefiningOp<TopKOp>();
+  if (!topK || shapeOf(chosen).size() != 3)
+    return;
+  nameAsTokens(chosen);
+  for (Operation *user : op->getUsers())
+    if (auto lookup = dyn_cast<EmbeddingOp>(user); lookup && lookup.getIds() == op.getResult())
+      if (Value weights = beforeExperts(lookup.getTable());
+          weights.getDefiningOp() && weights.getType() == topK.getOperand().getType())
+        nameAsTokens(weights);
+  Operation *scores = scoresOf(topK.getOperand());
+  if (!scores || scores->getResult(0).getType() != topK.getOperand().getType())
+    return;
+  nameAsTokens(scores->getResult(0));
+  Value logits = scores->getOperand(0);
+  if (logits.getDefiningOp<ConvertOp>())
+    return;
+  OpBuilder builder(scores);
+  scores->setOperand(
+      0, ConvertOp::create(builder, scores->getLoc(), logits, typeOf(logits).getElementType()));
 }
 
 /// Weights files have the values of parameters. These are where a run begins without one.
@@ -271,7 +323,15 @@ void Namer::run() {
   function.walk([&](CrossEntropyOp op) {
     nameProducers(op.getLogits(), int64_t(shapeOf(op.getLogits()).size()) - 1, "vocab");
   });
-  function.walk([&](EinsumOp op) { nameInner(op); });
+  function.walk([&](GroupedProductOp op) {
+    if (isWeight(op.getRhs()))
+      nameWeight(op.getRhs(), 0, "experts");
+  });
+  function.walk([&](Operation *op) {
+    if (auto product = WeightProduct::of(op))
+      nameInner(*product);
+  });
+  function.walk([&](NonzeroOp op) { nameRouting(op); });
   initialize();
 }
 

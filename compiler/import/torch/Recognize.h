@@ -70,6 +70,10 @@ void recognizeMasks(mlir::Block &block, const ConstantMap &constants, Conversion
 /// times frequencies.
 void recognizeRotary(mlir::Block &block, const ConstantMap &constants, Conversion &conversion);
 
+/// Makes "torch.top_k", which says what the largest elements of rows are, of aten.topk, and ops of
+/// whole rows of what is computed of the largest elements.
+void recognizeTopK(mlir::Block &block, Conversion &conversion);
+
 } // namespace dtc::torch
 
 #endif // DTC_COMPILER_IMPORT_TORCH_RECOGNIZE_H

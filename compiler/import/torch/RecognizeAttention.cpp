@@ -209,8 +209,8 @@ bool AttentionParts::readProduct(const LetteredProduct &given) {
   scores.queries = product.left;
   scores.keys = product.right;
   scores.order = product.result;
-  if (!scores.softcap)
-    scores.scale = outer;
+  // Scores are capped as c tanh(scale q k / c).
+  scores.scale = scores.softcap ? scores.scale * *scores.softcap : outer;
   return shapeOf(scores.q).size() > result.size() - 1;
 }
 

@@ -10,13 +10,15 @@
 #include "dialects/dtc/DtcOps.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
 
 namespace dtc::torch {
 
-/// The terms of an einsum.
+/// The terms of an equation.
 struct Terms {
-  explicit Terms(EinsumOp op) {
-    auto [operands, right] = op.getEquation().split("->");
+  explicit Terms(EinsumOp op) : Terms(op.getEquation()) {}
+  explicit Terms(llvm::StringRef equation) {
+    auto [operands, right] = equation.split("->");
     std::tie(lhs, rhs) = operands.split(',');
     result = right;
   }
@@ -32,6 +34,21 @@ inline bool isWeight(mlir::Value value) {
   }
   return true;
 }
+
+/// An einsum, or the product of the rows of experts, with a weight.
+struct WeightProduct {
+  mlir::Value lhs, weight, result;
+  Terms terms;
+
+  static std::optional<WeightProduct> of(mlir::Operation *op) {
+    if (auto einsum = mlir::dyn_cast<EinsumOp>(op); einsum && isWeight(einsum.getRhs()))
+      return WeightProduct{einsum.getLhs(), einsum.getRhs(), einsum.getResult(), Terms(einsum)};
+    if (auto grouped = mlir::dyn_cast<GroupedProductOp>(op); grouped && isWeight(grouped.getRhs()))
+      return WeightProduct{grouped.getLhs(), grouped.getRhs(), grouped.getResult(),
+                           Terms(grouped.getEquation())};
+    return std::nullopt;
+  }
+};
 
 /// Dimension `dim` of one shape is the dimensions [dim, dim + count) of another.
 struct Split {
@@ -52,6 +69,9 @@ std::optional<int64_t> slicedDim(SliceOp slice);
 /// of their own where they are rows of different numbers. So each part can be split among devices,
 /// and the gradient of the parameter is put together from those of its parts.
 void splitParameters(mlir::func::FuncOp function);
+
+/// Patterns that move reshapes which merge samples and positions after what works on rows.
+void addKeepSamples(mlir::RewritePatternSet &patterns);
 
 } // namespace dtc::torch
 

@@ -1,6 +1,7 @@
 """Captures a torch.nn.Module and its loss as text that dtc-import reads (docs/python.md)."""
 
 from dtc.torch.capture import Captured, CaptureError, capture
+from dtc.torch.mixtures import experts
 from dtc.torch.weights import empty_weights
 
-__all__ = ["Captured", "CaptureError", "capture", "empty_weights"]
+__all__ = ["Captured", "CaptureError", "capture", "empty_weights", "experts"]

@@ -9,7 +9,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from dtc.capture_text import Captured
 from dtc.errors import Error
-from dtc.torch import gradients, refusals, text, weights
+from dtc.torch import gradients, mixtures, refusals, text, weights
 from dtc.torch.operators import is_converted
 
 VERSION = 1
@@ -194,7 +194,7 @@ class Printer:
         namespace, name = node.target._schema.name.split("::")
         if name in ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"):
             return
-        if namespace != "aten":
+        if namespace not in ("aten", "dtc"):
             refuse(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
                             "of PyTorch's operators")
         if name == "native_dropout":
@@ -215,7 +215,8 @@ class Printer:
         arguments = ", ".join(self.results[each] for _, each in operands)
         sources = ", ".join(self.operand_type(each) for _, each in operands)
         to = f"({', '.join(types)})" if several else types[0]
-        self.lines.append(f'  {result} = "aten.{name}"({arguments}){text.attributes(attributes)} : ({sources}) -> {to} '
+        dialect = "aten" if namespace == "aten" else "torch"
+        self.lines.append(f'  {result} = "{dialect}.{name}"({arguments}){text.attributes(attributes)} : ({sources}) -> {to} '
                           f"{text.location(module_of(node), place_of(node))}")
 
     def add_dropout(self, node):
@@ -320,7 +321,7 @@ def check_sizes(node, value):
     for each in value if isinstance(value, (list, tuple)) else [value]:
         if isinstance(each, torch.Tensor) and any(not isinstance(size, int) for size in each.shape):
             refuse(node, f"'{node.target}' gives a tensor of the shape {tuple(each.shape)}, expected sizes that are known; choose "
-                         "elements by torch.where, which leaves all of them where they are")
+                         f"elements by torch.where, which leaves all of them where they are; {refusals.OF_EXPERTS}")
 
 
 def refuse(node, problem):
@@ -378,7 +379,8 @@ def capture(model, loss, example_batch):
         def fail_here(problem):
             fail(f"{watch.here()}: {problem}")
         try:
-            with gradients.refused(fail_here), refusals.quiet():
+            samples = next(iter(inputs.values())).shape[:1]
+            with gradients.refused(fail_here), refusals.quiet(), mixtures.captured(samples[0] if samples else 1):
                 traced = Loss(model, loss, gradients.Foreign(fail_here, watch.failed))
                 exported = torch.export.export(traced, (batch,), strict=False)
                 program = decompose(exported)

@@ -18,6 +18,8 @@ ITSELF = os.path.dirname(os.path.abspath(__file__))
 OF_DATA = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException",
            "PendingUnbackedSymbolNotFound")
 READS_DATA = ("numpy", "tolist", "__array__", "item", "__bool__", "__int__", "__float__", "__index__")
+# How a loop over the tokens of each expert is written, whose number depends on the data.
+OF_EXPERTS = "the experts of tokens are computed by dtc.torch.experts() (docs/python.md)"
 # The loggers of torch that print an exception that is explained here.
 NOISY = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._export")
 
@@ -86,9 +88,11 @@ def problem_of(error, operator):
     """What is wrong, and what to do."""
     kind, text = type(error).__name__, (str(error).strip() or "no text").splitlines()[0].rstrip(".")
     subject = f"'{operator}'" if operator else "this line"
-    if kind in OF_DATA or (operator or "").rpartition(".")[2] in READS_DATA:
+    reads = (operator or "").rpartition(".")[2]
+    if kind in OF_DATA or reads in READS_DATA:
+        hint = "" if reads in READS_DATA and reads != "tolist" else f"; {OF_EXPERTS}"
         return (f"{subject} needs the elements of a tensor, which a capture does not have; choose between tensors by torch.where "
-                "instead of by a condition, and leave numbers and shapes that depend on the data as tensors")
+                f"instead of by a condition, and leave numbers and shapes that depend on the data as tensors{hint}")
     if kind == "FakeTensorDeviceMismatchError":
         return (f"{subject} takes tensors of several devices ({text}); leave the device to the model's own, and make a model without "
                 "memory in `with dtc.torch.empty_weights():`, where buffers keep their elements")

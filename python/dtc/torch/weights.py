@@ -2,8 +2,13 @@
 
 import contextlib
 import copy
+import json
+import os
+import pathlib
 
 import torch
+
+from dtc.errors import Error
 
 
 @contextlib.contextmanager
@@ -77,3 +82,38 @@ def values_without_memory(model):
             if not value.is_meta and not value.isnan().any():
                 values[f"{path}.{name}" if path else name] = value
     return values
+
+
+def names_in(folder):
+    """The names of the tensors of a folder that transformers' save_pretrained() has written; none where it is no such folder."""
+    index, single = folder / "model.safetensors.index.json", folder / "model.safetensors"
+    if not (folder / "config.json").is_file():
+        return set()
+    if index.is_file():
+        return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
+    if not single.is_file():
+        return set()
+    with single.open("rb") as file:
+        return set(json.loads(file.read(int.from_bytes(file.read(8), "little")))) - {"__metadata__"}
+
+
+def converted(model, weights):
+    """The state_dict of a model of transformers from a folder whose files have other tensors than its module, such as one for
+    each expert: transformers puts them together. None where weights are anything else."""
+    if not isinstance(weights, (str, os.PathLike)) or not hasattr(model, "from_pretrained"):
+        return None
+    try:
+        names = names_in(pathlib.Path(weights))
+    except (OSError, ValueError, KeyError):
+        return None  # what is wrong with the files is said where they are read
+    wanted = set(state_names(model).values()) & set(model.state_dict())
+    if not names or wanted <= names:
+        return None
+    kind = next((each.dtype for each in model.parameters()), torch.float32)
+    try:
+        loaded, problems = type(model).from_pretrained(os.fspath(weights), dtype=kind, output_loading_info=True)
+    except Exception as error:
+        raise Error(f"{os.fspath(weights)}: transformers does not load it: {type(error).__name__}: {error}") from None
+    if missing := sorted(problems["missing_keys"]):
+        raise Error(f"{os.fspath(weights)}: has no tensor for the parameter \"{missing[0]}\"")
+    return loaded.state_dict()

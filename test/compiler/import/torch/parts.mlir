@@ -21,7 +21,7 @@
 // Heads in the last but one dimension, a soft cap before the mask, dropout of the weights, and the softmax of JAX.
 // EINSUM-DAG: softmax by its parts, now dtc.softmax: 1
 // EINSUM-DAG: attention by its parts, now dtc.attention: 1
-// EINSUM: dtc.attention %q, %k, %v key %random_key {causal = true, dropout = 2.500000e-01 : f64, scale = 2.500000e-01 : f64, softcap = 3.000000e+00 : f64} : (tensor<3x5x2x4xf32>
+// EINSUM: dtc.attention %q, %k, %v key %random_key {causal = true, dropout = 2.500000e-01 : f64, scale = 7.500000e-01 : f64, softcap = 3.000000e+00 : f64} : (tensor<3x5x2x4xf32>
 // EINSUM-NOT: dtc.exp
 
 // Samples and heads are one dimension in products.
