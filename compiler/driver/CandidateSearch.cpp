@@ -66,8 +66,14 @@ static LogicalResult runUnverified(ModuleOp module,
   return manager.run(module);
 }
 
+static LogicalResult runPasses(ModuleOp module, bool verifies,
+                               llvm::function_ref<void(OpPassManager &)> addPasses) {
+  return success(succeeded(runUnverified(module, addPasses)) &&
+                 (!verifies || succeeded(verify(module))));
+}
+
 LogicalResult dtc::runPasses(ModuleOp module, llvm::function_ref<void(OpPassManager &)> addPasses) {
-  return success(succeeded(runUnverified(module, addPasses)) && succeeded(verify(module)));
+  return ::runPasses(module, /*verifies=*/true, addPasses);
 }
 
 std::string dtc::firstErrorOf(ArrayRef<Diagnostic> diagnostics) {
@@ -117,21 +123,22 @@ static std::vector<int64_t> arenasOf(ModuleOp module) {
   return arenas;
 }
 
-LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options) {
+LogicalResult dtc::partitionModel(ModuleOp model, const ResolvedOptions &options, bool verifies) {
   if (failed(declareMesh(model, options)))
     return mlir::failure();
-  return runPasses(model, [&](OpPassManager &manager) { buildPartitioning(manager, options); });
+  return ::runPasses(model, verifies,
+                     [&](OpPassManager &manager) { buildPartitioning(manager, options); });
 }
 
 /// The gradients of `module` do not add up over several batches. Replaces it by a module
 /// partitioned so that they do, or leaves the reason why there is none in its attribute.
 static void accumulateIfPossible(OwningOpRef<ModuleOp> &module, ModuleOp model,
-                                 ResolvedOptions options) {
+                                 ResolvedOptions options, bool verifies) {
   options.accumulates = true;
   OwningOpRef<ModuleOp> several = model.clone();
   std::vector<Diagnostic> errors;
   Collector collector(model.getContext(), errors, /*errorsOnly=*/true);
-  if (succeeded(partitionModel(*several, options)))
+  if (succeeded(partitionModel(*several, options, verifies)))
     module = std::move(several);
   else
     (*module)->setAttr(dist::kOneBatchAttrName,
@@ -153,10 +160,10 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
   // The first entry point has printed all remarks already.
   Collector collector(model.getContext(), partitionedModel.diagnostics,
                       /*errorsOnly=*/options.decodes);
-  if (failed(partitionModel(*partitionedModel.module, all)))
+  if (failed(partitionModel(*partitionedModel.module, all, verifies)))
     partitionedModel.module = nullptr;
   else if ((*partitionedModel.module)->hasAttr(dist::kOneBatchAttrName))
-    accumulateIfPossible(partitionedModel.module, model, all);
+    accumulateIfPossible(partitionedModel.module, model, all, verifies);
   return partitionedModel.module.get();
 }
 
@@ -174,7 +181,7 @@ static LogicalResult recompute(ModuleOp module, ResolvedOptions &options,
 
 OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<ModuleOp> module,
                                            bool plansMemory, ArrayRef<int64_t> keepBytes,
-                                           std::vector<DeviceSavedBytes> &keeps) {
+                                           std::vector<DeviceSavedBytes> &keeps, bool verifies) {
   ResolvedOptions rest = entry.options;
   if (entry.isEvaluation || rest.isOfOuterStep())
     rest.recompute = Recompute::None; // nothing is kept
@@ -187,7 +194,7 @@ OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<
     if (plansMemory)
       manager.addPass(createPlanMemoryPass());
   };
-  if (failed(runPasses(*module, addPasses)))
+  if (failed(::runPasses(*module, verifies, addPasses)))
     return nullptr;
   return module;
 }
@@ -213,7 +220,7 @@ std::optional<Candidate> CandidateSearch::lower(const ResolvedOptions &options,
     }
     OwningOpRef<ModuleOp> module =
         lowerEntryPoint(entry, partitionedModel.clone(), /*plansMemory=*/entries.size() == 1,
-                        keepBytes, candidate.keeps);
+                        keepBytes, candidate.keeps, verifies);
     if (!module)
       return fail();
     if (isFirst)

@@ -33,14 +33,17 @@ class KnownTrials;
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
-/// Takes a model to the local view of the whole function.
-mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options);
+/// Takes a model to the local view of the whole function. `verifies`: what comes out is verified.
+mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options,
+                                   bool verifies = true);
 
 /// Takes the local view of an entry point to exec IR; null after errors. The values kept for the
-/// backward pass are added to `keeps`; `keepBytes`: see dtc-recompute-activations.
+/// backward pass are added to `keeps`; `keepBytes`: see dtc-recompute-activations. `verifies`: what
+/// comes out is verified.
 mlir::OwningOpRef<mlir::ModuleOp>
 lowerEntryPoint(const EntryPoint &entry, mlir::OwningOpRef<mlir::ModuleOp> module, bool plansMemory,
-                llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps);
+                llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps,
+                bool verifies = true);
 
 /// The first line of the first error of some diagnostics, after its place in a file or else the
 /// name there; where none is an error, that a pass failed.
@@ -105,6 +108,9 @@ public:
   std::optional<double> boundSeconds;
   /// Whether run() proves that a runtime would take the plan, which its user must do otherwise.
   bool provesPlan = true;
+  /// Whether modules are verified once passes have made them. If not, the user of a candidate must
+  /// verify its module.
+  bool verifies = true;
   /// Where it becomes true the search ends soon, with no candidate and no reason.
   const std::atomic<bool> *isEnding = nullptr;
 

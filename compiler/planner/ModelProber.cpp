@@ -203,8 +203,8 @@ const ModelProber::Partition &ModelProber::partition(const PartitionKey &key,
   if (auto it = partitions.find(key); it != partitions.end())
     return it->second;
   OwningOpRef<ModuleOp> module = model.clone();
-  MaybeError error =
-      runSilently(module->getContext(), [&] { return partitionModel(*module, probed); });
+  MaybeError error = runSilently(
+      module->getContext(), [&] { return partitionModel(*module, probed, /*verifies=*/false); });
   Partition made = error ? Partition(*error) : Partition(std::move(module));
   return partitions.emplace(key, std::move(made)).first->second;
 }
@@ -257,7 +257,8 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   if (MaybeError error = runSilently(front.getContext(), [&] {
         std::vector<DeviceSavedBytes> keeps;
         OwningOpRef<ModuleOp> module =
-            lowerEntryPoint({"", probed}, front.clone(), /*plansMemory=*/true, {}, keeps);
+            lowerEntryPoint({"", probed}, front.clone(), /*plansMemory=*/true, {}, keeps,
+                            /*verifies=*/false);
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;

@@ -388,6 +388,16 @@ private:
 };
 } // namespace
 
+ParallelStrategy dtc::standardOrder(ParallelStrategy strategy, const PlannerOptions &options) {
+  if (!strategy.pipelineInside)
+    return strategy;
+  std::vector<UsedNodes> nodes =
+      findUsedNodes(*options.cluster, usedDevices(*options.cluster, options.devices));
+  int64_t inner = strategy.fsdp * strategy.ep * strategy.cp * strategy.tp;
+  strategy.pipelineInside = nodes.size() != 1 || inner % nodes.front().node->devices() != 0;
+  return strategy;
+}
+
 std::vector<ParallelStrategy> dtc::enumerateStrategies(const PlannerOptions &options,
                                                        const ModelProperties &traits) {
   return Enumerator(options, traits).run();

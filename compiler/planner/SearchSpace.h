@@ -95,6 +95,12 @@ struct ModelProperties {
 /// Reads them from the function of a model, with its repeated layers given.
 ModelProperties findProperties(mlir::ModuleOp model, int64_t layers);
 
+/// The strategy that stands for all that lie on the devices in the same way. That is the one with
+/// the pipeline outside of dp, where the axes inside of both fill whole nodes, which are all of one
+/// kind: the other order only gives the nodes other numbers. A step takes as long with either, and
+/// a device holds the same. Where the order says more than that, it is the strategy itself.
+ParallelStrategy standardOrder(ParallelStrategy strategy, const PlannerOptions &options);
+
 /// All strategies of a model on the devices, in a fixed order. Empty where none divides the devices
 /// and the batch.
 std::vector<ParallelStrategy> enumerateStrategies(const PlannerOptions &options,

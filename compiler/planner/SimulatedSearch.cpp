@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 
 using namespace mlir;
@@ -137,12 +138,26 @@ void SimulatedSearch::noteSlower(size_t index) {
   report(choice.progress);
 }
 
+StrategyTrial SimulatedSearch::trialOf(size_t index) {
+  const ParallelStrategy &strategy = choice.best[index].strategy;
+  const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
+  auto [known, isNew] = tried.try_emplace(standardOrder(strategy, options));
+  StrategyTrial trial;
+  if (isNew)
+    trial = trials.take(strategy, upcoming, best);
+  StrategyTrial &from = isNew ? trial : known->second, &to = isNew ? known->second : trial;
+  to.failure = from.failure;
+  to.boundSeconds = from.boundSeconds;
+  to.closestBytes = from.closestBytes;
+  to.simulation = from.simulation;
+  return trial;
+}
+
 void SimulatedSearch::simulateOne(size_t index) {
   EstimatedStrategy &entry = choice.best[index];
-  const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
+  StrategyTrial trial = trialOf(index);
   isDone[index] = true;
   countWork(index);
-  StrategyTrial trial = trials.take(entry.strategy, upcoming, best);
   bool isSimulated = take(entry, trial);
   if (entry.leastSeconds > 0)
     return noteSlower(index);
@@ -160,6 +175,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   const bool isBest = entry.fits && entry.simulation->stepSeconds < best;
   // No strategy is chosen that no runtime would take.
   if (auto problem = isBest ? findPlanError(trial.candidate->plan) : std::nullopt) {
+    tried.at(standardOrder(entry.strategy, options)) = {.failure = problem->message};
     recordFailure(entry.strategy, "the plan cannot be run: " + problem->message);
     entry.simulation.reset();
     return;
@@ -345,9 +361,13 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
   const std::vector<bool> doneBefore = isDone;
   const size_t simulatedBefore = simulatedEstimates.size();
   std::vector<ParallelStrategy> upcoming;
+  std::set<ParallelStrategy> orders; // of strategies that are tried before
+  for (auto &[order, trial] : tried)
+    orders.insert(order);
   for (std::optional<size_t> next = index; next; next = findNext()) {
-    if (*next != index)
-      upcoming.push_back(choice.best[*next].strategy);
+    const ParallelStrategy &strategy = choice.best[*next].strategy;
+    if (orders.insert(standardOrder(strategy, options)).second && *next != index)
+      upcoming.push_back(strategy);
     if (upcoming.size() == kUpcoming)
       break;
     // The result of a trial most often applies to all strategies that differ in recomputation

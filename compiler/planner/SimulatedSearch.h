@@ -49,6 +49,9 @@ private:
   void noteTime(size_t index, double seconds);
   /// Ends the search among strategies like one that is slower than the best without recomputation.
   void noteSlower(size_t index);
+  /// The trial of a strategy of `choice.best`: that of one that lies on the devices in the same
+  /// way, without its candidate, if there was one, and else one of its own.
+  StrategyTrial trialOf(size_t index);
   /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
   void simulateOne(size_t index);
   /// Whether a strategy with one recomputation is hardly faster, if at all, than one with the other
@@ -109,6 +112,9 @@ private:
   std::vector<std::string> kinds;
   std::vector<size_t> groups; ///< the same number for strategies that differ in recomputation alone
   std::vector<bool> isDone;
+  /// What was found of the strategies that were tried, but for their candidates, by
+  /// standardOrder().
+  std::map<ParallelStrategy, StrategyTrial> tried;
 
   StrategyTrials trials;
 };

@@ -12,6 +12,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Threading.h"
@@ -48,6 +49,7 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &str
   search->slowest = slowest;
   search->isEnding = &isEnding;
   search->provesPlan = false;
+  search->verifies = false;
   std::optional<Candidate> candidate = search->run(optionsOf(strategy, options));
   trial.boundSeconds = search->boundSeconds;
   if (!candidate) {
@@ -147,7 +149,7 @@ StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
 
 bool StrategyTrials::complete(StrategyTrial &trial) const {
   if (trial.search)
-    return true;
+    return succeeded(verify(*trial.candidate->module));
   trial.search = std::make_unique<CandidateSearch>(model, name, options.cluster);
   plan::Plan plan = std::move(trial.candidate->plan);
   trial.candidate = trial.search->withModule(std::move(*trial.candidate));

@@ -39,7 +39,7 @@ struct StrategyTrial {
   std::optional<int64_t> closestBytes;
   std::optional<Simulation> simulation; ///< without a timeline
   /// The candidate that was simulated, with its plan, which nothing has proved to be one that a
-  /// runtime takes, and no simulation.
+  /// runtime takes, and no simulation. Its module is not verified before complete().
   std::optional<Candidate> candidate;
   /// The search that made the candidate. Null where a copy of the model was compiled: then the
   /// candidate has no module.

@@ -165,6 +165,49 @@ TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
 }
 
 /// Probes have more stages than such a cluster has devices.
+/// The search compiles one of two strategies that give whole nodes other numbers, and takes the
+/// result for both.
+TEST_F(PlannerSearch, WholeNodesMayHaveAnyOrder) {
+  machines = smallCluster(/*nodes=*/8, /*devicesOfNode=*/2);
+  contexts.push_back(std::make_unique<PlannerContext>());
+  mlir::OwningOpRef<mlir::ModuleOp> module = importCase(*contexts.back(), model);
+  ModelProperties traits = findProperties(*module, model.layers);
+  auto simulate = [&](const ParallelStrategy &strategy) {
+    CandidateSearch search(*module, "test", &machines);
+    return search.run(optionsOf(strategy, options));
+  };
+  int alike = 0, unlike = 0;
+  bool differs = false;
+  for (const ParallelStrategy &inside : enumerateStrategies(options, traits)) {
+    if (!inside.pipelineInside) {
+      EXPECT_EQ(standardOrder(inside, options), inside);
+      continue;
+    }
+    ParallelStrategy outside = standardOrder(inside, options);
+    const bool fillsNodes = inside.fsdp * inside.tp % 2 == 0;
+    EXPECT_EQ(outside != inside, fillsNodes);
+    outside.pipelineInside = false;
+    int &count = fillsNodes ? alike : unlike;
+    if (inside.schedule != "1f1b" || count == 12 || (count++ % 3 != 0))
+      continue;
+    std::optional<Candidate> one = simulate(inside), other = simulate(outside);
+    ASSERT_TRUE(one && other) << describeStrategy(optionsOf(inside, options));
+    differs |= one->simulation->stepSeconds != other->simulation->stepSeconds;
+    if (!fillsNodes)
+      continue;
+    SCOPED_TRACE(describeStrategy(optionsOf(inside, options)));
+    EXPECT_EQ(one->simulation->stepSeconds, other->simulation->stepSeconds);
+    EXPECT_EQ(one->arenas, other->arenas);
+  }
+  EXPECT_GT(alike, 3);
+  EXPECT_TRUE(differs) << "the order of devices inside of nodes has to matter somewhere";
+  // Nodes of two groups may differ.
+  machines.mutable_nodes(0)->set_count(4);
+  *machines.add_nodes() = machines.nodes(0);
+  for (const ParallelStrategy &strategy : enumerateStrategies(options, traits))
+    EXPECT_EQ(standardOrder(strategy, options), strategy);
+}
+
 TEST_F(PlannerSearch, FewDevices) {
   for (int64_t devices : {1, 2}) {
     machines = smallCluster(1, devices);
