@@ -38,6 +38,10 @@ struct GpuOptions {
 Expected<std::shared_ptr<const runtime::Backend>> openBackend(const std::string &device,
                                                               const GpuOptions &options);
 
+/// Tells `notes` how many GPUs this machine has, if it has any: for a run on the CPU that was not
+/// asked for by --device.
+void noteUnusedGpus(std::FILE *notes);
+
 /// The network of --fabric: "local", which is the memory of the hosts, "nccl", or "auto", which is
 /// NCCL where every device of the plan has a GPU of its own; `notes` is told where that cannot be.
 /// `sharesGpu`: with "nccl", devices may share a GPU. `channels`: the most of a communicator of

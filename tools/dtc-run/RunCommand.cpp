@@ -255,6 +255,8 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
   if (!backend)
     return backend.error();
+  if (!isGiven("--device") && train.processes.isFirst())
+    noteUnusedGpus(notes);
   Expected<OpenFabric> network =
       chooseFabric(fabric, sharesGpu, ncclChannels, **backend, train.processes, notes);
   if (!network)
