@@ -27,12 +27,12 @@ namespace dtc::benchmarks {
 ///
 /// (megatron/training.py, model/distributed.py, optimizer/optimizer.py, optimizer/clip_grads.py;
 /// what arguments.py has as defaults: local DDP, contiguous buffers, which are f32 for bf16,
-/// clipping, a loss scale for f16 alone.) That the norm is too large is taken for granted. What is
-/// done for each microbatch is not among this: adding the gradients of embeddings, norms and biases
+/// clipping, a loss scale for f16 alone.) That the norm is too large is taken for granted. This
+/// leaves out the work for each microbatch: adding the gradients of embeddings, norms and biases
 /// to the buffer, and in f16 those of all parameters.
 ///
 /// Each line is a kernel over a buffer with as many elements as the gradients that a task's
-/// optimizer reads, before the first kernel of that optimizer. What is made is for simulating only:
+/// optimizer reads, before the first kernel of that optimizer. The result is for simulating only:
 /// the buffers have no place in the arena and are not those that the gradients are in.
 void addGradientKernels(plan::Plan &plan);
 

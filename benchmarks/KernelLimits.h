@@ -16,7 +16,7 @@
 
 namespace dtc::benchmarks {
 
-/// What the kernels of a step read and write, by kernel, in bytes: of the plan of one device, whose
+/// The bytes that the kernels of a step read and write, by kernel: of the plan of one device, whose
 /// tasks each run once a step. A call counts as kernelBytes() says.
 std::map<std::string, double> bytesByKernel(const plan::Plan &plan);
 

@@ -15,7 +15,7 @@ namespace {
 
 using MeshAxes = std::vector<std::pair<std::string, int64_t>>;
 
-/// What a strategy has beside its mesh.
+/// The options of a strategy beside its mesh.
 struct SearchedOptions {
   int64_t microbatches = 1, zero = 0;
   bool sequence = false;

@@ -23,7 +23,7 @@ struct PublishedCase {
   std::string name;
   /// The path of a config.json, from the folder of the table, or a family: gpt2 or llama.
   std::string config = "gpt2";
-  /// What the configuration does not say, or says otherwise; 0: as it says.
+  /// Sizes that the configuration lacks, or has otherwise; 0: the configuration's.
   int64_t heads = 0, kvHeads = 0, hidden = 0, mlp = 0, layers = 0, vocab = 0;
   int64_t seq = 2048;
   int64_t batch = 0; ///< of a step, over all devices; 0: one microbatch of each
@@ -34,8 +34,8 @@ struct PublishedCase {
   int64_t zero = 0;
   std::string recompute = "none", attention = "fused", dtype = "bf16", optimizer = "adamw";
   bool dropout = true;
-  /// What is predicted: dtc's own plan, or the same with what Megatron-LM did otherwise at the time
-  /// of its measurements, "megatron-lm-2022". That recomputes layers to their ends with
+  /// The plan to predict: dtc's own, or the same with the differences of Megatron-LM at the time of
+  /// its measurements, "megatron-lm-2022". That recomputes layers to their ends with
   /// recompute "full" (see computeForwardAgain), otherwise keeps the masks of dropout (see
   /// storedMaskBytes), and goes over all gradients several times (see addGradientKernels).
   std::string executedBy = "dtc";
@@ -57,8 +57,8 @@ struct PublishedCase {
   int64_t microbatches() const { return batch / (dp * microbatch); }
 };
 
-/// Reads a table: lines of values between commas, in double quotes where they hold commas, the
-/// first of which names the columns. Empty lines and those that begin with # do not count. Columns
+/// Reads a table: lines of values between commas, in double quotes where they hold commas. The
+/// first line names the columns. Empty lines and those that begin with # do not count. Columns
 /// that are missing and values that are empty have the defaults above. An error names the line and
 /// the column.
 Expected<std::vector<PublishedCase>> parsePublishedCases(const std::string &text);

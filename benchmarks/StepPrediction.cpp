@@ -243,7 +243,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   const plan::Program &first = compiled->plan->programs(0);
   result.stateBytes = stateBytes(first, row.stateOfLayers ? prefix : "");
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
-  // What is recomputed draws its masks again.
+  // Recomputed ops draw their masks again.
   if (row.isMegatron() && row.recompute != "full")
     result.maskBytes = storedMaskBytes(first);
   result.arenaBytes = static_cast<double>(first.arena_bytes());

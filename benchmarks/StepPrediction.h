@@ -15,17 +15,17 @@
 
 namespace dtc::benchmarks {
 
-/// What a step takes and what the first device holds.
+/// The time of a step and the memory of the first device.
 struct StepPrediction {
   double seconds = 0;
   double stateBytes = 0; ///< parameters, master weights, gradients, the optimizer's state
   double keptBytes = 0;  ///< activations from the forward to the backward pass, of all microbatches
-  /// What masks of dropout would add to these if they were stored; only for a case that is not
-  /// executed by dtc, and not where all is recomputed.
+  /// The bytes that masks of dropout would add to these if they were stored; only for a case that
+  /// dtc does not execute, and not where all is recomputed.
   std::optional<double> maskBytes;
   double arenaBytes = 0; ///< all that the device needs
-  /// The memory of the device that needs most of its own: all that it needs, and what a plan may
-  /// use there.
+  /// The memory of the device that needs most of its own: all that it needs, and the part that a
+  /// plan may use.
   double neededBytes = 0, usableBytes = 0;
   double modelFlopsShare = 0; ///< of the devices' peak (MFU)
   double compileSeconds = 0, simulateSeconds = 0;
@@ -33,7 +33,7 @@ struct StepPrediction {
   bool fits() const { return neededBytes <= usableBytes; }
 };
 
-/// What one of the model's layers takes for a microbatch, in seconds.
+/// The seconds of one of the model's layers for a microbatch.
 struct LayerPrediction {
   double forward = 0, backward = 0;
 };

@@ -12,9 +12,9 @@
 namespace dtc::benchmarks {
 
 /// The bytes that a device with this program of a pipeline would keep at one time, at most, if it
-/// stored the masks of dropout from the forward to the backward pass, one byte an element, as
-/// frameworks do that do not draw them again. Masks of what is recomputed are not kept, nor
-/// those within a kernel of attention.
+/// stored the masks of dropout from the forward to the backward pass, one byte an element, like
+/// frameworks that do not draw them again. Masks of recomputed ops are not kept, nor those within a
+/// kernel of attention.
 double storedMaskBytes(const plan::Program &program);
 
 } // namespace dtc::benchmarks

@@ -13,13 +13,14 @@
 
 namespace dtc::benchmarks {
 
-/// Makes each backward task of a plan of --recompute none begin with what the forward task of its
-/// stage does in layers whose names begin with `prefix` and a number, and read what that makes.
+/// Makes each backward task of a plan of --recompute none begin with the work of the forward task
+/// of its stage in layers whose names begin with `prefix` and a number, and read the results of
+/// that.
 ///
-/// This is what frameworks do that run a layer's function again (torch.utils.checkpoint,
-/// Megatron-LM): also its last product and the sum of that over devices, which no gradient needs
-/// and dtc's own plans leave out. What is made is for simulating only: the buffers of what is
-/// recomputed have no place in the arena.
+/// Frameworks that run a layer's function again do this (torch.utils.checkpoint, Megatron-LM): also
+/// its last product and the sum of that over devices, which no gradient needs
+/// and dtc's own plans leave out. The result is for simulating only: the buffers of recomputed
+/// values have no place in the arena.
 void computeForwardAgain(plan::Plan &plan, const std::string &prefix);
 
 } // namespace dtc::benchmarks

@@ -117,7 +117,7 @@ def main():
         lines, _, _ = train(args, "m.plan", (args.checkpoints + 1) * EVERY, flags + [str(EVERY)], times)
         seconds = [line["step_seconds"] for line in lines]
         for i, line in enumerate(lines[:-1]):
-            # What comes after a step delays the next one.
+            # The work after a step delays the next one.
             seconds[i + 1] += line.get("checkpoint_copy_seconds", 0) + line.get("checkpoint_wait_seconds", 0)
         ratios, plain = [], []
         for due in range(EVERY, args.checkpoints * EVERY + 1, EVERY):

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Trains two models in many strategies on virtual devices of one thread each, and compares the time
-// of their steps with what dtc-plan simulate says of them on a cluster that dtc-run calibrate
-// wrote on this machine. The strategies take turns, step by step, so that what else the machine
-// does falls on all of them alike. Steps that something else slowed down do not count.
+// of their steps with the times that dtc-plan simulate predicts on a cluster that dtc-run calibrate
+// wrote on this machine. The strategies take turns, step by step, so that other work of the machine
+// falls on all of them alike. Steps that something else slowed down do not count.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,7 +156,7 @@ static void print(const std::vector<Measurement> &entries) {
              100 * (chosen->measured() / best->measured() - 1), best->name);
 }
 
-/// What earlier runs have measured.
+/// The measurements of earlier runs.
 static Expected<MeasuredSteps> readMeasured(const std::vector<std::string> &paths) {
   MeasuredSteps steps;
   for (const std::string &path : paths) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Trains one model in several strategies, all with the same number of threads in all, and compares
-// their steps with those of one device. The strategies take turns, step by step, so that what else
-// the machine does falls on all of them alike.
+// their steps with those of one device. The strategies take turns, step by step, so that other work
+// of the machine falls on all of them alike.
 //
 //===----------------------------------------------------------------------===//
 

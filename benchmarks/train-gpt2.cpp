@@ -49,7 +49,7 @@ static std::map<std::string, double> contractionFlops(const PlanSummary &summary
   return flops;
 }
 
-/// What `after` has on top of `before`.
+/// The entries of `after` less those of `before`.
 static std::vector<ProfileEntry> difference(std::vector<ProfileEntry> after,
                                             const std::vector<ProfileEntry> &before) {
   for (ProfileEntry &entry : after)

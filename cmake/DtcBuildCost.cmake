@@ -1,4 +1,4 @@
-# What a build costs: sources that are compiled together, and how much each target is optimized.
+# The cost of a build: sources that are compiled together, and how much each target is optimized.
 
 # Most of the time of a build goes into parsing headers and into templates that every source instantiates again. Sources that
 # are compiled together share both: eight passes take 20 s together and 47 s one by one. Every source still includes what it

@@ -3,8 +3,8 @@
 # GCC 12 warns of overlapping copies inside its own std::string.
 set(DTC_WARNINGS -Wall -Wextra -Wno-unused-parameter $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
 
-# dtc_add_library(name [OPTIMIZED] sources... LINK libraries...): OPTIMIZED for code of which the speed matters
-# (cmake/DtcBuildCost.cmake).
+# dtc_add_library(name [OPTIMIZED] sources... LINK libraries...): OPTIMIZED for code whose speed
+# matters (cmake/DtcBuildCost.cmake).
 function(dtc_add_library name)
   cmake_parse_arguments(ARG "OPTIMIZED" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})

@@ -8,7 +8,7 @@ include(AddLLVM)
 include(AddMLIR)
 set(LLVM_TOOLS_BINARY_DIR "${LLVM_TOOLS_BINARY_DIR}" CACHE PATH "where lit, FileCheck and not are")
 
-# What the dialects include, and what the compiler does.
+# Headers that the dialects include, and those that the compiler includes.
 set(DTC_MLIR_HEADERS
   <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h> <mlir/IR/DialectImplementation.h>
   <mlir/IR/Matchers.h> <mlir/IR/OpImplementation.h> <mlir/IR/PatternMatch.h> <mlir/IR/TypeUtilities.h>

@@ -1,5 +1,6 @@
-# Precompiled headers. Most of the time of a build goes into parsing MLIR, Protobuf and fmt, so that what most files of
-# a part include is parsed once. Every file still includes what it uses: -DDTC_PRECOMPILE=OFF builds without.
+# Precompiled headers. Most of the time of a build goes into parsing MLIR, Protobuf and fmt, so that
+# headers that most files of a part include are parsed once. Every file still includes what it uses:
+# -DDTC_PRECOMPILE=OFF builds without.
 
 option(DTC_PRECOMPILE "Build with precompiled headers" ON)
 

@@ -21,7 +21,7 @@
 
 namespace dtc {
 
-/// What an error calls an operand: "input 3", or the kind alone without a number. Only an error
+/// The name of an operand in errors: "input 3", or the kind alone without a number. Only an error
 /// makes the text.
 struct OperandName {
   std::string_view kind;

@@ -6,6 +6,7 @@
 
 #include "plan/PlanTypes.h"
 
+#include "plan/StepStates.h"
 #include "support/Collective.h"
 
 #include <algorithm>
@@ -157,7 +158,7 @@ bool mayRepeatLoop(const plan::Plan &plan) {
                       });
 }
 
-bool isStepState(plan::State::Kind kind) { return kind >= plan::State::APPLIED_STEPS; }
+bool isStepState(plan::State::Kind kind) { return stepStateKindOf(kind) != nullptr; }
 
 const plan::State *findState(const plan::Plan &plan, plan::State::Kind kind) {
   for (const plan::Program &program : plan.programs())

@@ -23,10 +23,10 @@ namespace {
 /// so that the order of instructions does not matter: what differs spreads from value to value.
 class DifferingValues {
 public:
-  /// Marks what differs although all states are alike.
+  /// Marks the values that differ although all states are alike.
   DifferingValues(const plan::Plan &plan, const std::string &axis);
 
-  /// Marks what differs when this state does before the entry point runs.
+  /// Marks the values that differ when this state does before the entry point runs.
   void addState(const std::string &name) {
     auto [begin, end] = statesByName.equal_range(name);
     for (auto it = begin; it != end; ++it)
@@ -255,7 +255,7 @@ static MaybeError checkOuterStep(const plan::Plan &outer, const Replicas &replic
     for (const plan::State &state : outer.programs(program).states()) {
       bool isWeights =
           state.kind() == plan::State::PARAMETER || state.kind() == plan::State::MASTER_WEIGHTS;
-      // A state with a part for each replica, such as what compression has lost, is one of all.
+      // A state with a part for each replica, such as the losses of compression, is one of all.
       if ((!isWeights && !state.has_update()) || values.names(state.sharding()))
         continue;
       uint32_t end = state.has_update() ? state.update() : state.buffer();

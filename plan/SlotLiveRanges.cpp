@@ -18,7 +18,8 @@ static_assert(kMaxFollowedOperands < int64_t{1} << 30, "times are doubled in 32 
 
 uint32_t SlotLiveRanges::mostAlive(const std::vector<uint32_t> &buffers) const {
   // In halves of moments. What ends at a moment makes room for what begins then: an instruction
-  // that works in place writes where it has read. What is never read lives for half a moment.
+  // that works in place writes where it has read. A value that is never read lives for half a
+  // moment.
   std::vector<uint32_t> begins, ends;
   for (uint32_t buffer : buffers)
     for (const Life &life : lives[buffer]) {

@@ -18,7 +18,7 @@ namespace dtc {
 
 namespace {
 
-/// What is known to be done at some point: of each lane, all instructions of the task up to a
+/// The instructions that are known to be done at some point: in each lane, all of the task up to a
 /// number, as the instructions of a lane run in their order.
 struct DoneInstructions {
   std::array<int, kNumLanes> upTo;
@@ -33,7 +33,7 @@ struct DoneInstructions {
 };
 
 /// Follows each task with the operands of the instructions that have started and not ended, and
-/// with what each lane and the compute queue have waited for.
+/// with the instructions that each lane and the compute queue have waited for.
 class AsyncWalk {
 public:
   AsyncWalk(const PlanContext &context, WorkLimit &budget)
@@ -92,8 +92,8 @@ private:
                              starts ? "starts" : "finishes", number)};
   }
 
-  /// A lane begins after what the compute queue has waited for, after the last instruction of the
-  /// lane, and after those that the instruction names.
+  /// A lane begins after everything that the compute queue has waited for, after the last
+  /// instruction of the lane, and after those that the instruction names.
   MaybeError start(const plan::Task &task, int index) {
     const plan::Instruction &instruction = task.instructions(index);
     Lane lane = laneOf(instruction);

@@ -6,6 +6,7 @@
 
 #include "plan/PlanChecks.h"
 #include "plan/PlanTypes.h"
+#include "plan/StepStates.h"
 #include "support/ShardExtent.h"
 
 #include <algorithm>
@@ -241,22 +242,20 @@ static MaybeError checkMaster(const plan::State &master, const plan::State &para
 
 /// A part of the step state.
 static MaybeError checkStepState(const plan::State &state) {
-  TensorType type = typeOf(state), expected{DType::I32, {}};
-  bool isScale = state.kind() == plan::State::LOSS_SCALE;
-  if (isScale)
-    expected.dtype = type.dtype == DType::F64 ? DType::F64 : DType::F32;
-  if (state.kind() == plan::State::RANDOM_KEY)
-    expected.shape = {2};
+  const StepStateKind &kind = *stepStateKindOf(state.kind());
+  TensorType type = typeOf(state);
+  TensorType expected = kind.typeWith(type.dtype == DType::F64 ? DType::F64 : DType::F32);
   if (type != expected || fileTypeOf(state) != expected)
     return Error{fmt::format("{} of step state is {}{}, found {}",
                              plan::State::Kind_Name(state.kind()), expected.str(),
-                             isScale ? " or f64[]" : "", type.str())};
+                             kind.isFloat ? " or f64[]" : "", type.str())};
   if (!isReplicated(state.sharding()))
     return Error{"is step state and split over devices; expected all of it on each"};
   if (state.init().kind() != plan::Init::ZEROS && state.init().kind() != plan::Init::ONES)
     return Error{"is step state and starts as random numbers; expected zeros or ones"};
-  if (state.kind() == plan::State::GROWTH_INTERVAL && state.has_update())
-    return Error{"is a growth interval and updated by the step; expected that it stays"};
+  if (!kind.isUpdated && state.has_update())
+    return Error{fmt::format("is the step state {} and updated by the step; expected that it stays",
+                             kind.name)};
   return std::nullopt;
 }
 

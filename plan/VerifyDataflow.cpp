@@ -52,7 +52,7 @@ private:
   MaybeError runSchedule();
   MaybeError runEntries(int begin, int end);
   MaybeError endSkip();
-  /// What following a call takes of its kernel's entry in the table.
+  /// The facts from a kernel's entry in the table that following a call needs.
   struct KernelFacts {
     bool drawsMask = false, readsOwnOutput = false;
   };

@@ -27,7 +27,7 @@ static Json toJson(const PeakMemory &peak) {
           {"total", peak.total()}};
 }
 
-/// Adds what a program has in the memory of the host, if anything.
+/// Adds the contents of the host's memory for a program, if there are any.
 static void addHostMemory(Json &memory, const ProgramSummary &program) {
   if (program.hostArenaBytes > 0)
     memory["host"] = {{"arena_bytes", program.hostArenaBytes},

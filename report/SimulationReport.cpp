@@ -75,7 +75,7 @@ static void addTraining(std::string &text, const Simulation &simulation) {
   text += "\n";
 }
 
-/// What devices keep in the memory of their hosts, where one does.
+/// Adds the bytes that devices keep in the memory of their hosts, where one does.
 static void addHostMemory(std::string &text, const Simulation &simulation) {
   constexpr const char *line = "  {:>5} {:>10} {:>12} {:>10}\n";
   auto usesHost = [](const StageSimulation &stage) { return stage.hostArenaBytes > 0; };

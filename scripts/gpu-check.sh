@@ -133,7 +133,7 @@ speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
     sed "s|\$| $(predicted "$model")|"
 }
 
-# What the simulator says of the model on a DGX H100, from the package.
+# The simulator's prediction for the model on a DGX H100, from the package.
 predicted() { # MODEL
   local file="$here/models/$1.prediction.txt"
   [[ ! -e "$file" ]] || echo "(predicted for an H100: $(predicted_rate "$file") tokens/s)"
@@ -155,7 +155,8 @@ calibrate() { # MODEL...
   echo "predicted tokens/s of what was measured: ${rates%, }"
 }
 
-# What the GPU does in a step beside kernels: the time of a step in graphs, and the sum of its kernels' times.
+# The time of the GPU in a step beside kernels: the time of a step in graphs, and the sum of its
+# kernels' times.
 outside() { # MODEL
   local model="$1"
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
@@ -169,7 +170,7 @@ outside() { # MODEL
             100 * (step - kernels) / step }' "$log.txt"
 }
 
-# What the plan states beside what the GPU has less of while it runs.
+# Compares the memory that the plan states with the decrease of the GPU's free memory while it runs.
 memory() { # MODEL
   local used before most=0 child
   before="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
@@ -388,7 +389,8 @@ nccl_parts() {
   done
 }
 
-# What a Llama of the shape of Llama 3.2 1B does with batches of 8 and of 16: the fastest need not be the largest.
+# The speed of a Llama of the shape of Llama 3.2 1B with batches of 8 and of 16: the fastest need
+# not be the largest.
 speed_parts() {
   part_speed speed-124m 60 gpt2-124m 60 12 768 1024
   part_speed speed-llama-8 60 llama-1b-8 16 16 2048 2048
@@ -416,7 +418,8 @@ part_torch() {
   fi
 }
 
-# The same without what makes it fast, and what a step takes beside kernels and the memory that the plan states.
+# The same without the options that make it fast, and the time of a step beside kernels and the memory that the plan
+# states.
 cost_parts() {
   part_speed single-124m 45 gpt2-124m 30 12 768 1024 --kernel-fusion off
   part_speed own-attention-124m 45 gpt2-124m 30 12 768 1024 --cudnn off

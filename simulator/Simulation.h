@@ -39,7 +39,7 @@ struct StageSimulation {
   double memoryBytes = 0;      ///< that a plan may fill on the smallest of its devices
   uint64_t hostArenaBytes = 0; ///< of one device, in the memory of its host
   /// Of the node where least is left: what its devices need of the host's memory together, of all
-  /// stages, and what a plan may fill. 0 where the plan uses no host.
+  /// stages, and the part that a plan may fill. 0 where the plan uses no host.
   double nodeHostBytes = 0, hostMemoryBytes = 0;
   double flops = 0; ///< that a device computes in a step
   std::vector<std::string> deviceKinds;

@@ -80,7 +80,8 @@ private:
     }
   }
 
-  /// Whether the device gets past a step now; if not, the end of what it waits for calls advance().
+  /// Whether the device gets past a step now; if not, the end of the operation that it waits for
+  /// calls advance().
   bool pass(size_t p, const SimulatedOperation &step) {
     switch (step.kind) {
     case SimulatedOperation::Kind::Compute:

@@ -45,8 +45,8 @@ struct StepSimulation {
 /// host overlap with them on lanes, one after the other, messages when both ends have started them
 /// and those before them on the channel have arrived. Collectives and messages that use the same
 /// ports of a device at the same time share them, and devices that share cores, or a host, share
-/// those. An interval of the timeline is a time in which a device computes or waits for what a lane
-/// is at work on.
+/// those. An interval of the timeline is a time in which a device computes or waits for the work of
+/// a lane.
 ///
 /// An error if devices would wait for each other for ever, or if the ends of a channel do not fit:
 /// they are of different microbatches, or a transfer is started twice or finished before it is

@@ -30,9 +30,9 @@ KernelFusion fusionOf(const cluster::DeviceKind &device);
 ///
 /// Where it fuses work element by element (Pointwise) a kernel that works so is part of the one
 /// whose result it reads, if that works so too, and a conversion or a sum over microbatches part of
-/// the product whose result it takes; what else it reads must have been there when that kernel
-/// began. What passes between the parts of a kernel is not read, and not written either unless
-/// others read it before a part of the kernel overwrites it.
+/// the product whose result it takes; its other operands must have been there when that kernel
+/// began. Values that pass between the parts of a kernel are not read, and are written only if
+/// others read them before a part of the kernel overwrites them.
 ///
 /// With Calls it has one kernel for calls that the CUDA backend computes by one kernel
 /// (calls/fusion/), and one launch for neighbours that may share one.

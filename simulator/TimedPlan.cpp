@@ -54,7 +54,7 @@ private:
     return std::nullopt;
   }
 
-  /// What is found of a product without a shape, and what is expected.
+  /// Describes a product without a shape, and the expected form.
   static std::string describeProblem(const plan::KernelCall &call) {
     if (call.attributes().contains("strides"))
       return fmt::format("operands of '{}', a convolution, that do not fit its windows, expected "

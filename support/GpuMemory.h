@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What NCCL takes is estimated before a run, for GPUs of one machine that write to each other's
-// memory (NVLink). The sizes are those of NCCL 2.30 (github.com/NVIDIA/nccl, tag v2.30.7-1):
+// The memory that NCCL takes is estimated before a run, for GPUs of one machine that write to each
+// other's memory (NVLink). The sizes are those of NCCL 2.30 (github.com/NVIDIA/nccl, tag
+// v2.30.7-1):
 //
 // - src/init.cc, computeBuffSizes(): a receiver has a buffer for each protocol, LL of
 //   8 lines x 512 threads x 8 steps x 16 bytes, LL128 of 120 elements x 640 threads x 8 steps x
@@ -36,7 +37,7 @@ namespace dtc {
 /// margin.
 inline constexpr uint64_t kGpuLibraryBytes = uint64_t{768} << 20;
 
-/// What a device does with the members of its groups and with single devices.
+/// The communication of a device with the members of its groups and with single devices.
 struct CommunicatorNeeds {
   struct Group {
     int64_t members = 2;
@@ -49,7 +50,8 @@ struct CommunicatorNeeds {
 };
 
 struct NcclChannels {
-  /// What NCCL chooses for collectives on eight H100 behind NVSwitch ("24 coll channels").
+  /// The number that NCCL chooses for collectives on eight H100 behind NVSwitch ("24 coll
+  /// channels").
   static constexpr int64_t kCollectives = 24;
   /// NCCL's MAXCHANNELS.
   static constexpr int64_t kMost = 64;

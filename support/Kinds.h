@@ -49,9 +49,9 @@ template <> struct EnumNames<StagePass> {
   static constexpr std::array list = {"forward", "backward", "weight"};
 };
 
-/// What a device does beside its compute queue, with which it overlaps: collectives, copies to the
-/// memory of its host, kernels there, and copies back. The instructions of a lane run in their
-/// order.
+/// The lanes of a device: its compute queue, and the work that overlaps with it: collectives,
+/// copies to the memory of its host, kernels there, and copies back. The instructions of a lane run
+/// in their order.
 enum class Lane { Compute, Communication, ToHost, Host, ToDevice };
 inline constexpr size_t kNumLanes = 5;
 

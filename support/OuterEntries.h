@@ -14,10 +14,10 @@ namespace dtc {
 inline constexpr const char *kOuterStepEntry = "outer";
 inline constexpr const char *kOuterBeginEntry = "outer_begin";
 
-/// The entry point of a plan whose replicas train for clients that measures what each of them has
-/// changed, before the outer step. Program k has two outputs with an element for each replica: the
-/// sum of the squares of what its parameters have changed by, and the number of steps that were
-/// applied. Their names end in k.
+/// The entry point that measures the changes of each replica before the outer step, in a plan whose
+/// replicas train for clients. Program k has two outputs with an element for each replica: the sum
+/// of the squares of the changes of its parameters, and the number of steps that were applied.
+/// Their names end in k.
 inline constexpr const char *kOuterCheckEntry = "outer_check";
 inline constexpr const char *kUpdateSquaresOutput = "update_squares.";
 inline constexpr const char *kInnerStepsOutput = "inner_steps.";

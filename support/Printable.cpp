@@ -93,7 +93,7 @@ static size_t characterAt(std::string_view text, size_t at) {
   return begin;
 }
 
-/// A line without its middle, if it is long. What a message says of a name is before or after it.
+/// A line without its middle, if it is long. Messages speak of a name before or after it.
 static std::string shorten(std::string_view line) {
   constexpr size_t most = 4000, firstPart = 2800, lastPart = 1000;
   if (line.size() <= most)

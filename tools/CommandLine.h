@@ -29,8 +29,8 @@ inline int fail(const std::string &message) {
   return 1;
 }
 
-/// Runs what a tool does. Memory that cannot be had is an error as any other: a file may ask for
-/// more than there is.
+/// Runs the function of a tool. A failed allocation is an error like any other: a file may ask for
+/// more memory than there is.
 inline int runTool(int (*tool)(int, char **), int argc, char **argv) {
   constexpr const char *message =
       "out of memory; the input asks for more than this machine or the limits of this process "

@@ -35,7 +35,7 @@ template <typename T> CLI::Validator numberBetween(T least, T most, std::string 
 
 inline bool takesValue(const CLI::Option &option) { return option.get_items_expected_max() > 0; }
 
-/// What to say of an option with an empty value.
+/// The message for an option with an empty value.
 inline std::string describeEmptyValue(const CLI::Option &option) {
   std::string text = "the value is empty, as that of a variable that is not set; give one";
   if (!option.get_positional() && !option.get_required())

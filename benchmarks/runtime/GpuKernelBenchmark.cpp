@@ -104,7 +104,7 @@ void runOnGpu(benchmark::State &state, const CaseOf &caseOf, DType dtype) {
           placeOperands(operands, *device, *queue, kernelCase.signature, kernel->workspaceBytes()))
     return state.SkipWithError(error->message.c_str());
   KernelArguments arguments{operands.inputs, operands.outputs, {}, operands.workspace};
-  // What happens at the first call alone, such as the choice of an algorithm.
+  // The first call does work that others do not, such as the choice of an algorithm.
   MaybeError error = queue->enqueue(*kernel, arguments);
   constexpr int callsPerIteration = 20;
   for (auto _ : state) {

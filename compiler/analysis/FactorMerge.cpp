@@ -206,7 +206,8 @@ double dtc::factorAxesSeconds(const LinkedMesh &mesh, ReshardCache &planner,
 ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &planner,
                                           const ShardingRule &rule, ArrayRef<FactorTensor> tensors,
                                           const FactorAxes &committed, double flops) {
-  // For each factor: what tensors want, from the longest to nothing more than what is decided.
+  // For each factor: the axes that tensors want, from the longest list to nothing beyond those
+  // decided.
   Requests options = collectRequests(mesh, rule, tensors, committed);
   size_t combinations = 1;
   for (auto [lists, before] : llvm::zip_equal(options, committed)) {
@@ -225,7 +226,7 @@ ConflictResolution dtc::resolveFactorAxes(const LinkedMesh &mesh, ReshardCache &
   ConflictResolution best;
   constexpr double infinite = std::numeric_limits<double>::infinity();
   if (combinations > kMaxCombinations) {
-    // What is decided is kept.
+    // Earlier decisions are kept.
     best.axes = mergeFactorAxes(mesh, rule, tensors);
     bool extends = true;
     for (auto [before, after] : llvm::zip_equal(committed, best.axes))

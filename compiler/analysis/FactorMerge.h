@@ -77,8 +77,8 @@ double factorAxesSeconds(const LinkedMesh &mesh, ReshardCache &planner, const Sh
                          llvm::ArrayRef<FactorTensor> tensors, const FactorAxes &axes,
                          double flops);
 
-/// The layouts of an op's result whose factors are split by `axes`: what the op computes, partial
-/// over the axes of factors that the result lacks.
+/// The layouts of an op's result whose factors are split by `axes`: the layout that the op
+/// computes, partial over the axes of factors that the result lacks.
 std::optional<Layout> producedLayout(const LinkedMesh &mesh, const ShardingRule &rule,
                                      const TensorFactors &result, const FactorAxes &axes);
 

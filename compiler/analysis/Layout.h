@@ -28,8 +28,8 @@ namespace dtc {
 /// Indices into LinkedMesh::axes, coarsest first.
 using AxisList = llvm::SmallVector<unsigned, 2>;
 
-/// The assumed rates of a device where none are given: about half of what an NVIDIA A100 does (its
-/// datasheet). It weighs computing the same thing on several devices against moving bytes.
+/// The assumed rates of a device where none are given: about half of the rates of an NVIDIA A100
+/// (its datasheet). It weighs computing the same thing on several devices against moving bytes.
 inline constexpr double kDefaultDeviceFlops = 150e12;     ///< a second
 inline constexpr double kDefaultDeviceBandwidth = 1.5e12; ///< of the memory, bytes a second
 

@@ -153,7 +153,7 @@ MaybeError dtc::checkShape(const PipelineShape &shape, const ScheduleRule &rule)
 
 namespace {
 
-/// What has been done so far, by ticks.
+/// The schedule so far, by ticks.
 ///
 /// No shape that a rule supports brings it to a halt. Suppose that nothing can be done and
 /// something is left. A Forward is left, since without one Backwards and Weights could go on. Take

@@ -66,7 +66,7 @@ RecomputeInput::RecomputeInput(RecomputeProblem original) : problem(std::move(or
     if (mayRecompute(op))
       seconds += op.seconds;
   // All seconds together are between 2^43 and 2^44 ticks: costs at a price stay below
-  // MinimumCut::kInfinite, and what rounding changes does not matter.
+  // MinimumCut::kInfinite, and rounding does not matter.
   int exponent = 0;
   std::frexp(seconds, &exponent);
   for (const RecomputeOp &op : problem.ops) {
@@ -215,7 +215,7 @@ RecomputeChoice dtc::chooseRecompute(const RecomputeProblem &problem, int64_t ke
   RecomputeChoice least = evaluateRecompute(problem, bracket.fitting);
   if (least.keptBytes >= keepBytes)
     return least;
-  // What costs nothing is recomputed first: a tick costs more than all bytes.
+  // Values that cost nothing are recomputed first: a tick costs more than all bytes.
   RecomputeCut free(input, {input.totalBytes + 1, 1});
   bracket.exceeding = free.getChoice(free.graph.smallestSourceSide());
   RecomputeChoice fast = evaluateRecompute(problem, bracket.exceeding);

@@ -25,11 +25,11 @@ public:
   }
 
 private:
-  /// Decides about the first `count` candidates. `bytes` are kept by what is decided.
+  /// Decides about the first `count` candidates. The decided values keep `bytes`.
   void decide(int count, int64_t bytes);
   bool isCandidate(int op) const { return op >= 0 && input.ticks[op] >= 0; }
 
-  /// The least that deciding the remaining values adds to what is decided.
+  /// The least that the remaining values add to those decided.
   struct Bound {
     Cost cost = 0; // at the price
     int64_t bytes = 0;
@@ -77,7 +77,7 @@ void BranchAndBound::decide(int count, int64_t bytes) {
   constexpr int64_t kMaxSteps = 4'000'000;
   int64_t ticks = selection.getTicks();
   const Bound &bound = bounds[count];
-  // What is kept in the end is at most keepBytes, so the price bounds the ticks.
+  // The values kept in the end have at most keepBytes, so the price bounds the ticks.
   if (ticks >= bestTicks || bytes + bound.bytes > keepBytes ||
       Cost(price.tick) * (bestTicks - ticks) <=
           bound.cost - Cost(price.byte) * (keepBytes - bytes) ||

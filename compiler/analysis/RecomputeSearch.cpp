@@ -105,7 +105,7 @@ public:
   void exchange(RecomputeSelection &selection);
 
 private:
-  /// What a change saves and what it costs: bytes and ticks, or ticks and bytes.
+  /// The saving and the cost of a change: bytes and ticks, or ticks and bytes.
   struct Rate {
     int64_t saved = 0, spent = 0;
     int index = 0; // of the change; decides between equals

@@ -12,8 +12,9 @@
 
 namespace dtc {
 
-/// What taking a part of a tensor over one axis is counted as. It moves nothing between devices;
-/// the cost is there so that of two plans that send the same, the one with fewer slices is chosen.
+/// The cost of taking a part of a tensor over one axis. A slice moves nothing between devices; the
+/// cost only decides between two plans that send the same bytes, in favour of the one with fewer
+/// slices.
 inline constexpr double kSliceSeconds = 1e-9;
 
 /// The input of a reshard, without spatial axes of size one.

@@ -202,7 +202,7 @@ void ReshardGraph::allToAlls(Visitor visit) const {
       if (temporal >> first & 1)
         break;
       mask |= 1u << first;
-      // What follows `first` must split evenly what it leaves, on both dimensions; see
+      // The axes after `first` must split the shards of `first` evenly, on both dimensions; see
       // LinkedMesh::splitsInRankOrder.
       int64_t minor = group;
       group *= sizes[first];

@@ -18,16 +18,17 @@
 //    all_to_all over k devices of a part of s elements, padded to k * p, adds at most k * p - s < k
 //    times the rest of the shard, and sends (k - 1) * p times that. Slices shrink shards, and never
 //    make a step unnecessary. So along every edge the bound falls by at most the edge's cost.
-//  * What is left out costs nothing. Gathers (and likewise reduce_scatters) over several axes at
+//  * The omitted steps cost nothing. Gathers (and likewise reduce_scatters) over several axes at
 //    once send as many bytes, not faster, as axis by axis, with as much delay. Axes of size one
 //    split nothing. A temporal axis keeps the number of shards before it once it splits
 //    a dimension, so it is only sliced where the target has it.
 //  * Each layout that is expanded also gives a plan: the steps to it, and then those of
-//    ReshardBuilder::complete. Only what is cheaper than the best of these is worth going on with.
+//    ReshardBuilder::complete. Only layouts that are cheaper than the best of these are worth going
+//    on with.
 //
-// Large meshes: the best of these plans is also what remains if the limit is reached. Where there
-// are more than four axes, a greedy search comes first; it is short, and finds most of what is to
-// gain. A* then looks for what is cheaper still, up to the limit.
+// Large meshes: the best of these plans is also the result if the limit is reached. Where there are
+// more than four axes, a greedy search comes first; it is short, and finds most of the gain. A*
+// then looks for cheaper plans, up to the limit.
 //
 // Ties between plans go to ReshardBuilder::complete, then to fewer steps, then to the smaller
 // layout in an order of all layouts, so that the result is the same on every machine.
@@ -111,7 +112,7 @@ private:
   std::unordered_map<LayoutKey, unsigned, KeyHash> known;
   std::priority_queue<SearchNode, std::vector<SearchNode>, std::greater<SearchNode>> queue;
   Order order = Order::AStar;
-  double limit = 0; ///< seconds; what is not below is not worth going on with
+  double limit = 0; ///< seconds; layouts that are not below are dropped
   std::optional<unsigned> bestNode;
 };
 
@@ -300,7 +301,7 @@ std::optional<ReshardSteps> dtc::findReshardSteps(const LinkedMesh &mesh, int64_
   return best;
 }
 
-/// What a search sees of a mesh. The speed of devices is not a part of it.
+/// The properties of a mesh that a search uses. The speed of devices is none of them.
 static std::vector<double> searchedProperties(const LinkedMesh &mesh) {
   std::vector<double> key;
   for (const LinkedAxis &axis : mesh.axes)

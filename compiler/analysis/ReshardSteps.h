@@ -26,13 +26,11 @@ namespace dtc {
 ///    `gatheredSize` elements.
 /// Where dimensions divide, neither changes anything.
 ///
-///   collective      what it does to the layout
-///   none: a slice   appends unused axes to `dim`
-///   AllReduce       completes the sum over partial axes
-///   ReduceScatter   completes the sum over partial axes and appends them to `dim`
-///   AllGather       removes the last axes of `dim`
-///   AllToAll        moves the last axes of `dim` to the end of `splitDim`, in the same order
-///   Permute         any change of the axes of dimensions that keeps all shards' sizes: each device
+///   collective its effect on the layout none: a slice appends unused axes to `dim` AllReduce
+///   completes the sum over partial axes ReduceScatter completes the sum over partial axes and
+///   appends them to `dim` AllGather removes the last axes of `dim` AllToAll moves the last axes of
+///   `dim` to the end of `splitDim`, in the same order Permute any change of the axes of dimensions
+///   that keeps all shards' sizes: each device
 ///                   receives the shard of the member of its group (the devices that differ on
 ///                   `axes`) whose rank is the receiver's own number, row-major over `sourceAxes`:
 ///                   the same axes in another order.
@@ -69,7 +67,7 @@ std::optional<ReshardSteps> findReshardSteps(const LinkedMesh &mesh, int64_t ele
 
 /// findReshardSteps on one mesh, with a memory: a model of many equal layers asks for the same few
 /// steps again and again, and so do the passes of a compilation and the candidates of a search,
-/// which share what a thread has found. Not for use by several threads at a time.
+/// which share the results of a thread. Not for use by several threads at a time.
 class ReshardCache {
 public:
   explicit ReshardCache(const LinkedMesh &mesh);

@@ -88,7 +88,7 @@ std::optional<int64_t> SavedBytesSearch::next() const {
     }
     double distance = std::max(0.0, std::min(atFrom, atTo)) / std::max(width, 1.0);
     if (!low)
-      distance = 0; // what the least needs is worth knowing
+      distance = 0; // the memory of the least bound is worth knowing
     if (distance >= least)
       continue;
     least = distance;

@@ -4,18 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device that keeps more for the backward pass recomputes less. How large its arena is then,
-// is known only from the planned memory, and hardly less than exactly: what is recomputed is
-// there for a while too, so that the arena does not always grow with what is kept. This searches
-// for the bound on what is kept that fits a limit and computes least, with few plans.
+// A device that keeps more for the backward pass recomputes less. Only the planned memory tells the
+// size of the arena then, and no estimate comes close: recomputed values are there for a while too,
+// so that the arena does not always grow with the saved bytes. This searches, with few plans, for
+// the bound on the saved bytes that fits a limit and computes least.
 //
-// All bounds between what a plan keeps and the bound that it was made with lead to that plan, and
-// no plan between two others recomputes less than the one that keeps more. So what is worth a
-// try lies in the gaps between known plans whose upper end computes enough less than the best that
-// fits, up to where the saved bytes, with most of what an arena holds beside them, reach the limit.
-// Arenas are taken to change along a gap as straight lines do, one byte a byte where only one end
-// is known: first comes the gap in which such a line crosses the limit, then the one that would
-// have to leave the line least.
+// All bounds between the bytes that a plan keeps and the bound that it was made with lead to that
+// plan, and no plan between two others recomputes less than the one that keeps more. So bounds are
+// worth a try only in the gaps between known plans whose upper end computes enough less than the
+// best that fits, up to the point where the saved bytes, with most of the other contents of an
+// arena, reach the limit. Arenas are taken to change along a gap as straight lines do, one byte a
+// byte where only one end is known: first comes the gap in which such a line crosses the limit,
+// then the one that would have to leave the line least.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,7 +29,8 @@ public:
                      [&](size_t a, size_t b) { return intervals[a].first < intervals[b].first; });
   }
 
-  /// Calls `ends` for what has ended before the next interval begins, then `begins` for that one.
+  /// Calls `ends` for the intervals that have ended before the next one begins, then `begins` for
+  /// that one.
   void run(llvm::function_ref<void(size_t)> ends, llvm::function_ref<void(size_t)> begins) {
     std::priority_queue<std::pair<int, size_t>, std::vector<std::pair<int, size_t>>, std::greater<>>
         inUse; // by last place

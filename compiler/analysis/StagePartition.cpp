@@ -202,7 +202,7 @@ private:
     }
   }
 
-  /// An even share of what is before a place for each of `count` stages, as a fraction. An
+  /// An even share of the work before a place for each of `count` stages, as a fraction. An
   /// indivisible part that takes more than the share has a stage of its own. (There are fewer such
   /// parts than stages: as many as there are stages would take more than the whole.)
   std::pair<int64_t, int64_t> evenShare(int place, int count) {
@@ -221,7 +221,7 @@ private:
     }
   }
 
-  /// From the last stage to the first, the stage closest to an even share of what is left.
+  /// From the last stage to the first, the stage closest to an even share of the rest.
   StagePartition choose() {
     std::vector<int> firstOps;
     for (int place = last, count = stages; count > 0; --count) {

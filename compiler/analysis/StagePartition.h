@@ -18,7 +18,7 @@ namespace dtc {
 struct StagePartitionProblem {
   /// The time of an op, forward and backward, in seconds.
   std::vector<double> seconds;
-  /// By op, as the next two: what a cut right before it takes, in seconds, for all values that are
+  /// By op, as the next two: the seconds of a cut right before it, for all values that are
   /// used on both sides. The first op's counts nothing.
   std::vector<double> cutSeconds;
   /// Whether a cut may be right before an op. The first op's counts nothing.

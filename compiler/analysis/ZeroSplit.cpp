@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace dtc;
 
-/// What has to be saved for one more collective, or for a cut, as a part of the whole.
+/// The least saving that justifies one more collective, or a cut, as a part of the whole.
 static constexpr double kWorthwhile = 0.01;
 
 /// The number of axes that go to dimensions one by one; the axes after them go where the last of
@@ -89,7 +89,7 @@ void dtc::applyZeroCut(const ZeroCut &cut, LinkedMesh &mesh, AxisList &axes) {
   mesh.axes.push_back(std::move(second));
 }
 
-/// What a device has of all tensors, by weight.
+/// The elements of all tensors on a device, by weight.
 static double heldElements(const LinkedMesh &mesh, ArrayRef<ZeroTensor> tensors,
                            ArrayRef<unsigned> axes) {
   double sum = 0;
@@ -129,7 +129,7 @@ std::optional<ZeroCut> dtc::findZeroCut(const LinkedMesh &mesh, ArrayRef<ZeroTen
       AxisList partAxes(axes);
       ZeroCut cut{axis, first};
       applyZeroCut(cut, parts, partAxes);
-      // What the axis splits already, both parts split.
+      // Both parts split the dimensions that the axis splits already.
       SmallVector<ZeroTensor> moved(tensors);
       for (ZeroTensor &tensor : moved)
         for (AxisList &dim : tensor.layout.dims)

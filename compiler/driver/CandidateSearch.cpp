@@ -52,7 +52,7 @@ static void emitAll(MLIRContext *context, std::vector<Diagnostic> &diagnostics) 
   diagnostics.clear();
 }
 
-/// Runs passes over a module. What comes out is verified only in builds with assertions.
+/// Runs passes over a module. The result is verified only in builds with assertions.
 static LogicalResult runUnverified(ModuleOp module,
                                    llvm::function_ref<void(OpPassManager &)> addPasses) {
   PassManager manager(module.getContext(), module.getOperationName());
@@ -150,7 +150,7 @@ ModuleOp CandidateSearch::partitioned(const ResolvedOptions &options) {
     all.stageStarts = stageStartsOf(partitioned(first));
   }
   partitionedModel.module = model.clone();
-  // What there is to remark upon was said of the first entry point.
+  // The first entry point has printed all remarks already.
   Collector collector(model.getContext(), partitionedModel.diagnostics,
                       /*errorsOnly=*/options.decodes);
   if (failed(partitionModel(*partitionedModel.module, all)))
@@ -423,8 +423,8 @@ std::optional<Candidate> CandidateSearch::withModule(Candidate candidate) {
   return lower(candidate.options, candidate.keepBytes);
 }
 
-/// For each device the bound on what it keeps for the backward pass with which it fits and computes
-/// least again. Devices are searched side by side: each plan has a bound for all of them.
+/// For each device the bound on its saved bytes for the backward pass with which it fits and
+/// computes least again. Devices are searched side by side: each plan has a bound for all of them.
 std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &options) {
   constexpr double kWorthwhile = 0.01; // of the forward pass
   std::optional<Candidate> best = lower(options);

@@ -36,8 +36,8 @@ mlir::LogicalResult runPasses(mlir::ModuleOp module,
 /// Takes a model to the local view of the whole function.
 mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options);
 
-/// Takes the local view of an entry point to exec IR; null after errors. What is kept for the
-/// backward pass is added to `keeps`; `keepBytes`: see dtc-recompute-activations.
+/// Takes the local view of an entry point to exec IR; null after errors. The values kept for the
+/// backward pass are added to `keeps`; `keepBytes`: see dtc-recompute-activations.
 mlir::OwningOpRef<mlir::ModuleOp>
 lowerEntryPoint(const EntryPoint &entry, mlir::OwningOpRef<mlir::ModuleOp> module, bool plansMemory,
                 llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps);

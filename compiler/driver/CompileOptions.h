@@ -38,9 +38,9 @@ enum class CompileMode {
 /// with which a device needs at most `memoryLimit` bytes.
 enum class Recompute { None, Gathers, Selective, Full, Auto };
 
-/// What devices with parts of one sequence exchange in attention: keys and values, heads for
-/// positions, or keys and values in turn while they work; or whichever is estimated to take least
-/// (see dtc-parallelize-context).
+/// The data that devices with parts of one sequence exchange in attention: keys and values, heads
+/// for positions, or keys and values in turn while they work; Auto is the one that is estimated to
+/// take least (see dtc-parallelize-context).
 enum class ContextExchange { Auto, AllGather, AllToAll, Ring };
 
 /// The element type of parameters and activations. With F16 the loss is scaled.
@@ -104,7 +104,7 @@ struct CompileOptions {
   int64_t contextHeads = 1;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
-  /// What is between collectives is computed in chunks, so that they overlap: "off", "auto" where
+  /// The ops between collectives are computed in chunks, so that both overlap: "off", "auto" where
   /// that is estimated to be faster, or the number of chunks (see dtc-chunk-collectives).
   std::string chunkCollectives = "off";
   /// Every collective runs alone, where its op is, with nothing beside it.
@@ -148,7 +148,7 @@ struct CompileOptions {
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;
-  /// The factor of the proximal term, which draws parameters to what they were after the last outer
+  /// The factor of the proximal term, which draws parameters to their values after the last outer
   /// step, or before the first step (see dtc-build-train-step). 0: none.
   double proximal = 0;
 

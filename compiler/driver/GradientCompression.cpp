@@ -53,8 +53,8 @@ struct Setting {
 
 } // namespace
 
-/// Whether a device adds what was lost to its next gradient where nothing else is said: methods
-/// that leave most of a gradient out do not converge without.
+/// Whether a device by default adds the lost part of a gradient to its next one: methods that leave
+/// most of a gradient out do not converge without.
 static bool feedsBack(CompressionMethod method) { return !quantizes(method); }
 
 static std::vector<Setting> allSettings() {

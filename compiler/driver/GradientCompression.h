@@ -22,8 +22,7 @@ namespace dtc {
 std::string str(const CompressionSettings &compression);
 
 /// Reads "dp=int8", "dp=int4:block=64,feedback=on", "dp=topk:share=0.01" or "dp=powersgd:rank=4".
-/// The error says what was expected in place of the part that is wrong, without the name of the
-/// option.
+/// The error names the expected text in place of the wrong part, without the name of the option.
 Expected<CompressionSettings> parseGradientCompression(llvm::StringRef text);
 
 /// How replicas exchange what they have changed in an outer step; none: in full, or not at all.

@@ -60,8 +60,8 @@ static int64_t numSummands(Value value) {
          cast<RankedTensorType>(reduce.getResult().getType()).getNumElements();
 }
 
-/// What a number counts times, where it belongs to a sum: the factor of a mean, the divisor, and
-/// the least that a mean may be.
+/// The factor by which a number that belongs to a sum counts: such a number is the factor of a
+/// mean, its divisor, or its least value.
 static double sumFactorOf(Value number) {
   for (Operation *user : number.getUsers())
     for (Value other : user->getOperands()) {
@@ -79,14 +79,14 @@ static std::string numberOf(ConstantOp constant) {
   auto elements = dyn_cast<DenseFPElementsAttr>(constant.getValue());
   if (!elements || !elements.isSplat())
     return "";
-  // What f32 holds, so that a model in f64 has the same.
+  // Rounded to f32, so that a model in f64 has the same number.
   APFloat value = elements.getSplatValue<APFloat>();
   bool losesDigits = false;
   value.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &losesDigits);
   return fmt::format("{:.6g}", value.convertToFloat() * sumFactorOf(constant.getResult()));
 }
 
-/// What an attribute says that is a number or a name; empty of others.
+/// The text of an attribute that is a number or a name; empty for others.
 static std::string describe(Attribute attribute) {
   if (auto number = dyn_cast<FloatAttr>(attribute))
     return fmt::format("{:.17g}", number.getValueAsDouble());
@@ -142,7 +142,7 @@ void ModelText::add(Operation &op) {
   text += '\n';
 }
 
-/// The operations that something else than a metric needs: metrics say nothing of what is trained.
+/// The operations that something else than a metric needs: metrics do not affect training.
 static llvm::DenseSet<Operation *> findTrained(func::FuncOp function) {
   llvm::DenseSet<Operation *> needed;
   for (Operation &op : llvm::reverse(function.front())) {

@@ -16,9 +16,9 @@
 namespace dtc {
 
 /// plan::Plan::model_fingerprint of a model as the user gave it: 32 hexadecimal digits. It depends
-/// on the operations in their order, on what each operand is, on numbers and names among their
-/// attributes, and on the shapes in which parameters are used, such as that of heads; neither on
-/// the batch, the sequence and the element type, nor on frozen parameters and shardings.
+/// on the operations in their order, on the origin of each operand, on numbers and names among
+/// their attributes, and on the shapes in which parameters are used, such as that of heads; neither
+/// on the batch, the sequence and the element type, nor on frozen parameters and shardings.
 ///
 /// Integers are left out, as most are sizes. So are constants that are tables. Where a constant
 /// belongs to a sum, as the factor of a mean does, it counts times the number of summands.

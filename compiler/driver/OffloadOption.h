@@ -16,7 +16,7 @@ namespace dtc {
 /// The value with which nothing is kept there unless no plan fits the devices' memory otherwise.
 inline constexpr const char *kAutoOffload = "auto";
 
-/// What is kept there: the states of the optimizer.
+/// The one thing that can be kept there: the states of the optimizer.
 inline constexpr const char *kOffloadedStates = "optimizer";
 
 /// Reads "optimizer" or "optimizer:0.5": the part of the bytes of the optimizer's state that lies

@@ -37,7 +37,7 @@ struct NumberRange {
   const char *expected = nullptr; ///< for messages; null: "<least> to <most>"
 };
 
-/// What a number counts: nothing that a unit would say, or bytes, as "64MiB".
+/// The unit of a number: none, or bytes, as in "64MiB".
 enum class OptionUnit { None, Bytes };
 
 struct Option {

@@ -67,7 +67,8 @@ std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
     batch.push_back(micro);
   if (!batch.empty() && !batchOutsideExperts.empty())
     map.push_back("expert_batch=" + llvm::join(batch, "+"));
-  // Last, as the minor ones: what they split is whole inside experts, and the rest is as before.
+  // Last, as the minor ones: the parts that they split are whole inside experts, and the rest is as
+  // before.
   llvm::append_range(batch, batchOutsideExperts);
   if (!batch.empty())
     map.insert(map.begin(), "batch=" + llvm::join(batch, "+"));
@@ -101,7 +102,7 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
   }
   module.getContext()->loadDialect<dist::DistDialect>();
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  // What is wrong with the mesh or the axis map is not at a place of the model.
+  // Errors of the mesh or the axis map have no place in the model.
   auto loc = FileLineColLoc::get(module.getContext(), "<command line>", 1, 1);
   SmallVector<Attribute> axes;
   auto emitError = [&] { return mlir::emitError(loc); };
@@ -182,7 +183,7 @@ static void buildContextParallelism(OpPassManager &manager, const ResolvedOption
                                 ? ContextExchange::AllGather
                                 : options.contextExchange);
   context.headDevices = options.contextHeads;
-  // What is not a loss has positions in their order.
+  // Entry points other than losses have positions in their order.
   context.zigzag = options.mode == CompileMode::Train || options.mode == CompileMode::Gradients;
   if (std::string micro = microbatchAxis(options); !micro.empty())
     context.batchAxes = {micro};

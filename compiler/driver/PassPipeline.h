@@ -38,7 +38,8 @@ std::vector<std::string> defaultAxisMap(const ResolvedOptions &options);
 /// Declares the mesh of the options in a module that has none. Emits an error where both have one.
 mlir::LogicalResult declareMesh(mlir::ModuleOp module, const ResolvedOptions &options);
 
-/// The stages of each device of a pipeline: what the options say, or as few as the schedule has.
+/// The stages of each device of a pipeline: as many as the options ask for, or as few as the
+/// schedule has.
 int64_t chunksOf(const ResolvedOptions &options);
 
 /// Whether the devices are those of a pipeline, by the options or by the mesh of the model.
@@ -47,7 +48,7 @@ bool hasPipeline(const ResolvedOptions &options);
 /// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 
-/// What dtc-recompute-activations, the first of the passes from there, is asked for.
+/// The options of dtc-recompute-activations, the first of the passes from there.
 RecomputeActivationsPassOptions recomputeOptions(const ResolvedOptions &options,
                                                  llvm::ArrayRef<int64_t> keepBytes);
 

@@ -12,6 +12,7 @@
 #include "plan/KernelTable.h"
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "plan/StepStates.h"
 #include "plan/plan.pb.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -274,13 +275,7 @@ static void exportInit(Attribute attr, plan::Init &out) {
 
 static plan::State::Kind kindOf(exec::StateOp state) {
   if (auto stepState = state.getStepState())
-    return llvm::StringSwitch<plan::State::Kind>(*stepState)
-        .Case("applied_steps", plan::State::APPLIED_STEPS)
-        .Case("skipped_steps", plan::State::SKIPPED_STEPS)
-        .Case("loss_scale", plan::State::LOSS_SCALE)
-        .Case("good_steps", plan::State::GOOD_STEPS)
-        .Case("growth_interval", plan::State::GROWTH_INTERVAL)
-        .Case("random_key", plan::State::RANDOM_KEY);
+    return kindOf(*findStepStateKind(*stepState));
   return state.getCache()       ? plan::State::CACHE
          : state.getMaster()    ? plan::State::MASTER_WEIGHTS
          : state.getParameter() ? plan::State::OPTIMIZER

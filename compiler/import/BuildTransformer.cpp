@@ -425,8 +425,8 @@ void TransformerBuilder::beginBalance() {
     balance = model.zero();
 }
 
-/// Each layer adds its part to what the layers before it give, so that a layer has values of the
-/// one before it alone.
+/// Each layer adds its part to the results of the layers before it, so that a layer has values of
+/// the one before it alone.
 void TransformerBuilder::addToBalance(const Routing &routing) {
   if (!loads)
     return;
@@ -534,7 +534,8 @@ Value TransformerBuilder::embedding() {
   return model.residual(model.dropout(x, config.embeddingDropout));
 }
 
-/// What attention or the MLP adds to the residual stream, with the norm after it.
+/// Adds the result of attention or the MLP to the residual stream, with the norm that follows the
+/// part or the sum.
 Value TransformerBuilder::addToStream(Value x, Value part, const std::string &normAfter) {
   if (family.normAfter == NormAfter::Sum)
     return normUnder(normAfter, model.residual(model.add(x, part)));

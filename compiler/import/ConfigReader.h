@@ -41,7 +41,8 @@ public:
 
   bool has(llvm::StringRef field);
 
-  /// An integer in [1, maxSize]. `fallback` is what transformers takes where the field is absent.
+  /// An integer in [1, maxSize]. `fallback` is the value that transformers takes where the field is
+  /// absent.
   int64_t getSize(llvm::StringRef field, int64_t fallback, int64_t maxSize = kMaxSize);
 
   /// Like getSize for a field that may be absent or null.

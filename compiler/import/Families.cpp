@@ -345,7 +345,7 @@ llvm::ArrayRef<Family> dtc::allFamilies() {
                     .originalPositions = 4096},
        .queries = QueryForm::Rows,
        .mlp = MlpForm::GatedFused,
-       // The first files say "su", and some say "yarn" of what has lists of factors.
+       // The first files say "su", and some say "yarn" where they have lists of factors.
        .ropeTypes = {{"default", "default"},
                      {"longrope", "longrope"},
                      {"su", "longrope"},

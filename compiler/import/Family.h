@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A family is the models of one `model_type` of transformers: decoders and encoders of text, and
-// encoders of images. Every layer has attention and an MLP. What distinguishes it from other
-// families is a row of the table in Families.cpp; what its configurations say beside the common
-// fields is read by a function of the row. docs/models.md says how to add one.
+// encoders of images. Every layer has attention and an MLP. A row of the table in Families.cpp
+// distinguishes it from other families; a function of the row reads the fields of its
+// configurations that are not common to all. docs/models.md says how to add one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ enum class NormKind {
 /// The input of the first layer.
 enum class InputKind {
   Tokens, ///< the sequence is their embeddings
-  Images  ///< the sequence is a class token and the patches, each of which is projected
+  Images  ///< the sequence is a class token and the patches, each of them projected
 };
 
 /// The prediction of the model.
@@ -178,7 +178,7 @@ struct Family {
   bool isEncoder = false;
   /// Weights are [in, out] instead of [out, in].
   bool isTransposed = false;
-  /// What is added to the residual stream starts smaller, by 1 / sqrt(2 * layers).
+  /// The weights that add to the residual stream start smaller, by 1 / sqrt(2 * layers).
   bool scalesResidualInit = false;
   /// Types of rotary positions, as they are written and as they are read; empty: all types, by
   /// their names.
@@ -198,7 +198,7 @@ llvm::ArrayRef<Family> allFamilies();
 TransformerConfig readTransformer(ConfigReader &reader, const Family &family,
                                   ImportOptions &options);
 
-/// Builds the model; null, and reported, where the options ask for what it lacks.
+/// Builds the model; null, and reported, where the options ask for something that it lacks.
 mlir::OwningOpRef<mlir::ModuleOp> buildTransformer(mlir::MLIRContext &context, ConfigReader &reader,
                                                    const Family &family,
                                                    const TransformerConfig &config,

@@ -84,7 +84,7 @@ static void readGemmaWindows(ConfigReader &reader, const ImportOptions &options,
 }
 
 //===----------------------------------------------------------------------===//
-// What families read beside the common fields
+// Fields of families beside the common ones
 //===----------------------------------------------------------------------===//
 
 static void readAttentionBias(ConfigReader &reader, TransformerConfig &config) {

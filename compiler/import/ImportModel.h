@@ -81,7 +81,7 @@ struct ImportOptions {
 struct ImportLog {
   std::vector<std::string> errors;
   std::vector<std::string> warnings;
-  /// What the import made of the model where the model says it in another way.
+  /// The choices of the import where the model states something in another way than the IR does.
   std::vector<std::string> remarks;
 };
 

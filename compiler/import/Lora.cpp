@@ -25,7 +25,7 @@ static Error makeError(const llvm::Twine &message) {
   return Error{(message + "; an example is rank=8,alpha=16,target=q_proj,v_proj").str()};
 }
 
-/// Sets the number that `key` names; `text` is what follows the equals sign.
+/// Sets the number that `key` names; `text` follows the equals sign.
 static MaybeError readNumber(StringRef key, StringRef text, LoraOptions &options) {
   auto expected = [&](const llvm::Twine &what) {
     return makeError("found " + key + "=" + text + ", expected " + what);

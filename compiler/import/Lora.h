@@ -25,7 +25,7 @@
 
 namespace dtc {
 
-/// Which linear layers have adapters, and what these are.
+/// The linear layers that have adapters, and the form of the adapters.
 struct LoraOptions {
   int64_t rank = 1;
   /// An adapter is multiplied by alpha / rank.
@@ -71,7 +71,7 @@ private:
   std::vector<std::string> names;
   std::string outputLayer;       ///< the output projection, which kAllLinear leaves out
   std::vector<std::string> used; ///< names that matched
-  /// What is wrong with a name, by name: the first that was found.
+  /// The first problem that was found with each name.
   std::map<std::string, std::string> problems;
   std::vector<std::string> known; ///< the last parts of the layers' names
   std::string example;

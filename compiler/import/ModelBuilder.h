@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the importers of all model types share: a function @loss whose arguments grow as parameters
-// are asked for, and the layers that transformers are made of. Shapes in comments: B batch, S
-// sequence, D embedding, H heads, G key-value heads, E size of a head, F size of the MLP, V
-// vocabulary or classes, C channels of images.
+// The importers of all model types share this: a function @loss that gets an argument for each
+// parameter that is asked for, and the layers that transformers are made of. Shapes in comments: B
+// batch, S sequence, D embedding, H heads, G key-value heads, E size of a head, F size of the MLP,
+// V vocabulary or classes, C channels of images.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,15 +40,15 @@ struct Dim {
 /// The functions that models apply element by element in their MLPs.
 enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
 
-/// Rotary positions: theta, or frequencies of as many pairs as are rotated; what is rotated is
-/// multiplied by the factor.
+/// Rotary positions: theta, or frequencies of as many pairs as are rotated; the rotated elements
+/// are multiplied by the factor.
 struct Rotary {
   double theta = 10000;
   llvm::SmallVector<double> frequencies;
   double factor = 1;
 };
 
-/// What attention makes of the products of queries and keys, and which keys a query sees.
+/// How attention changes the products of queries and keys, and which keys a query sees.
 struct AttentionScores {
   double scale = 1;
   double softcap = 0; ///< 0: none
@@ -70,7 +70,7 @@ enum class RouterScores {
   SoftmaxOfSelected ///< of the logits of a token's experts alone, which are those with the largest
 };
 
-/// What groups of experts are compared by.
+/// The score by which groups of experts are compared.
 enum class GroupScore {
   Best,   ///< the score of the group's best expert
   TwoBest ///< the sum of the scores of its two best ones
@@ -259,8 +259,8 @@ public:
   // Experts (ExpertLayers.cpp)
   //===--------------------------------------------------------------------===//
 
-  /// Routes tokens by the scores of logits [B, S, X]. What is chosen is the largest of the scores
-  /// plus `bias` [X], if there is one (DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437,
+  /// Routes tokens by the scores of logits [B, S, X]. Experts with the largest sums of score and
+  /// `bias` [X], if there is one, are chosen (DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437,
   /// section 2.1.2). The first tokens of a sequence that choose an expert take its rows; those that
   /// find none left are dropped by that expert.
   Routing route(mlir::Value logits, const RoutingKind &kind, mlir::Value bias = {});

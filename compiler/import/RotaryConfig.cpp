@@ -181,8 +181,8 @@ double RotaryConfig::originalOf(Entries &entries) {
   return number(entries, name, double(positions));
 }
 
-/// The factor by which YaRN scales what is rotated when positions are extended `factor` times: 0.1
-/// ln(factor) + 1 (Peng et al. 2023, arXiv:2309.00071, section 3.4). DeepSeek multiplies the
+/// The factor by which YaRN scales the rotated elements when positions are extended `factor` times:
+/// 0.1 ln(factor) + 1 (Peng et al. 2023, arXiv:2309.00071, section 3.4). DeepSeek multiplies the
 /// logarithm by `weight`.
 static double magnitude(double factor, double weight) {
   return factor <= 1 ? 1.0 : 0.1 * weight * std::log(factor) + 1.0;

@@ -14,7 +14,7 @@
 
 namespace dtc {
 
-/// What configurations say of rotary positions: the fields of a family, and what scales them:
+/// The fields of a configuration about rotary positions: those of a family, and the scaling:
 /// 'rope_parameters', as transformers writes it since version 5, or 'rope_scaling' before.
 class RotaryConfig {
 public:

@@ -68,7 +68,7 @@ struct ImageConfig {
 
 struct Family;
 
-/// A transformer in numbers. What does not depend on numbers is the row of its family.
+/// A transformer in numbers. The row of its family has everything that does not depend on numbers.
 struct TransformerConfig {
   const Family *family = nullptr;
   Dim vocab{0, "vocab"};

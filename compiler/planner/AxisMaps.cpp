@@ -295,7 +295,8 @@ std::vector<std::string> dtc::findBatchDims(func::FuncOp function) {
     if (!type.hasStaticShape() || type.getNumElements() == 0 ||
         (size && type.getDimSize(0) != *size))
       return {};
-    // What has a name is something else, and what an axis map cannot name cannot be split.
+    // A dimension with a name is not the batch, and an axis map cannot split one that it cannot
+    // name.
     auto names = function.getArgAttrOfType<ArrayAttr>(i, DtcDialect::kAxesAttrName);
     std::string name = argumentName(function, i).str(), key = name + "#0";
     if ((names && !names.empty() && !cast<StringAttr>(names[0]).getValue().empty()) ||

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an axis map can say of a model, as few independent choices: a class of dimensions
+// The choices that an axis map has for a model, as few independent ones: a class of dimensions
 // that want to be split together (see DimensionClasses.h) is split over tp or is not, and classes
 // of repeated layers that differ in the layer's number alone are chosen together. So a model has
 // about as many choices as a layer has names, and needs no names to have them.
@@ -40,7 +40,7 @@ struct AxisDecision {
 
   /// Whether the default axis map splits it.
   bool isDefault() const { return !names.empty(); }
-  /// What an axis map says so that it is split, or is not: nothing where that is the default.
+  /// The entries of an axis map that make it split, or not split: none where that is the default.
   std::vector<std::string> entries(bool isSplit) const;
 };
 
@@ -77,8 +77,8 @@ using AxisMapsAhead = llvm::function_ref<void(llvm::ArrayRef<std::vector<std::st
 
 /// Coordinate descent over the decisions, for an axis tp of `tp` devices: from the default axis
 /// map, and where that splits nothing from each decision by itself, one decision after the other is
-/// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. What
-/// gains less than a hundredth over the default axis map is not worth it. Two decisions that would
+/// changed, and stays so if that helps, until none does or `mostCosts` maps were looked at. A gain
+/// of less than a hundredth over the default axis map does not count. Two decisions that would
 /// split two dimensions of an argument are not tried together, and no step goes to nothing that is
 /// split. Returns the entries of the best axis map.
 std::vector<std::string> chooseAxisMap(

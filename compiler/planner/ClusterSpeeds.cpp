@@ -103,7 +103,7 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   std::set<std::string> names;
   int64_t devices = 1;
   for (const auto &[name, size] : options.mesh) {
-    // What is wrong with a mesh, declaring it says.
+    // The declaration of the mesh reports its errors.
     if (size < 1 || !names.insert(name).second || llvm::MulOverflow(devices, size, devices))
       return;
     axes.push_back({name, size, false, name == kPipelineAxis});

@@ -22,7 +22,8 @@
 using namespace mlir;
 using namespace dtc;
 
-/// No more threads than this: each has its copy of the model and of what is split for a key.
+/// No more threads than this: each has its copy of the model and of the program that is split for a
+/// key.
 static constexpr size_t kMostWorkers = 16;
 
 /// A prober, with the context of its model if that is a copy.
@@ -63,7 +64,7 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
   setting.prefix = shortened.prefix;
   setting.layers = shortened.layers;
   setting.keptLayers = shortened.keptLayers;
-  // What the user says of single layers that are taken out is not about those that are left.
+  // Requests of the user for single layers that are taken out do not apply to the layers that stay.
   auto function = *shortened.module->getOps<func::FuncOp>().begin();
   llvm::erase_if(setting.options.shard, [&](StringRef entry) {
     StringRef key = entry.split('=').first;

@@ -29,8 +29,8 @@ public:
             int64_t batch, int64_t devices = 0, std::vector<std::string> batchDims = {});
   ~CostProbe();
 
-  /// Finds the costs of several keys at a time, on as many threads as the machine runs. What is
-  /// found does not depend on how many there are.
+  /// Finds the costs of several keys at a time, on as many threads as the machine runs. The costs
+  /// do not depend on the number of threads.
   void findAll(llvm::ArrayRef<CostKey> keys);
   bool isKnown(const CostKey &key) const { return known.contains(key); }
   /// The costs on each kind of node, or nothing where such a model does not compile.

@@ -25,7 +25,7 @@ CostKey LowerEstimates::keyOf(const ParallelStrategy &strategy) const {
   CostKey key = strategy.key(traits.batch);
   key.recompute = Recompute::None;
   key.sequenceParallel = strategy.tp > 1 && traits.hasSequenceAxis;
-  // Devices that split nothing do what one does.
+  // Devices that split nothing do the same work as one.
   if (!setting.splitsByDefault && strategy.shard.empty()) {
     key.tp = 1;
     key.sequenceParallel = false;

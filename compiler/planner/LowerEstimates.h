@@ -71,7 +71,7 @@ public:
   /// `slowest` seconds. Its own costs are probed, with others that are likely to be next.
   std::optional<size_t> takeNext(double slowest);
 
-  /// What has to be known of a strategy.
+  /// The costs that a strategy needs.
   CostKey keyOf(const ParallelStrategy &strategy) const;
   /// The estimate of any strategy; nullopt where it does not compile.
   std::optional<LowerEstimate> find(const ParallelStrategy &strategy, size_t number = 0);
@@ -83,8 +83,8 @@ private:
   std::optional<LowerEstimate> bound(size_t number);
   /// A key but for its samples.
   static CostKey familyOf(CostKey key);
-  /// Probes the next few keys of estimates, in order, that are not known: of bounds what the
-  /// estimate needs, and else what the strategy does.
+  /// Probes the next few unknown keys of estimates, in order: the keys that the estimate needs for
+  /// a bound, otherwise those that the strategy needs.
   template <typename Estimates> void probeNext(const Estimates &next, double slowest);
 
   CostProbe &probe;

@@ -63,7 +63,7 @@ const SectionCost::Rest &SectionCost::restOf(int64_t devices) const {
     const auto &[kind, count] = entry;
     std::optional<Layout> split = splitForZero(mesh, tensor.shape, tensor.layout, axes,
                                                SmallVector<bool>(tensor.shape.size(), true));
-    // What part of it each device holds.
+    // The part of it on each device.
     double share = split ? double(localElements(mesh, tensor.shape, *split)) /
                                double(localElements(mesh, tensor.shape, tensor.layout))
                          : 1;

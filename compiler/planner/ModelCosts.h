@@ -16,7 +16,8 @@
 
 namespace dtc {
 
-/// A parameter as far as it decides how ZeRO splits it, and what it takes on a device before that.
+/// The properties of a parameter that decide how ZeRO splits it, and its bytes on a device before
+/// that.
 struct ParameterKind {
   std::vector<int64_t> shape;  ///< on all devices together
   std::vector<int64_t> shards; ///< of each dimension
@@ -30,7 +31,7 @@ struct ParameterBytes {
   double parameters = 0, states = 0, gradients = 0;
 };
 
-/// What a part of a model costs one device: for one microbatch, but for what is there once.
+/// The costs of a part of a model on one device: for one microbatch, except those that occur once.
 struct SectionCost {
   double forward = 0, backward = 0; ///< seconds, with what is recomputed and the collectives
   double once = 0;                  ///< seconds of the update, its state whole
@@ -39,13 +40,13 @@ struct SectionCost {
   double stateBytes = 0;            ///< of the optimizer, master weights with it
   double gradientBytes = 0;         ///< of the sums over microbatches
   double inputBytes = 0;            ///< of the data of a microbatch
-  double transientBytes = 0;        ///< beside what is there once and what is kept
+  double transientBytes = 0;        ///< beside the bytes held once and those kept
   /// How many of each kind there are. Where it is empty, ZeRO splits evenly.
   std::map<ParameterKind, int64_t> parameters;
 
-  /// What a device holds of the bytes above where ZeRO splits all of them over `devices` devices.
+  /// The share of the bytes above on a device where ZeRO splits all of them over `devices` devices.
   ParameterBytes underZero(int64_t devices) const;
-  /// What of them it keeps whole on every device.
+  /// The share of them that ZeRO keeps whole on every device.
   const ParameterBytes &keptWhole(int64_t devices) const { return restOf(devices).whole; }
   /// The bytes of the `count` largest parameters.
   double largestParameterBytes(int64_t count) const;
@@ -57,7 +58,8 @@ struct SectionCost {
   };
   const Collectives &collectivesOf(int64_t bucketBytes) const;
 
-  /// What is beyond an even share, because tensors are whole or padded, and what is whole.
+  /// The bytes beyond an even share, because tensors are whole or padded, and the bytes of whole
+  /// tensors.
   struct Rest {
     ParameterBytes beyond, whole;
   };
@@ -70,14 +72,14 @@ struct SectionCost {
 /// without repeated layers has none, and all of it is `before`.
 struct ModelCosts {
   SectionCost before, layer, after;
-  /// What both `before` and `after` have, such as a table that is the embedding and the head: it is
-  /// there once where both are on one device.
+  /// The cost of tensors that both `before` and `after` have, such as a table that is the embedding
+  /// and the head: it counts once where both are on one device.
   SectionCost tied;
   int64_t layers = 0;
   double boundaryBytes = 0; ///< of the activations of a microbatch between two layers
 };
 
-/// What a microbatch with a share of the samples costs at least: the share of the time, less a
+/// The least cost of a microbatch with a share of the samples: the share of the time, less a
 /// twentieth. Smaller microbatches use devices worse, but for sizes that happen to fill their units
 /// better. Bytes are the share.
 ModelCosts boundFewerSamples(ModelCosts costs, double share);

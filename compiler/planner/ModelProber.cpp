@@ -261,7 +261,7 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
-  // What is moved over that axis belongs to a strategy, not to the model.
+  // Communication over that axis belongs to a strategy, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == kDataAxis)
       axis.set_size(1);

@@ -43,8 +43,8 @@ struct ProbeSetting {
 /// work at a time if each has a model in an MLIR context of its own.
 class ModelProber {
 public:
-  /// All of CostKey but what is recomputed: what decides how the program is split over devices,
-  /// which is done once.
+  /// All of CostKey but the recomputation: these fields decide how the program is split over
+  /// devices, which is done once.
   using PartitionKey =
       std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, bool, std::vector<std::string>>;
   static PartitionKey partitionKeyOf(const CostKey &key);
@@ -66,8 +66,8 @@ private:
 };
 
 /// The bytes of a program's activations that forward tasks write and others of the same microbatch
-/// read, views counted as what they are views of: of one microbatch, or of as many as the program
-/// keeps at a time.
+/// read, views counted as their sources: of one microbatch, or of as many as the program keeps at a
+/// time.
 double keptBytes(const plan::Program &program, bool ofAllMicrobatches = false);
 
 } // namespace dtc

@@ -34,7 +34,7 @@ findPartlyRecomputed(llvm::ArrayRef<const EstimatedStrategy *> alike, int64_t me
 /// Adds what findPartlyRecomputed() finds of all strategies.
 void addPartlyRecomputed(std::vector<EstimatedStrategy> &strategies, int64_t memoryLimit);
 
-/// A strategy but for what it recomputes: equal for those that differ in nothing else.
+/// A strategy but for its recomputation: equal for those that differ in nothing else.
 ParallelStrategy withoutRecompute(ParallelStrategy strategy);
 
 } // namespace dtc

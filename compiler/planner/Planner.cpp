@@ -38,7 +38,7 @@ static constexpr int64_t kCostlyMaps = 2;
 /// How many units of schedules are looked at one by one, in all strategies together.
 static constexpr int64_t kMostUnits = 1'000'000;
 
-/// What a model allows beside the entries of an axis map that the user gives.
+/// The properties of a model beside the entries of an axis map that the user gives.
 static ModelProperties propertiesBeside(ModuleOp model, ArrayRef<std::string> shard) {
   ModelProperties traits = findProperties(model, 0);
   llvm::erase_if(traits.batchDims, [&](StringRef dim) {
@@ -64,7 +64,8 @@ static PlannerOptions withoutOffload(PlannerOptions options) {
   return options;
 }
 
-/// The options of probes: what is in the memory of the host is a part of estimates (StepEstimator).
+/// The options of probes, without offloading: estimates account for the memory of the host
+/// (StepEstimator).
 static CompileOptions probedOptions(CompileOptions options) {
   options.offload.clear();
   return options;
@@ -205,8 +206,8 @@ void Planner::chooseAxisMaps(LowerEstimates &lower) {
         axisMapFor(lower, lower.strategies()[lower.list()[*example].strategy]);
     if (axisMap.empty() && splitsByDefault)
       continue;
-    // Devices that would all do the same are no strategy; what the default axis map splits remains
-    // one, for what is chosen for the example need not be best for all.
+    // Devices that would all do the same are no strategy; the splits of the default axis map remain
+    // one, for the choice for the example need not be best for all.
     if (!splitsByDefault)
       lower.drop([&](const ParallelStrategy &strategy) { return strategy.tp == tp; });
     std::vector<ParallelStrategy> mapped;
@@ -234,7 +235,7 @@ void Planner::estimateAll(PlannerResult &choice,
              choice.progress.probes = probe.numProbes();
              report(choice.progress);
            }});
-  // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
+  // Recomputation takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
   lower.add(strategies);
   chooseAxisMaps(lower);
@@ -277,7 +278,8 @@ void Planner::estimateAll(PlannerResult &choice,
     units -= StepEstimator::numUnits(entry.strategy);
     if (units < 0)
       break;
-    // What recomputes in part has no costs of its own, which stages of different sizes would take.
+    // A strategy that recomputes in part has no costs of its own, which stages of different sizes
+    // would need.
     bool isPartly = entry.strategy.recompute == Recompute::Auto;
     if (isPartly && !entry.strategy.stageLayers.empty())
       continue;
@@ -323,7 +325,7 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   if (choice.progress.strategies == 0)
     return Error{explainNoStrategy(options, traits)};
   if (choice.best.empty() && !failedFirst) {
-    // All that is left would split over tp what the model has nothing of.
+    // All strategies that are left have tp, but the model has no dimensions that tp could split.
     ModelProperties withoutTensorAxes = traits;
     withoutTensorAxes.hasTensorAxes = false;
     return Error{explainNoStrategy(options, withoutTensorAxes)};

@@ -48,8 +48,8 @@ struct EstimatedStrategy {
     return simulation ? simulation->stepSeconds
                       : std::max(leastSeconds, correction * estimate.seconds());
   }
-  /// That a device needs, of the one that needs most of its memory, and what it has: simulated or
-  /// else estimated.
+  /// The bytes that are needed and usable on the device that needs most of its memory: simulated,
+  /// or else estimated.
   double neededBytes() const { return simulation ? double(arenaBytes) : estimate.bytes; }
   double usableBytes() const { return simulation ? memoryBytes : estimate.memoryBytes; }
   double memoryShare() const { return neededBytes() / usableBytes(); }

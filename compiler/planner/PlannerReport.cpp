@@ -154,7 +154,7 @@ static std::string formatNothing(const PlannerResult &choice, const PlannerOptio
   std::string text = fmt::format(
       "no strategy fits: {} strategies were considered, a device has {} that a plan may use\n",
       choice.progress.strategies, formatBytes(uint64_t(choice.memoryBytes)));
-  // What was to fit by its estimate failed.
+  // The strategies that should fit by their estimates failed.
   if (choice.failed && (!choice.closest || choice.progress.simulated == 0))
     return "none of the best strategies compiles or can be simulated; " +
            explainFailure(*choice.failed, options) + "\n";

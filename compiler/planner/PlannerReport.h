@@ -23,15 +23,15 @@ std::string formatChoice(const PlannerResult &choice, const PlannerOptions &opti
 /// The compiler's first error and the strategy that had it, where none compiles.
 std::string explainFailure(const FailedStrategy &failed, const PlannerOptions &options);
 
-/// Why there is no strategy to look at, as the planner's error: what is asked for that no strategy
-/// has, and the nearest numbers of devices and samples that have some.
+/// The planner's error when there is no strategy to look at: the requests that no strategy meets,
+/// and the nearest numbers of devices and samples that have strategies.
 std::string explainNoStrategy(const PlannerOptions &options, const ModelProperties &traits);
 
 /// The same for an HTML report about the chosen plan.
 SimulationPageOptions pageOptions(const PlannerResult &choice, const PlannerOptions &options,
                                   size_t alternatives = 10);
 
-/// What makes a strategy slower than the best one, or why it does not fit, in a few words.
+/// Why a strategy is slower than the best one, or does not fit, in a few words.
 std::string explainSlower(const EstimatedStrategy &entry, const EstimatedStrategy &best);
 
 } // namespace dtc

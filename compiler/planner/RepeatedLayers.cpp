@@ -134,7 +134,7 @@ private:
       return false;
     Arguments own, others;
     for (auto [a, b] : llvm::zip_equal(layers[layer], layers[other])) {
-      // What is in regions is not compared.
+      // The contents of regions are not compared.
       if (a->getNumRegions() > 0 || a->getName() != b->getName() ||
           a->getNumOperands() != b->getNumOperands() ||
           a->getResultTypes() != b->getResultTypes() || attributesOf(a) != attributesOf(b))
@@ -143,7 +143,7 @@ private:
         std::optional<Origin> from = originOf(layer, x, own);
         if (!from)
           return false;
-        // What the first layer takes in its place comes from what is before it.
+        // The first layer takes this operand from the ops before it.
         if (other == first && from->kind == Origin::Before) {
           Operation *definer = y.getDefiningOp();
           auto it = definer ? places.find(definer) : places.end();
@@ -256,7 +256,7 @@ private:
   }
 
   void cut() {
-    // What the last layer hands on, the last of those that stay does.
+    // The last of the layers that stay hands on the results in place of the last layer.
     size_t last = layers.size() - 1;
     for (auto [from, to] : llvm::zip_equal(layers[last], layers[size_t(kept) - 1]))
       for (auto [value, replacement] : llvm::zip_equal(from->getResults(), to->getResults()))

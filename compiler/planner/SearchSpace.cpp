@@ -267,7 +267,7 @@ private:
     std::vector<bool> sequence = {false};
     if (strategy.tp > 1 && traits.hasSequenceAxis)
       sequence.push_back(true);
-    // A strategy that cannot have what an option asks for is none.
+    // A strategy that cannot follow an option is left out.
     if (isFixed("sequence_parallel")) {
       if (options.base.sequenceParallel && sequence.size() == 1)
         return;

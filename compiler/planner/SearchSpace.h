@@ -77,7 +77,7 @@ struct ParallelStrategy {
 struct ModelProperties {
   int64_t batch = 1;           ///< samples of a step
   bool hasBatch = false;       ///< they are known
-  int64_t samplePositions = 1; ///< of one sample: its tokens, or what an image is a sequence of
+  int64_t samplePositions = 1; ///< of one sample: its tokens, or the patches of an image
   int64_t layers = 0;          ///< that repeat; 0: none do
   std::string layerPrefix;     ///< of these layers' names: "h."
   bool hasTensorAxes =
@@ -86,7 +86,7 @@ struct ModelProperties {
   /// The size of the dimension of inputs that context parallelism splits, by the logical axis
   /// "seq"; 1: no input has it.
   int64_t positions = 1;
-  /// What divides the heads and the key-value heads of all attention; 0: there is none.
+  /// A common divisor of the heads and the key-value heads of all attention; 0: no attention.
   int64_t heads = 0;
   int64_t experts = 1; ///< of a layer, by the logical axis of that name; 1: it has none
   std::vector<std::string> batchDims; ///< see findBatchDims(); empty where samples have a name

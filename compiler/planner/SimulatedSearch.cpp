@@ -28,8 +28,8 @@ using namespace dtc;
 static constexpr double kEstimateError = 0.1;
 /// The strategies that are simulated beyond what the model allows as long as none fits.
 static constexpr int64_t kMoreSimulations = 6;
-/// How many more are simulated so that what is listed beside the choice is known, and how much
-/// slower than the choice an estimate must be to be listed as it is.
+/// How many more are simulated so that the times of those listed beside the choice are known, and
+/// how much slower than the choice an estimate must be to be listed without simulation.
 static constexpr int64_t kListedSimulations = 10;
 static constexpr double kListedMargin = 1.1;
 /// By how much estimates differ of strategies that are nearly the same, such as those with another
@@ -130,7 +130,7 @@ void SimulatedSearch::noteSlower(size_t index) {
   const EstimatedStrategy &entry = choice.best[index];
   simulatedEstimates.push_back(entry.estimate.seconds());
   noteTime(index, entry.leastSeconds);
-  // What recomputes more is slower as well, and what recomputes nothing does not fit.
+  // Strategies that recompute more are slower as well, and those that recompute nothing do not fit.
   for (size_t other = 0; other < groups.size(); ++other)
     if (groups[other] == groups[index])
       isDone[other] = true;
@@ -350,7 +350,8 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
       upcoming.push_back(choice.best[*next].strategy);
     if (upcoming.size() == kUpcoming)
       break;
-    // What a trial says is most often about all that differ in recomputation alone.
+    // The result of a trial most often applies to all strategies that differ in recomputation
+    // alone.
     for (size_t other = 0; other < groups.size(); ++other)
       if (groups[other] == groups[*next])
         isDone[other] = true;

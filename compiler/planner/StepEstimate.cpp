@@ -185,7 +185,7 @@ double StepEstimator::tiedSeconds(const ParallelStrategy &strategy,
 double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs, const Connections &connections,
                                   double forward, double backward) {
-  // What is no expert's is summed over ep too, which its own costs have.
+  // Gradients outside of experts are summed over ep too; their own costs include that.
   if (strategy.expertData() == 1)
     return 0;
   const int64_t zeroDevices = strategy.zeroDevices();
@@ -235,9 +235,9 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
     return exposed(scatter + across, backward, gradients, bucket) + gather;
   if (strategy.zero == 2 && strategy.microbatches == 1)
     return exposed(scatter, backward, gradients, bucket) + across + gather;
-  // What each microbatch moves is in the way of what the next one or, with stage 3, the next layer
-  // waits for, the more of it there is. A stage of a pipeline waits for all of it: its passes are
-  // short, and messages come between.
+  // The data that each microbatch moves delays the data that the next one or, with stage 3, the
+  // next layer waits for, the more the larger it is. A stage of a pipeline waits for all of it: its
+  // passes are short, and messages come between.
   double moved = scatter, left = exposed(scatter, backward, gradients, bucket);
   if (strategy.zero == 3) {
     moved += 2 * gather;

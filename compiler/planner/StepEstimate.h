@@ -29,7 +29,8 @@ struct StepEstimate {
   double memoryShare() const { return bytes / memoryBytes; }
   /// The seconds of one pass of a microbatch on a device, and of a message to the next.
   double forward = 0, backward = 0, message = 0;
-  /// What a stage keeps of a microbatch, and how many of these `bytes` have.
+  /// The bytes that a stage keeps of a microbatch, and the number of microbatches that `bytes`
+  /// counts.
   double keptBytes = 0, inFlight = 0;
 };
 
@@ -71,13 +72,13 @@ private:
   const Connections &connectionsOf(const ParallelStrategy &strategy);
   /// A cost of a part of the model, such as one of the fields of SectionCost.
   using Field = llvm::function_ref<double(const SectionCost &)>;
-  /// What the parts on one coordinate of the pipeline axis cost on its slowest device. The
+  /// The cost of the parts on one coordinate of the pipeline axis, on its slowest device. The
   /// coordinate has `layers` layers of the model.
   static double costOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, size_t coordinate, double layers,
                        Field field);
-  /// What a device's parts cost: where all devices are alike and stages equal an equal share of the
-  /// model, else those of the coordinate on the pipeline axis that they cost most.
+  /// The cost of a device's parts: an equal share of the model where all devices are alike and
+  /// stages equal, else the cost on the coordinate of the pipeline axis where it is highest.
   static double mostOf(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                        const Connections &connections, Field field);
   double tiedSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,

@@ -27,8 +27,8 @@ MaybeError parseStrategy(const std::string &text, CompileOptions &options);
 /// The same for a file; the error names it too.
 MaybeError readStrategy(const std::string &path, CompileOptions &options);
 
-/// What a strategy that was read asks for and a model, or a cluster if there is one, does not have.
-/// The error names the field. `model` has one function with a body.
+/// Checks that a model, and a cluster if there is one, has everything that a strategy from a file
+/// asks for. The error names the field. `model` has one function with a body.
 MaybeError checkStrategy(const CompileOptions &options, mlir::ModuleOp model,
                          const cluster::Cluster *cluster);
 

@@ -63,7 +63,7 @@ MaybeError dtc::checkDevices(const MeshSizes &mesh, const SearchRequest &request
 }
 
 //===----------------------------------------------------------------------===//
-// What is searched
+// The request for a search
 //===----------------------------------------------------------------------===//
 
 MaybeError dtc::fitCluster(cluster::Cluster &cluster, const SearchRequest &request,

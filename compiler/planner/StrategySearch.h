@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the flags of dtc-compile and the arguments of dtc.compile() say about a search, its checks
-// and what it comes to. Planner.h searches.
+// The request for a search, from the flags of dtc-compile or the arguments of dtc.compile(), with
+// its checks and its result. Planner.h searches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 
 namespace dtc {
 
-/// What a user may ask of a search beside the options of the compilation.
+/// The request of a user to a search, beside the options of the compilation.
 struct SearchRequest {
   int64_t devices = 0; ///< of the cluster, the first ones; 0: all
   /// Sizes of axes and options that are fixed: "pp=4", "zero=1".

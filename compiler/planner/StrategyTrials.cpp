@@ -42,7 +42,7 @@ StrategyTrials::~StrategyTrials() {
 
 StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &strategy) {
   StrategyTrial trial;
-  // What is wrong with a strategy takes it out of the search.
+  // An error of a strategy takes it out of the search.
   ScopedDiagnosticHandler quiet(ofThread.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<CandidateSearch>(ofThread, name, options.cluster);
   search->slowest = slowest;

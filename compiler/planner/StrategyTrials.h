@@ -28,7 +28,7 @@
 
 namespace dtc {
 
-/// What is known of a strategy once it was compiled and simulated.
+/// The facts about a strategy that was compiled and simulated.
 struct StrategyTrial {
   /// The first error, where the strategy does not compile or cannot be simulated.
   std::string failure;

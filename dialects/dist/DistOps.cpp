@@ -243,8 +243,8 @@ struct BlockLabels {
   StringRef dim, size;
 };
 
-/// Checks that a dimension of size `local` is one block of `size` elements over the axes, each of
-/// which splits the block that the ones before it leave.
+/// Checks that a dimension of size `local` is one block of `size` elements over the axes. Each axis
+/// splits the block that the ones before it leave.
 static LogicalResult verifyBlock(Operation *op, const BlockLabels &labels, FlatSymbolRefAttr mesh,
                                  ArrayAttr axes, RankedTensorType type, int64_t dim, int64_t size) {
   FailureOr<int64_t> group = groupSize(op, labels.group, mesh, axes, /*temporalAllowed=*/true);

@@ -9,6 +9,7 @@
 #include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
 #include "dialects/dtc/LoraAttribute.h"
+#include "support/StepStateKinds.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -247,22 +248,14 @@ static LogicalResult verifyStepState(FunctionOpInterface function, unsigned inde
     return violates(function, label) << "argument #" << index << " is the step state " << kind;
   };
   auto tensor = dyn_cast<RankedTensorType>(type);
-  bool isScalar = tensor && tensor.getRank() == 0;
-  StringRef name = kind.getValue();
-  StringRef counters[] = {"applied_steps", "skipped_steps", "good_steps", "growth_interval"};
-  if (llvm::is_contained(counters, name)) {
-    if (!isScalar || !isIndexTensor(type))
-      return error("dtc-c9") << " of type " << type << ", expected tensor<i32>";
-  } else if (name == "loss_scale") {
-    if (!isScalar || !isWideTensor(type))
-      return error("dtc-c9") << " of type " << type << ", expected tensor<f32> or tensor<f64>";
-  } else if (name == "random_key") {
-    if (!tensor || !isIndexTensor(type) || tensor.getShape() != ArrayRef<int64_t>{2})
-      return error("dtc-c9") << " of type " << type << ", expected tensor<2xi32>";
-  } else {
-    return error("dtc-c8") << ", expected applied_steps, skipped_steps, loss_scale, good_steps, "
-                              "growth_interval or random_key";
-  }
+  const StepStateKind *known = findStepStateKind(kind.getValue());
+  if (!known)
+    return error("dtc-c8") << ", expected " << listStepStateKinds();
+  std::string shape = known->numWords > 0 ? llvm::itostr(known->numWords) + "x" : "";
+  bool hasShape = tensor && tensor.getShape() == ArrayRef(known->typeWith(DType::F32).shape);
+  if (!hasShape || !(known->isFloat ? isWideTensor(type) : isIndexTensor(type)))
+    return error("dtc-c9") << " of type " << type << ", expected tensor<" << shape
+                           << (known->isFloat ? "f32> or tensor<f64>" : "i32>");
   for (unsigned i = 0; i < index; ++i)
     if (function.getArgAttr(i, DtcDialect::kStepStateAttrName) == kind)
       return error("dtc-c10") << ", as argument #" << i << " is already; expected one of each kind";

@@ -38,7 +38,7 @@ static std::optional<int64_t> countWindows(RankedTensorType x, ArrayRef<Windows>
   return std::nullopt;
 }
 
-/// Finds what of a dimension a window does not fit into.
+/// Describes the part of a dimension that a window does not fit into.
 static std::string describeMisfit(RankedTensorType x, int64_t dim, ArrayRef<Windows> windows) {
   const Windows &each = windows[static_cast<size_t>(dim - x.getRank()) + windows.size()];
   return (Twine("dimension ") + Twine(dim) + " has " + Twine(x.getDimSize(dim)) +

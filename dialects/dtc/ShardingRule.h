@@ -72,8 +72,8 @@ struct ShardingRule {
   };
   llvm::SmallVector<TensorDim> randomDims;
 
-  /// The factor along which an element's place decides what the op does with it, as positions in a
-  /// sequence do. A shard of it gets the size of the whole factor and the axes that split it in its
+  /// The factor along which the op treats an element by its place, such as a position in a
+  /// sequence. A shard of it gets the size of the whole factor and the axes that split it in its
   /// attributes `sequence` and `sequence_axes`.
   std::optional<unsigned> sequenceFactor;
 

@@ -15,7 +15,7 @@ namespace dtc {
 /// precision gives it the master weights. dtc-build-train-step sets it.
 inline constexpr llvm::StringLiteral kReadsMasterAttrName = "dtc.reads_master";
 
-/// On the sum over replicas of what each has changed a parameter by (a unit), which
+/// An attribute (a unit) of the sum over replicas of their changes of a parameter, which
 /// dtc-compress-gradients may compress. dtc-build-outer-step sets it.
 inline constexpr llvm::StringLiteral kOuterGradientAttrName = "dtc.outer_gradient";
 

@@ -6,6 +6,8 @@
 
 #include "dialects/exec/Exec.h"
 
+#include "support/StepStateKinds.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/StringExtras.h"
@@ -210,11 +212,9 @@ static LogicalResult verifyShard(Operation *op, const ShardLabels &labels, MemRe
 }
 
 LogicalResult StateOp::verify() {
-  StringRef known[] = {"applied_steps", "skipped_steps",   "loss_scale",
-                       "good_steps",    "growth_interval", "random_key"};
-  if (auto kind = getStepState(); kind && !llvm::is_contained(known, *kind))
-    return violates(*this, "state-c1") << "is the step state '" << *kind << "', expected one of "
-                                       << llvm::join(ArrayRef<StringRef>(known), ", ");
+  if (auto kind = getStepState(); kind && !findStepStateKind(*kind))
+    return violates(*this, "state-c1")
+           << "is the step state '" << *kind << "', expected " << listStepStateKinds();
   int64_t elements = 1, inFile = 1;
   for (int64_t size : getShape())
     elements *= size;

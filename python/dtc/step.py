@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import numbers
 import os
 import pathlib
+import re
 import sys
 import traceback
 import warnings
@@ -28,7 +30,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
             optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, devices: int | None = None,
             cluster: str | os.PathLike | None = None, memory: str | int | None = None, dtype: str | None = None,
             accumulate: int = 1, batch: str = "global", init: Weights | None = None, seed: int = 0, threads: int = 0,
-            **options: Any) -> Step:
+            device: str = "auto", gpu: Mapping[str, Any] | None = None, **options: Any) -> Step:
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
@@ -52,6 +54,10 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         gives the values that its parameters have when the first step is taken; others start from initializers and `seed`.
     seed: of initializers and of dropout.
     threads: of this machine for each device; 0: its cores divided by the devices.
+    device: what the plan runs on: "cpu", "cuda", or "auto", GPUs where there are any. Devices share GPUs where there are fewer of
+        them. It is looked for at the first step.
+    gpu: how GPUs compute and exchange tensors, the flags of dtc-run by their names with _ for -: {"fabric": "nccl",
+        "matmul_precision": "tf32", "cudnn": "off"}.
     options: all others of dtc-compile, with _ for -: zero=1, microbatches=4, recompute="full". A list is a sequence or a text
         with commas. A search keeps what is given; for one there are set={"pp": 4}, which fixes axes and options, and
         alternatives=10, the number of other strategies in Step.search.
@@ -71,6 +77,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f'batch is {batch!r}, expected "global" or "local"')
     if devices is not None:
         _check_whole("devices", devices, 1)
+    flags = _device_flags(device, gpu)
     if cluster is not None and (not isinstance(cluster, (str, os.PathLike)) or not os.fspath(cluster)):
         raise Error(f"cluster is {cluster!r}, expected the path of a cluster file (docs/clusters.md)")
     if init is not None:
@@ -92,7 +99,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(str(error).replace("memory_limit", "memory")) from None
     for note in [*source.warnings, *compiled["warnings"]]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
-    step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local")
+    step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
+                device_flags=flags)
     step.proximal = float(options.get("proximal", 0))
     return step
 
@@ -101,7 +109,7 @@ class Step:
     """A training step: what compile() gives. step(batch) trains, and gives metrics."""
 
     def __init__(self, compiled: dict[str, Any], optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int,
-                 parts: bool):
+                 parts: bool, device_flags: list[tuple[str, str]]):
         self.optimizer = optimizer
         self.remarks: list[str] = compiled["remarks"]  # what the import made of several operators
         # Of a mesh that was searched: what was considered, as dtc-compile prints it, and the chosen strategy, as the file
@@ -111,7 +119,7 @@ class Step:
         self.proximal = 0.0  # the factor of the proximal term
         self._plan, self._on_cluster = compiled["plan"], compiled["on_cluster"]
         self._source, self._init, self._seed, self._threads = source, init, seed, threads
-        self._opened, self._batches, self._parts = None, batches, parts
+        self._opened, self._batches, self._parts, self._device_flags = None, batches, parts, device_flags
 
     def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
         """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence. With
@@ -205,6 +213,11 @@ class Step:
         return self._opened.steps_done if self._opened is not None else 0
 
     @property
+    def device(self) -> str:
+        """What the steps run on: "cpu" or "cuda"."""
+        return self._session().device
+
+    @property
     def process(self) -> int:
         """The number of this process, from 0, of those that a launcher has started."""
         return self._session().process
@@ -230,7 +243,9 @@ class Step:
     def _session(self):
         """The session, which gets its memory and initial values once."""
         if self._opened is None:
-            session = _native.Session.open(self._plan, self._threads, self._seed, self._batches, self._parts)
+            with _as_arguments():
+                session = _native.Session.open(self._plan, self._threads, self._seed, self._batches, self._parts,
+                                               self._device_flags)
             if self._init is None:
                 # The capture has said which tensors of the model are no parameters.
                 notes = []
@@ -291,6 +306,32 @@ def _leave() -> None:
 def _check_whole(name: str, value: Any, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 2**63:
         raise Error(f"{name} is {value!r}, expected a whole number of at least {least}")
+
+
+@contextlib.contextmanager
+def _as_arguments():
+    """Errors name flags of devices as the arguments that they are here."""
+    try:
+        yield
+    except Error as error:
+        def argument(found: re.Match) -> str:
+            name = found[1].replace("-", "_")
+            return f'{name}="{found[2]}"' if found[2] else name
+        raise Error(re.sub(r"--([a-z][a-z-]*)(?:[ =](cpu|cuda|nccl|local|auto|on|off)\b)?", argument, str(error))) from None
+
+
+def _device_flags(device: Any, gpu: Any) -> list[tuple[str, str]]:
+    if not isinstance(device, str):
+        raise Error(f'device is {device!r}, expected "cpu", "cuda" or "auto" (devices is the number that a search is for)')
+    if not isinstance(gpu or {}, Mapping):
+        raise Error(f"gpu is {gpu!r}, expected a mapping of names to values")
+    if "device" in (gpu or {}):
+        raise Error("gpu has a \"device\", which is an argument of its own")
+    texts = [("device", device), *(each for name, value in (gpu or {}).items() for each in _texts(str(name), value))]
+    flags = [(name.replace("_", "-"), text) for name, text in texts]
+    with _as_arguments():
+        _native.check_device_flags(flags)
+    return flags
 
 
 def _are_paths(weights: Any) -> bool:

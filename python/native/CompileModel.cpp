@@ -52,15 +52,15 @@ readText(const CompileRequest &request, mlir::MLIRContext &context, llvm::Source
   return module;
 }
 
-/// Compiles a module, searches its mesh if that is asked for, and says what the plan takes on the
-/// cluster. The error of what does not compile is in the diagnostics.
+/// Compiles a module, searches its mesh if that is asked for, and reports the time and the memory
+/// of the plan on the cluster. The error of a model that does not compile is in the diagnostics.
 static MaybeError compileModule(const CompileRequest &request, CompileArguments &arguments,
                                 mlir::ModuleOp module, plan::Plan &plan, CompiledModel &result) {
   auto asError = [&](llvm::LogicalResult compiled) {
     return succeeded(compiled) ? MaybeError() : Error{"cannot compile " + request.fileName};
   };
   const cluster::Cluster *cluster = arguments.cluster ? &*arguments.cluster : nullptr;
-  // What is wrong with a model of more or fewer functions, compile() says.
+  // compile() reports the error of a model of more or fewer functions.
   if (arguments.searches && hasOneBody(module)) {
     Expected<StrategyChoice> choice =
         searchStrategy(module, request.modelName, arguments.options, arguments.search, *cluster);

@@ -18,14 +18,14 @@
 
 namespace dtc::python {
 
-/// What dtc-import and dtc-compile would be told.
+/// The request that dtc-import and dtc-compile would get as flags.
 struct CompileRequest {
   std::string text;      ///< a captured PyTorch model, or model IR
   std::string fileName;  ///< of the text, for messages
   std::string modelName; ///< that of the plan
   /// Names of options in OptionTable.h, such as "microbatches", and their values as the flags have
   /// them. A list is separated by commas, or has its name several times. The mesh "auto" is
-  /// searched; "set" and "alternatives" are then what the flags of a search say.
+  /// searched; "set" and "alternatives" then have the meaning of a search's flags.
   std::vector<std::pair<std::string, std::string>> options;
   /// How many devices there are. 0: as many as the mesh or the cluster has, or without both
   /// `processes`, those that a launcher has started.
@@ -37,11 +37,12 @@ struct CompileRequest {
 
 struct CompiledModel {
   std::shared_ptr<const plan::Plan> plan;
-  /// What the tools would print besides, a line each.
+  /// The other messages that the tools would print, a line each.
   std::vector<std::string> warnings, remarks;
-  /// What the plan takes on the cluster, by a search or a simulation; empty without both.
+  /// The time and the memory of the plan on the cluster, by a search or a simulation; empty without
+  /// both.
   std::string onCluster;
-  /// Of a search: what was considered, as dtc-compile prints it, and the strategy that was chosen,
+  /// Of a search: the strategies considered, as dtc-compile prints them, and the chosen one,
   /// as a file for dtc-compile --strategy. Else empty.
   std::string search, strategy;
 };

@@ -69,7 +69,7 @@ Expected<JoinedProcesses> dtc::python::joinProcesses() {
   return result;
 }
 
-/// What a process calls that has done its work.
+/// The name of the call of a process that has done its work.
 static constexpr const char *kEnd = "the end of the program";
 
 void dtc::python::leaveProcesses(const std::string &error) {

@@ -22,7 +22,7 @@ namespace dtc::python {
 /// Names and values that have to be equal in all processes. A long value is given by its checksum.
 using Alike = std::vector<std::pair<std::string, std::string>>;
 
-/// What the sessions of this process need of the others.
+/// The connections to the other processes that the sessions of this process need.
 struct JoinedProcesses {
   runtime::Processes processes;
   std::shared_ptr<runtime::RunWatch> watch; // null: one process

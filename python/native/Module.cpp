@@ -234,14 +234,14 @@ static void addPlan(nb::module_ &module) {
 
 static void addSession(nb::module_ &module) {
   nb::class_<TrainSession>(module, "Session")
-      .def_static(
-          "open",
-          [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches,
-             bool givesPartOfBatch) {
-            return withoutLock([&] {
-              return TrainSession::open(plan.plan, {threads, seed, batches, givesPartOfBatch});
-            });
-          })
+      .def_static("open",
+                  [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches,
+                     bool givesPartOfBatch, const DeviceFlagValues &deviceFlags) {
+                    return withoutLock([&] {
+                      return TrainSession::open(
+                          plan.plan, {threads, seed, batches, givesPartOfBatch, deviceFlags});
+                    });
+                  })
       .def("close",
            [](TrainSession &self) {
              nb::gil_scoped_release released;
@@ -295,12 +295,17 @@ static void addSession(nb::module_ &module) {
            [](TrainSession &self, const std::string &call, const std::string &error) {
              withoutLock([&] { return self.meet(call, error); });
            })
+      .def_prop_ro("device", &TrainSession::device)
       .def_prop_ro("process", &TrainSession::process)
       .def_prop_ro("processes", &TrainSession::numProcesses)
       .def_prop_ro("steps_done", [](TrainSession &self) {
         nb::gil_scoped_release released;
         return self.stepsDone();
       });
+  module.def("check_device_flags", [](const DeviceFlagValues &flags) {
+    if (Expected<DeviceSelection> options = readDeviceFlags(flags); !options)
+      throw PythonError{options.error().message};
+  });
   module.def("leave_processes", [](const std::string &error) {
     nb::gil_scoped_release released;
     leaveProcesses(error);
@@ -308,7 +313,7 @@ static void addSession(nb::module_ &module) {
 }
 
 NB_MODULE(_native, module) {
-  // What the interpreter still holds at its end is no leak.
+  // Objects that the interpreter still holds at its end are no leaks.
   nb::set_leak_warnings(false);
   module.attr("__version__") = DTC_VERSION;
   static nb::handle errorType =

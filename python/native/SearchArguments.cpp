@@ -134,7 +134,7 @@ static MaybeError checkSearchArguments(const CompileArguments &arguments, mlir::
   return checkSearch(arguments.search, arguments.options);
 }
 
-/// Checks what is given beside a mesh that is not searched.
+/// Checks the arguments beside a mesh that is not searched.
 static MaybeError checkMeshArguments(const CompileArguments &arguments) {
   const SearchRequest &search = arguments.search;
   if (!search.set.empty() || search.given.contains("alternatives"))
@@ -169,7 +169,7 @@ MaybeError dtc::python::checkArguments(const CompileArguments &arguments, mlir::
 }
 
 //===----------------------------------------------------------------------===//
-// What was chosen
+// The choice of the search
 //===----------------------------------------------------------------------===//
 
 /// "8 virtual devices, each assumed to ..."

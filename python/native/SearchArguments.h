@@ -22,7 +22,7 @@ struct CompileArguments {
   CompileOptions options;
   bool searches = false; ///< the mesh is "auto"
   SearchRequest search;
-  /// What is searched for, or what a plan of a given mesh is simulated on.
+  /// The cluster that a search is for, or on which the plan of a given mesh is simulated.
   std::optional<cluster::Cluster> cluster;
 };
 
@@ -32,8 +32,8 @@ Expected<CompileArguments> readArguments(const CompileRequest &request);
 /// Checks them against each other and against the model.
 MaybeError checkArguments(const CompileArguments &arguments, mlir::ModuleOp module);
 
-/// What a search has found, in some lines: for which devices, what is chosen and what that takes
-/// (formatChoice()), and which options it has chosen. `cluster`: the file; empty for virtual
+/// Describes the result of a search, in some lines: its devices, the choice with its time and
+/// memory (formatChoice()), and the chosen options. `cluster`: the file; empty for virtual
 /// devices.
 std::string describeChoice(const StrategyChoice &choice, const std::string &cluster);
 

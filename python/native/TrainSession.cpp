@@ -8,7 +8,6 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
-#include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/checkpoint/Checksum.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
@@ -17,7 +16,9 @@
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/StepState.h"
+#include "support/NearestName.h"
 #include "support/OuterEntries.h"
+#include "tools/dtc-run/DeviceFlags.h"
 
 #include <algorithm>
 #include <chrono>
@@ -38,6 +39,32 @@ static std::string describeTensor(const TensorInMemory &tensor) {
 //===----------------------------------------------------------------------===//
 // Beginning
 //===----------------------------------------------------------------------===//
+
+Expected<DeviceSelection> dtc::python::readDeviceFlags(const DeviceFlagValues &flags) {
+  DeviceSelection options;
+  CLI::App app;
+  addDeviceFlag(app, options);
+  addExchangeFlags(app, options);
+  addGpuFlags(app, options);
+  std::vector<std::string> arguments;
+  for (const auto &[name, value] : flags) {
+    std::vector<std::string> names;
+    for (const CLI::Option *option : app.get_options())
+      if (option != app.get_help_ptr())
+        names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
+    if (std::ranges::find(names, name) == names.end())
+      return Error{fmt::format("--{} is no flag of devices, expected --{}{}", name,
+                               fmt::join(names, ", --"), didYouMean(name, names))};
+    arguments.push_back(fmt::format("--{}={}", name, value));
+  }
+  try {
+    std::ranges::reverse(arguments); // as CLI11 wants them
+    app.parse(std::move(arguments));
+  } catch (const CLI::ParseError &error) {
+    return Error{error.what()};
+  }
+  return options;
+}
 
 Expected<std::unique_ptr<TrainSession>>
 TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSettings &settings) {
@@ -65,21 +92,40 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
     return scaling.error();
   result->lossScale = *scaling;
   std::string planHash = processes.areSeveral() ? checksumOf(serializePlan(*plan)) : "";
-  const Alike alike = {{"plan", planHash},
-                       {"seed", std::to_string(settings.seed)},
-                       {"number of batches", std::to_string(settings.batches)},
-                       {"kind of batch", settings.givesPartOfBatch ? "local" : "global"}};
-  MaybeError unplaced = checkProcesses(meshOf(*plan), processes.count());
-  if (!unplaced)
-    unplaced = result->checkParts(*plan);
-  if (MaybeError error = result->joined.agree("compile", unplaced, alike))
+  Alike alike = {{"plan", planHash},
+                 {"seed", std::to_string(settings.seed)},
+                 {"number of batches", std::to_string(settings.batches)},
+                 {"kind of batch", settings.givesPartOfBatch ? "local" : "global"}};
+  alike.insert(alike.end(), settings.deviceFlags.begin(), settings.deviceFlags.end());
+  Expected<DeviceSelection> devices = readDeviceFlags(settings.deviceFlags);
+  MaybeError wrong = devices ? checkProcesses(meshOf(*plan), processes.count()) : devices.error();
+  if (!wrong)
+    wrong = result->checkParts(*plan);
+  if (MaybeError error = result->joined.agree("compile", wrong, alike))
     return *error;
-  auto opened = openSession(plan, createCpuBackend(), options);
+  if (MaybeError error = result->openDevices(*devices, options))
+    return *error;
+  auto opened = openSession(plan, result->backend, options);
   MaybeError unopened = opened ? MaybeError() : opened.error();
   if (MaybeError error = result->joined.agree("compile", unopened))
     return *error;
   result->session = std::move(*opened);
   return result;
+}
+
+/// All processes return an error, or none.
+MaybeError TrainSession::openDevices(const DeviceSelection &wanted, TrainOptions &options) {
+  auto opened = openBackend(wanted);
+  MaybeError error = opened ? MaybeError() : opened.error();
+  if (error = joined.agree("compile", error, {{"device", opened ? (*opened)->name() : ""}}); error)
+    return error;
+  backend = std::move(*opened);
+  Expected<OpenFabric> fabric = chooseFabric(wanted, *backend, options.processes, stderr);
+  if (!fabric)
+    return fabric.error();
+  options.openFabric = std::move(*fabric);
+  options.graphs = wanted.graphs;
+  return std::nullopt;
 }
 
 void TrainSession::close() {
@@ -156,7 +202,7 @@ Alike TrainSession::describeAlike(const Tensors &tensors) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// What has to be alike of a batch.
+/// The properties of a batch that have to be alike.
 Alike TrainSession::describeBatch(const Tensors &tensors) const {
   return hasParts() ? Alike() : describeAlike(tensors);
 }
@@ -263,7 +309,7 @@ Expected<StepMetrics> TrainSession::metricsOf(double seconds, double learningRat
   outcomes.stepDone(metrics, *state);
   if (MaybeError error = addModelMetrics(*session, metrics))
     return *error;
-  // Where the loss is not finite, what must be zero is computed from what made it so.
+  // Where the loss is not finite, the metrics that must be zero are computed from the same values.
   if (std::isfinite(metrics.loss.value_or(0)))
     if (MaybeError error = checkZeroMetrics(*session))
       return error->inContext(fmt::format("step {}", metrics.step));

@@ -9,6 +9,7 @@
 
 #include "plan/plan.pb.h"
 #include "python/native/LaunchedProcesses.h"
+#include "runtime/backends/Kernel.h"
 #include "runtime/checkpoint/Checkpoint.h"
 #include "runtime/checkpoint/CheckpointFolder.h"
 #include "runtime/checkpoint/Manifest.h"
@@ -20,6 +21,7 @@
 #include "runtime/train/TrainOptions.h"
 #include "support/Error.h"
 #include "support/Tensor.h"
+#include "tools/dtc-run/Devices.h"
 
 #include <cstdint>
 #include <map>
@@ -28,6 +30,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace dtc::python {
@@ -35,17 +38,24 @@ namespace dtc::python {
 /// Tensors of the caller by name, which stay for the call.
 using Tensors = std::map<std::string, runtime::TensorInMemory>;
 
+/// Flags of dtc-run about devices, without dashes, and their values: {"fabric", "nccl"}.
+using DeviceFlagValues = std::vector<std::pair<std::string, std::string>>;
+
 struct TrainSettings {
   int threads = 0;               // of the host for each device; 0: its cores divided by the devices
   uint64_t seed = 0;             // of initial values and random masks
   int64_t batches = 1;           // of a step, over which gradients are summed
   bool givesPartOfBatch = false; // each process gives an equal part of the samples of each batch
+  DeviceFlagValues deviceFlags;  // those that are not given are as in dtc-run
 };
 
-/// The inputs, the states and the steps of a plan on virtual devices of the CPU, in this process or
-/// in all that a launcher has started. The caller gives the batches and the learning rates, which
-/// dtc-run takes from files and flags. All else is done as dtc-run does, so that a step has its
-/// bits. Thread-safe: one call at a time does its work.
+/// Reads them as dtc-run does. The error names the flag.
+Expected<DeviceSelection> readDeviceFlags(const DeviceFlagValues &flags);
+
+/// The inputs, the states and the steps of a plan on GPUs or on virtual devices of the CPU, in this
+/// process or in all that a launcher has started. The caller gives the batches and the learning
+/// rates, which dtc-run takes from files and flags. All else is done as dtc-run does, so that a
+/// step has its bits. Thread-safe: one call at a time does its work.
 ///
 /// Of several processes all make the same calls in the same order, with the same arguments. A call
 /// that is not the same in all, or that one of them refuses, is an error in all, and does nothing.
@@ -54,6 +64,8 @@ public:
   /// Prepares the plan and allocates its memory.
   static Expected<std::unique_ptr<TrainSession>> open(const std::shared_ptr<const plan::Plan> &plan,
                                                       const TrainSettings &settings);
+  /// What the plan runs on: "cpu" or "cuda".
+  std::string device() const { return backend->name(); }
   /// Frees the devices and their memory. Any later call is an error.
   void close();
 
@@ -101,6 +113,7 @@ private:
   explicit TrainSession(const TrainSettings &settings)
       : seed(settings.seed), batches(settings.batches),
         givesPartOfBatch(settings.givesPartOfBatch) {}
+  MaybeError openDevices(const DeviceSelection &wanted, runtime::TrainOptions &options);
   MaybeError checkOpen() const;
   MaybeError begin();
   MaybeError initialize();
@@ -119,6 +132,7 @@ private:
   Expected<runtime::StepMetrics> metricsOf(double seconds, double learningRate);
 
   JoinedProcesses joined;
+  std::shared_ptr<const runtime::Backend> backend;
   std::unique_ptr<runtime::Session> session; // null: closed
   uint64_t seed = 0;
   int64_t batches = 1;                           // of a step

@@ -107,7 +107,8 @@ private:
     if (isEmpty)
       return;
     std::string path;
-    // Steps, along the upper edge and back along the lower one; what does not change has no point.
+    // Steps, along the upper edge and back along the lower one; a height that does not change has
+    // no point.
     auto edge = [&](const std::vector<double> &heights, bool forward) {
       for (size_t k = 0; k < parts; ++k) {
         size_t i = forward ? k : parts - 1 - k;

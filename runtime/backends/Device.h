@@ -8,15 +8,16 @@
 // and orders the queues by events; where the device allows it, the host is far ahead of the device
 // and waits for nothing within a step.
 //
-// A queue runs what it holds in order. Two queues of a device have no order but the one that events
-// give: after queue A has recorded an event and queue B waits for it, what B gets later begins
-// after all that A had got before. A queue may run what it is given at once, in the thread that
+// A queue runs its work in order. Two queues of a device have no order but the one that events
+// give: after queue A has recorded an event and queue B waits for it, later work of B begins after
+// all earlier work of A. A queue may run its work at once, in the thread that
 // enqueues it (the compute queue of a CPU does); a queue that waits then blocks that thread.
 //
 // Errors: a function that enqueues returns an error if the device cannot take the work. An error of
-// the work itself, which a device may find later, fails the queue: what the queue holds is dropped
-// or has no meaning, and every later call that concerns the queue or an event of it (enqueue,
-// record, wait, finish) returns the first error of the queue. A failed queue stays failed.
+// the work itself, which a device may find later, fails the queue: the work that it holds is
+// dropped or has no meaning, and every later call that concerns the queue or an event of it
+// (enqueue, record, wait, finish) returns the first error of the queue. A failed queue stays
+// failed.
 //
 // Waits of the device: to load the code of a kernel, to make a handle of a library, to allocate or
 // free memory, to make or destroy a graph may wait for all that a device does. While one of its
@@ -75,7 +76,7 @@ public:
   virtual Expected<TimePoint> time() const = 0;
 };
 
-/// What a queue is for. A device may give them different priorities or threads.
+/// The purpose of a queue. A device may give each kind a priority or threads of its own.
 enum class QueueKind { Compute, Communication, Copy };
 
 /// Work of the host that is in order with other work of a queue.
@@ -115,18 +116,18 @@ public:
   virtual MaybeError call(HostWork &work) = 0;
 
   virtual MaybeError record(Event &event) = 0;
-  /// What is enqueued from now on begins after the event, as it was recorded last; before the first
-  /// record() this does nothing.
+  /// Work that is enqueued from now on begins after the event, as it was recorded last; before the
+  /// first record() this does nothing.
   virtual MaybeError wait(const Event &event) = 0;
   /// Blocks the calling thread until all that was enqueued is done.
   virtual MaybeError finish() = 0;
 
-  /// Where Device::capturesGraphs(), after prepare() of each kernel: what the queue gets from now
-  /// on is not run but becomes a graph, together with what other queues get after they have waited
-  /// for an event of the capture. Until endCapture(), which the same thread calls, there are no
-  /// calls of the host, no waits for events of before, and no allocations; in the end the queue has
-  /// to wait for the others. An event that was recorded in a capture has to be recorded again
-  /// before it can be used outside.
+  /// Where Device::capturesGraphs(), after prepare() of each kernel: work that the queue gets from
+  /// now on is not run but becomes a graph, together with the work that other queues get after they
+  /// have waited for an event of the capture. Until endCapture(), which the same thread calls,
+  /// there are no calls of the host, no waits for events of before, and no allocations; in the end
+  /// the queue has to wait for the others. An event that was recorded in a capture has to be
+  /// recorded again before it can be used outside.
   virtual MaybeError beginCapture() { return Error{"the device has no graphs"}; }
   /// Also after an error, which it may return again.
   virtual Expected<std::unique_ptr<Graph>> endCapture() {

@@ -6,7 +6,7 @@
 //
 // The executor prepares every kernel call of a plan once, when the plan is loaded. Preparing checks
 // the call against its signature in docs/kernels.md and does what depends on shapes alone (GEMM
-// descriptors, index tables). What is prepared is enqueued on the queues of a device (Device.h).
+// descriptors, index tables). Prepared calls are enqueued on the queues of a device (Device.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct FusedCalls; // calls/fusion/FusedCalls.h
 
 namespace dtc::runtime {
 
-/// What a kernel gets when it runs: addresses of memory of its device.
+/// The arguments of a kernel when it runs: addresses of memory of its device.
 struct KernelArguments {
   std::span<void *const> inputs;
   std::span<void *const> outputs;
@@ -62,7 +62,7 @@ public:
   /// hardware.
   virtual Expected<std::unique_ptr<Device>> openDevice(int64_t index) const = 0;
   /// This backend with `threads` threads of the host for each kernel, at least 1; null if its
-  /// kernels use none. What it prepares is for its own devices.
+  /// kernels use none. Its prepared kernels are for its own devices.
   virtual std::shared_ptr<const Backend> withThreads(int threads) const { return nullptr; }
 };
 

@@ -16,19 +16,19 @@
 namespace dtc::runtime {
 
 /// Threads that do the same work at the same time, each with operands of its own, as the devices of
-/// a plan do: what they share (the memory, the last cache, the clock of the cores) is busy while
-/// the work is measured.
+/// a plan do: the resources that they share (the memory, the last cache, the clock of the cores)
+/// are busy while the work is measured.
 class BusyCores {
 public:
-  /// What is measured: one call of it.
+  /// The work to measure: one call of it.
   using Work = std::function<void()>;
 
   BusyCores(size_t threads, CoreSpeed &speed)
       : speed(speed), threads(threads, [](const Error &) {}), count(threads) {}
 
-  /// What passes while a call runs: all time, or the time in which its thread has a core. The
-  /// latter does not count what other programs do meanwhile, and is for work that no other thread
-  /// takes part in.
+  /// The time that counts while a call runs: all of it, or only that in which its thread has a
+  /// core. The latter does not count what other programs do meanwhile, and is for work that no
+  /// other thread takes part in.
   enum class Time { Passing, OfThread };
 
   /// The seconds that one call of the work takes on a thread whose core is at full speed: the

@@ -72,7 +72,7 @@ MaybeError calibrateToFile(const CalibrationOptions &options, const std::string 
   Expected<cluster::Cluster> cluster = calibrate(options, std::move(backend), err);
   if (!cluster)
     return cluster.error();
-  // What is written can be read.
+  // A file that is written must be one that can be read.
   if (MaybeError error = checkCluster(*cluster))
     return error->inContext("what was measured makes no sense, try again on an idle machine");
   Expected<AtomicFile> file = AtomicFile::create(path);

@@ -20,7 +20,8 @@
 
 namespace dtc::runtime {
 
-/// What is measured, and for how long. The defaults are for cores, and take some minutes on two.
+/// The measurements to make, and their lengths. The defaults are for cores, and take some minutes
+/// on two.
 struct CalibrationOptions {
   /// Devices of the node that is described, at least 1; virtual ones where they are of cores.
   int64_t devices = 8;
@@ -59,16 +60,16 @@ struct CalibrationOptions {
   double secondsPerPoint = 0.004;
   /// How long all measurements together wait for cores that are slow for the time (CoreSpeed).
   double patienceSeconds = 90;
-  /// See KernelRunOptions. What a step of training touches between two uses of a tensor is more
-  /// than the caches of a core hold, and some of it more than the cache that all cores share;
-  /// products use what they read several times.
+  /// See KernelRunOptions. Between two uses of a tensor, a step of training touches more memory
+  /// than the caches of a core hold, and sometimes more than the cache that all cores share;
+  /// products use the elements that they read several times.
   size_t workingSetBytes = size_t{12} << 20;
   size_t productSetBytes = size_t{4} << 20;
   /// How long a device that is no core works before it is measured: an idle one has a slow clock.
   double warmUpSeconds = 0;
-  /// Opens what connects devices that are no cores; needed for several.
+  /// Opens the fabric of devices that are no cores; needed for several.
   OpenFabric openFabric = {};
-  /// What else the file says in its head, a line each.
+  /// Further remarks for the head of the file, a line each.
   std::vector<std::string> remarks = {};
 };
 
@@ -92,7 +93,7 @@ Expected<cluster::Cluster> calibrate(const CalibrationOptions &options,
 /// The main figures of a cluster that calibrate() made, for people, in lines.
 std::string calibrationTable(const cluster::Cluster &cluster);
 
-/// What dtc-run calibrate does: checks that the file can be written, measures, writes the file,
+/// The work of dtc-run calibrate: checks that the file can be written, measures, writes the file,
 /// prints the table to `out`.
 MaybeError calibrateToFile(const CalibrationOptions &options, const std::string &path,
                            std::shared_ptr<const Backend> backend, FILE *out, FILE *err);

@@ -45,8 +45,8 @@ private:
   std::atomic<double> patience;
 };
 
-/// Looks at all cores that this process may use, by a thread on each that sleeps meanwhile. What
-/// this process does else is to sleep while they look.
+/// Looks at all cores that this process may use, by a thread on each that sleeps meanwhile. The
+/// rest of this process must sleep while they look.
 class CoreWatch {
 public:
   explicit CoreWatch(CoreSpeed &speed);
@@ -61,7 +61,7 @@ private:
   DeviceThreads threads;       // last: they use the others
 };
 
-/// What was measured, and the reference loop on the slowest core around it.
+/// A measurement, and the reference loop on the slowest core around it.
 struct SpeedMeasurement {
   double seconds = 0, referenceLoop = 0;
 };

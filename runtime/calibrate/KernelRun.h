@@ -30,8 +30,8 @@ struct KernelRunOptions {
   int64_t indices = 256;
   /// Where the operands lie; null: in memory of the host and of the run's own. It is not reset.
   std::shared_ptr<OperandMemory> memory = nullptr;
-  /// What gets the calls, and outlives the run; null: a queue of its own, of a device in the memory
-  /// of the host.
+  /// The queue that gets the calls, and outlives the run; null: a queue of its own, of a device in
+  /// the memory of the host.
   Queue *queue = nullptr;
 };
 

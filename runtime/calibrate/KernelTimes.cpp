@@ -70,8 +70,8 @@ static MaybeError measureCase(CalibrationContext &context, cluster::DeviceKind &
   return std::nullopt;
 }
 
-/// The time of short sequences by their bytes, and the rate of long ones by their FLOPs. What takes
-/// longer of the two is the time of a call: the rate rises with the length, up to some hundred
+/// The time of short sequences by their bytes, and the rate of long ones by their FLOPs. The longer
+/// of the two is the time of a call: the rate rises with the length, up to some hundred
 /// positions.
 static MaybeError measureAttention(CalibrationContext &context, cluster::DeviceKind &device,
                                    bool grad, DType dtype) {

@@ -15,7 +15,7 @@ namespace dtc::runtime {
 /// To four digits, which is more than a measurement has.
 double rounded(double value);
 
-/// What the parts of a calibration share.
+/// The state that the parts of a calibration share.
 struct CalibrationContext {
   const CalibrationOptions &options;
   CallTimer &timer;
@@ -26,14 +26,14 @@ struct CalibrationContext {
   void announce(const std::string &what, size_t points) const;
 };
 
-/// What is measured of cores alone.
+/// The further state of calibrations of cores.
 struct CoreContext : CalibrationContext {
   std::shared_ptr<const Backend> backend;
   CoreSpeed &speed;
   size_t numGroups; // of cores: devices that compute at the same time
 };
 
-/// The parts of calibrate(), by what the device is.
+/// The parts of calibrate(): for cores, and for any other device.
 Expected<cluster::Cluster> calibrateCores(const CalibrationOptions &options,
                                           std::shared_ptr<const Backend> backend, FILE *err);
 Expected<cluster::Cluster> calibrateDevice(const CalibrationOptions &options,
@@ -48,7 +48,7 @@ MaybeError measureProducts(CalibrationContext &context, cluster::DeviceKind &dev
 /// Times of all other kernels, and the memory bandwidth: that of a copy of the most bytes.
 MaybeError measureKernels(CalibrationContext &context, cluster::DeviceKind &device);
 
-/// What the executor takes for an instruction beside the kernel: launch_seconds.
+/// The time of the executor for an instruction beside the kernel: launch_seconds.
 MaybeError measureLaunch(CoreContext &context, cluster::DeviceKind &device);
 
 /// Times of collectives of the first GPUs, of as many members as the options say.

@@ -25,7 +25,7 @@ Expected<std::byte *> OperandMemory::take(size_t bytes) {
 }
 
 void OperandMemory::reset() {
-  // What did not fit one chunk is rare, and not kept.
+  // Operands that do not fit one chunk are rare, and not kept.
   if (chunks.size() > 1)
     chunks.resize(1);
   used = 0;
@@ -99,7 +99,7 @@ MaybeError DeviceOperandMemory::fill(std::byte *to, size_t bytes, const HostTens
   size_t filled = std::min(bytes, (*first)->bytes());
   if (MaybeError error = queue.copy(to, (*first)->data(), filled))
     return error;
-  // What is filled holds whole patterns, as long as more is to be filled.
+  // The filled part holds whole patterns, as long as more is to be filled.
   while (filled < bytes) {
     size_t more = std::min(filled, bytes - filled);
     if (MaybeError error = queue.copy(to + filled, to, more))

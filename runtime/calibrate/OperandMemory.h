@@ -28,7 +28,7 @@ public:
   Expected<std::byte *> take(size_t bytes);
   /// Gives all back that was taken.
   void reset();
-  /// `bytes`, and what is left out behind them so that the next ones are aligned.
+  /// `bytes`, with the gap behind them that aligns the next ones.
   size_t aligned(size_t bytes) const { return (bytes + alignment - 1) / alignment * alignment; }
 
   /// Repeats a pattern over bytes that were taken.

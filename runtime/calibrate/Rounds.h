@@ -13,10 +13,10 @@
 
 namespace dtc::runtime {
 
-/// What several measurements of the same things say together; at least one, all with the same
-/// entries. What else a machine does makes work on cores slower and never faster: of each product,
-/// of each kernel and of an instruction the fastest round counts. Collectives and messages depend
-/// on when threads wake, which may go well or badly by chance: of these the median counts.
+/// Combines several measurements of the same things; at least one, all with the same entries. Other
+/// work of a machine makes work on cores slower and never faster: the fastest round counts for each
+/// product, each kernel and an instruction. Collectives and messages depend on when threads wake,
+/// which may go well or badly by chance: the median counts for these.
 cluster::Cluster combineRounds(std::vector<cluster::Cluster> rounds);
 
 } // namespace dtc::runtime

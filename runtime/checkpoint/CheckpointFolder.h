@@ -49,8 +49,8 @@ public:
   std::string temporaryPath(int64_t step) const;
   /// Makes it the checkpoint of the step. A refused one is replaced.
   MaybeError commit(int64_t step) const;
-  /// Removes the folder of begin(), as a disk may be full: nobody writes to it any more. What
-  /// cannot be removed is left to open() of the next run.
+  /// Removes the folder of begin(), as a disk may be full: nobody writes to it any more. Files that
+  /// cannot be removed are left to open() of the next run.
   void discard(int64_t step) const;
   /// Removes all checkpoints but the newest `count` of those up to `step` that were not refused.
   MaybeError keepNewest(int64_t step, int64_t count) const;

@@ -90,7 +90,7 @@ MaybeError CheckpointSaver::planPieces() {
     std::vector<StateShard> &own = shardsOf[saved.state->name()];
     if (own.empty())
       continue;
-    // What lies in memory as in the file goes to the disk directly.
+    // Bytes that are laid out in memory as in the file go to the disk directly.
     end = processes.areSeveral() ? end + (place.offset - end) % PositionedFile::kBlockBytes
                                  : place.copyOffset;
     std::byte *begin = memory.data() + end;

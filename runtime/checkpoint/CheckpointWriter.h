@@ -27,7 +27,7 @@ struct CheckpointPiece {
   const std::byte *data = nullptr;
 };
 
-/// What a process has written: for each tensor its regions, with checksums.
+/// The regions of each tensor that a process has written, with checksums.
 using CheckpointRegions = std::map<std::string, std::vector<CheckpointRegion>>;
 
 /// Begins a checkpoint: makes its files, with room for all that they will have. One process of a

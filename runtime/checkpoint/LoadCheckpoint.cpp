@@ -48,7 +48,7 @@ static const std::string *missingOfOuterStep(const std::map<std::string, SavedSt
   return nullptr;
 }
 
-/// Shapes, and what is missing or extra.
+/// Checks shapes, and finds missing and extra tensors.
 static Expected<std::vector<std::string>>
 compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint &checkpoint,
                bool allowModelChange) {

@@ -173,7 +173,7 @@ Expected<CheckpointManifest> parseManifest(std::string_view text) {
   Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || json.value("format", Json()) != kFormat)
     return Error{"is no manifest of a checkpoint, or damaged"};
-  // Before anything else, so that what a later version has is not taken for damage.
+  // Before anything else, so that fields of a later version are not taken for damage.
   if (Json version = json.value("version", Json()); version != kCheckpointVersion)
     return Error{fmt::format("the checkpoint has version {}, expected {}; use the dtc-run that "
                              "wrote it",

@@ -23,7 +23,7 @@ namespace dtc::runtime {
 /// the counters of steps were in the manifest; they are tensors now.
 inline constexpr int64_t kCheckpointVersion = 3;
 
-/// What must not change unnoticed from one part of a run to the next.
+/// The properties of a run that must not change unnoticed from one part of it to the next.
 struct RunIdentity {
   uint64_t seed = 0;
   int64_t samples = 0;  // of a batch

@@ -40,7 +40,8 @@ static std::string str(const plan::Attribute &attribute) {
 using Optimizer = std::map<std::string, std::set<std::string>>;
 
 /// "adamw beta1=0.9 beta2=0.95 eps=1e-08 weight_decay=0.1", for each that the plan calls, and the
-/// parameters for which it does. The location of what updates a parameter is its name.
+/// parameters for which it does. The location of a kernel that updates a parameter is the
+/// parameter's name.
 static Optimizer optimizerOf(const plan::Plan &plan) {
   Optimizer found;
   for (const plan::Program &program : plan.programs())
@@ -133,7 +134,7 @@ Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64
 
 namespace {
 
-/// What differs between two parts of a run.
+/// The differences between two parts of a run.
 class Changes {
 public:
   Changes(const std::set<std::string> &allowed, std::vector<std::string> &notes)

@@ -18,7 +18,8 @@
 
 namespace dtc::runtime {
 
-/// What a user may allow to change: "batch", "data", "model", "optimizer", "seed", "sequence".
+/// The properties that a user may allow to change: "batch", "data", "model", "optimizer", "seed",
+/// "sequence".
 std::span<const std::string_view> allowedChanges();
 
 /// The samples of a batch of the plan; 0 where it needs no data.
@@ -29,11 +30,11 @@ int64_t samplesOfBatch(const plan::Plan &plan);
 Expected<RunIdentity> identityOf(const plan::Plan &plan, int64_t batches, uint64_t seed,
                                  const DataSource *data, Sampling sampling);
 
-/// What differs and is not in `allowed`: an error that names both values of each and the flag that
-/// allows it. What differs and is allowed is appended to `notes`, and so is a step of as many
-/// samples in another number of batches. Of the optimizer, the settings of parameters that both
-/// train are compared; the parameters themselves are by loadCheckpoint(), and the operations of the
-/// model only where these are the same.
+/// Fails if a property differs that is not in `allowed`: the error names both values of each and
+/// the flag that allows it. Differences that are allowed are appended to `notes`, and so is a step
+/// of as many samples in another number of batches. For the optimizer, this compares the settings
+/// of parameters that both train; loadCheckpoint() compares the parameters themselves, and this
+/// compares the operations of the model only where those are the same.
 MaybeError checkIdentity(const RunIdentity &saved, const RunIdentity &now,
                          const std::set<std::string> &allowed, std::vector<std::string> &notes);
 

@@ -8,20 +8,15 @@
 
 #include "plan/PlanTypes.h"
 #include "plan/Replicas.h"
+#include "plan/StepStates.h"
 
 namespace dtc::runtime {
 
 /// Whether a state is saved under its own name.
 static bool isSaved(plan::State::Kind kind) {
-  switch (kind) {
-  case plan::State::MASTER_WEIGHTS:
-  case plan::State::CACHE:
-  case plan::State::GROWTH_INTERVAL:
-  case plan::State::RANDOM_KEY:
-    return false;
-  default:
-    return true;
-  }
+  if (const StepStateKind *ofStep = stepStateKindOf(kind))
+    return ofStep->isInCheckpoint;
+  return kind != plan::State::MASTER_WEIGHTS && kind != plan::State::CACHE;
 }
 
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan) {

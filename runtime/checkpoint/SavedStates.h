@@ -22,11 +22,12 @@ struct SavedState {
   int64_t copies = 0;                   // of replicas that differ; 0: all have the same
 };
 
-/// What a checkpoint of a plan holds, by the names of the tensors: every state under its own name,
-/// except that master weights have the name of their parameter and stand for it, which is what they
-/// round to. So a plan that computes in 16 bits and one that does not have the same tensors.
-/// Caches, which hold nothing between steps, are in no checkpoint, nor is what the options of each
-/// part of a run decide: the growth interval and the random key. The plan must stay.
+/// The contents of a checkpoint of a plan, by the names of the tensors: every state under its own
+/// name, except that master weights have the name of their parameter and stand for it, as they
+/// round to it. So a plan that computes in 16 bits and one that does not have the same tensors.
+/// Caches, which hold nothing between steps, are in no checkpoint, nor are the values that the
+/// options of each part of a run decide: the growth interval and the random key. The plan must
+/// stay.
 std::map<std::string, SavedState> savedStatesOf(const plan::Plan &plan);
 
 /// The type of a state's tensor in the files. Where replicas have different values of a state

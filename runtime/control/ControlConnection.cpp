@@ -36,7 +36,7 @@ ControlConnection::open(int64_t process, const std::string &host, const ControlO
     failure = listener.error();
   else if (!secret)
     failure = secret.error();
-  // The others wait for what this one gives, also where it has failed.
+  // The others wait for the text of this one, also where it has failed.
   Expected<std::vector<std::string>> texts = exchange(
       failure ? failure->message : ControlMember{listener->endpoint, host, *secret}.encode());
   if (failure)

@@ -40,13 +40,14 @@ struct ControlOptions {
   std::chrono::milliseconds grace{3000};
 };
 
-/// What the thread of the connection calls; each may be empty. None may block for long.
+/// Functions that the thread of the connection calls; each may be empty. None may block for long.
 struct ControlHooks {
-  /// What this process is at, for the others to print; empty if nothing waits for it.
+  /// Describes the current work of this process, for the others to print; empty if nothing waits
+  /// for it.
   std::function<std::string()> describe;
-  /// How far this process has come in what all do in the same order. Where another one has found an
-  /// error that this one, which decides, may still find too, it waits for that: what all find is
-  /// told as this one's own.
+  /// The progress of this process in the work that all do in the same order. Where another process
+  /// has found an error that this one, which decides, may still find too, this one waits for that:
+  /// an error that all find is reported as this one's own.
   std::function<int64_t()> point;
   /// The run ends. Called in the one process that speaks for all, before the others are told.
   std::function<void(const RunEnd &)> speak;
@@ -59,7 +60,8 @@ struct ControlHooks {
 /// The end of one process. All processes open theirs together.
 class ControlConnection {
 public:
-  /// What each process gives, by process: how they meet before they are connected.
+  /// Gives each process the texts of all, by process: the way in which they meet before they are
+  /// connected.
   using Exchange = std::function<Expected<std::vector<std::string>>(const std::string &)>;
 
   static Expected<std::unique_ptr<ControlConnection>> open(int64_t process, const std::string &host,

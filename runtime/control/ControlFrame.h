@@ -22,7 +22,7 @@ namespace dtc::runtime {
 struct ControlFrame {
   enum Kind : uint8_t {
     Hello = 1,    // the first one of a connection: `process` is who connects, the text the secret
-    Heartbeat,    // the text is what the sender is at
+    Heartbeat,    // the text is the sender's current work
     Report,       // `process` has failed, or is lost (flag); the text is how
     StateRequest, // asks for a State at once
     State,        // as Heartbeat

@@ -104,7 +104,7 @@ void ControlConnection::Loop::run() {
     flush();
     wait();
     Clock::time_point last = std::exchange(now, Clock::now());
-    // This process was stopped, or had no core: what the others have said is still to be read.
+    // This process was stopped, or had no core: the messages of the others are still to be read.
     if (now - last > options.heartbeatTimeout / 2) {
       for (auto &[number, child] : children)
         child.lastHeard = now;
@@ -169,7 +169,7 @@ void ControlConnection::Loop::wait() {
 void ControlConnection::Loop::flush() {
   for (auto &[number, child] : children)
     if (child.socket)
-      (void)child.socket->flush(); // what is broken is found when it is read
+      (void)child.socket->flush(); // a broken connection is found by reading
   if (parent)
     (void)parent->socket.flush();
   for (ControlSocket &former : formerParents)

@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What each process tells the others before they are connected.
+/// The data that each process gives the others before they are connected.
 struct ControlMember {
   std::string endpoint, host, secret; // that of process 0 counts
 
@@ -43,7 +43,7 @@ private:
     std::optional<ControlSocket> socket; // none: it has not connected yet, or is gone
     Clock::time_point lastHeard;
     bool isDone = false;      // has said goodbye, or is lost
-    bool hasAnswered = false; // what it is at, since the end is being decided
+    bool hasAnswered = false; // with its current work, since the end is being decided
   };
   /// A connection of an unknown process.
   struct Stranger {

@@ -62,7 +62,7 @@ int64_t Findings::firstPoint() const { return firstFailure().point; }
 
 std::string Findings::describeFailure() const {
   const Word &first = firstFailure();
-  // What the process that speaks for all has found itself needs no name.
+  // Failures that the process that speaks for all has found itself need no name.
   if (std::ranges::any_of(failures, [&](const Word &failure) {
         return failure.process == 0 && failure.text == first.text;
       }))

@@ -23,7 +23,7 @@ struct RunEnd {
   bool hasLostProcess = false;
 };
 
-/// What the process that decides why a run ends has heard of all.
+/// Everything that the process that decides why a run ends has heard of the others.
 class Findings {
 public:
   using Clock = std::chrono::steady_clock;
@@ -36,7 +36,7 @@ public:
   /// A process has found an error. Of several texts the one holds that contains the first. `point`
   /// says how far it has come in what all processes do in the same order.
   void fail(int64_t process, const std::string &text, int64_t point = 0);
-  /// What a process is at; empty: nothing that others could wait for.
+  /// Sets the current work of a process; empty: nothing that others could wait for.
   void setPlace(int64_t process, const std::string &text, Clock::time_point when);
 
   bool isEmpty() const { return losses.empty() && failures.empty(); }

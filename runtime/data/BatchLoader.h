@@ -22,8 +22,9 @@
 
 namespace dtc::runtime {
 
-/// Reads batches on a thread of its own, ahead of who takes them. What is taken is what `read`
-/// gives for each number; nothing depends on time but when it is there. One thread takes batches.
+/// Reads batches on a thread of its own, ahead of the thread that takes them. Each batch is the one
+/// that `read` gives for its number; time affects only the moment when it is there. One thread
+/// takes batches.
 class BatchLoader {
 public:
   /// Reads the batch of a number, on the loader's thread.

@@ -32,7 +32,7 @@ struct ReplicaRows {
   std::vector<size_t> replicaOf; // by row
 };
 
-/// What a client trains in a round: a number of steps that is the same for all, or passes over its
+/// The work of a client in a round: a number of steps that is the same for all, or passes over its
 /// data, rounded up to a step.
 struct LocalWork {
   std::optional<int64_t> steps;

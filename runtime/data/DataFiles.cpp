@@ -39,7 +39,7 @@ static MaybeError findMatches(const std::string &pattern, std::vector<FoundFile>
   int result = glob(
       pattern.c_str(), GLOB_NOSORT,
       [](const char *path, int code) {
-        // What does not exist, or is no folder, has no match.
+        // A path that does not exist, or is no folder, has no match.
         if (code == ENOENT || code == ENOTDIR)
           return 0;
         failure = fmt::format("{}: {}", path, std::strerror(code));

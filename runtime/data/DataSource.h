@@ -29,7 +29,7 @@ struct DataInput {
   std::optional<int64_t> ignoredIndex = {};
 };
 
-/// The inputs of a valid plan that have the role DATA, but for what the run says of clients.
+/// The inputs of a valid plan that have the role DATA, but for those that the run sets for clients.
 std::vector<DataInput> dataInputsOf(const plan::Plan &plan);
 
 /// Rows [begin, end) of a batch; a row is a sample.
@@ -67,7 +67,7 @@ public:
 
   /// The number of batches in the order of the data, no two with a common sample, and batch `index`
   /// of these, 0 for the first. Errors as those of batch(). Where an input has an ignored index,
-  /// all samples are in a batch: what the last one lacks are copies of a sample in which all
+  /// all samples are in a batch: the last one is filled up with copies of a sample in which all
   /// elements of such inputs are the ignored index. Elsewhere samples that fill no batch are left
   /// out.
   int64_t sequentialBatches() const;
@@ -90,8 +90,8 @@ public:
   /// looks at samples that do not overlap until it finds one, while `goesOn` returns true.
   Expected<bool> hasLabelThatCounts(const std::function<bool()> &goesOn) const;
 
-  /// What a person should know of the files: what is in them and is not used, what may be meant
-  /// otherwise. Each names the file.
+  /// Notes about the files for people: contents that are not used, or that may be meant otherwise.
+  /// Each names the file.
   virtual Expected<std::vector<std::string>> notes() const = 0;
 
   /// By which the data set is known again, as when a run goes on; see fingerprintOf. It depends on
@@ -99,8 +99,8 @@ public:
   /// need files of their own. Reads up to 64 MiB, or 128 KiB of each file where that is more.
   virtual Expected<std::string> fingerprint() const = 0;
 
-  /// What was found, for people: "input.txt: 1115394 bytes of text", "3 files, a.bin to c.bin:
-  /// 900 16-bit tokens".
+  /// The data that was found, for people: "input.txt: 1115394 bytes of text", "3 files, a.bin to
+  /// c.bin: 900 16-bit tokens".
   virtual std::string describe() const = 0;
 
 protected:

@@ -84,7 +84,7 @@ static constexpr ForeignFormat kFormats[] = {
      }},
     {"compressed (zip)", "unpack it: unzip FILE",
      [](const Bytes &bytes) { return bytes.beginWith("PK\3\4"); }},
-    // The method, unused flags, what the compressor says of its effort, and the system.
+    // The method, unused flags, the effort of the compressor, and the system.
     {"compressed (gzip)",
      "unpack it: gzip -dk FILE; of compressed text, dtc-data tokens makes tokens",
      [](const Bytes &bytes) {

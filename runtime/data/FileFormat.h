@@ -15,7 +15,7 @@ namespace dtc::runtime {
 
 /// Recognizes by its bytes a file that is neither text, nor raw tokens, nor a safetensors file, but
 /// may be given as one: of NumPy, PyTorch and others, compressed, or a pointer of Git LFS. The
-/// error begins with the path, and says what the file is and what to do.
+/// error begins with the path, names the format of the file and says what to do.
 MaybeError refuseForeignFormat(const InputFile &file);
 
 /// Whether a path ends with a suffix such as ".bin", in small or capital letters.

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 namespace {
 
-/// What the parser of nlohmann::json calls; each function says whether it goes on.
+/// The functions that the parser of nlohmann::json calls; each says whether it goes on.
 class MemberReader final : public nlohmann::json_sax<Json> {
 public:
   /// `level`: how many objects and lists are open where the members are, 1 or 2. At level 2, they
@@ -69,7 +69,7 @@ private:
 
   MaybeError error;
   int depth = 0;
-  bool isWithin = false;  // what opens next is the object that has the members
+  bool isWithin = false;  // the next object is the one that has the members
   bool hasObject = false; // it was there
   bool isInside = false;  // it is open
   std::string member;     // the one that is read

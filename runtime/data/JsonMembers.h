@@ -32,7 +32,7 @@ using WantsMember = std::function<bool(std::string_view name)>;
 using TakeMember = std::function<MaybeError(std::string name, nlohmann::json value)>;
 
 /// Reads the members of the outermost object of a text, in their order. An error that is not of
-/// `take` says what the text is or does: "is no JSON object", "is nested too deep".
+/// `take` continues a sentence about the text: "is no JSON object", "is nested too deep".
 MaybeError readJsonMembers(std::string_view text, const WantsMember &wants, const TakeMember &take);
 
 /// The same for the members of an object that is the member `within` of the outermost one. It is an

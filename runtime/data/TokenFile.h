@@ -42,8 +42,8 @@ public:
   /// that is not known. The error begins with the path.
   MaybeError checkWidth(int64_t vocabulary) const;
   bool isText() const { return tokenBytes == 1; }
-  /// What a text says of itself that a person may not have meant: that it is JSON, or no text.
-  /// Empty where there is nothing to say; it does not name the file.
+  /// A note on a text that a person may not have meant as one: that it is JSON, or no text. Empty
+  /// where there is nothing to say; it does not name the file.
   Expected<std::string> noteOnText() const;
   /// "16-bit tokens (llm.c)", "bytes of text".
   std::string_view formatName() const { return format; }

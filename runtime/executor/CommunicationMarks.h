@@ -40,7 +40,7 @@ public:
   MaybeError comesToTransfer(Queue &queue, size_t instruction) const {
     return write(queue, kTransfer, instruction);
   }
-  /// What was written last. From any thread.
+  /// The mark that was written last. From any thread.
   ReachedCommunication reached() const;
 
 private:

@@ -203,7 +203,7 @@ MaybeError DeviceExecutor::prepareKernels() {
       continue;
     progress.at(/*entry=*/0, i);
     placeKernel(*call);
-    // What a kernel does may be another for the first microbatch: a sum begins.
+    // The work of a kernel may differ for the first microbatch: a sum begins.
     for (bool isLast : {false, true}) {
       if (isLast && (!temporal || call->microbatchUse == MicrobatchUse::None))
         break;
@@ -423,8 +423,8 @@ MaybeError DeviceExecutor::startCollective(size_t index, const PreparedCollectiv
   return lane->record(done);
 }
 
-/// What a lane gets next begins after all that the compute queue has got, and after those async
-/// instructions of the task.
+/// The next work of a lane begins after all work that the compute queue has got, and after those
+/// async instructions of the task.
 MaybeError DeviceExecutor::beginOnLane(Queue &queue, const std::vector<size_t> &after) {
   if (MaybeError error = compute->record(*computeDone))
     return error;
@@ -498,7 +498,7 @@ MaybeError DeviceExecutor::runInstructions(size_t begin, size_t end) {
 //===----------------------------------------------------------------------===//
 
 MaybeError DeviceExecutor::runStretch(const Stretch &stretch) {
-  // What the lane holds was waited for, and is again at the end.
+  // The work of the lane was waited for, and is again at the end.
   lastOnLane = nullptr;
   const StepGraphs::Run &run =
       graphs->find(stretch, microbatch, temporal ? temporal->repetition : 0);
@@ -623,7 +623,7 @@ const std::byte *DeviceExecutor::lastResult(uint32_t buffer) const {
 }
 
 void DeviceExecutor::drain() {
-  // Their errors are those of the failed schedule. What was being captured is not run.
+  // Their errors are those of the failed schedule. Work that was being captured is not run.
   (void)compute->finish();
   if (resources.lane())
     (void)resources.lane()->finish();

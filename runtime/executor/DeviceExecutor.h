@@ -45,10 +45,10 @@ struct DeviceOptions {
   std::function<void(const Error &)> onHang = nullptr;
 };
 
-/// A device's part of a plan: its place on the mesh, its ends of the fabric, and what it enqueues
-/// in a step. Kernels, collectives that are waited for at once and transfers are work of the
-/// device's compute queue, async collectives of its lane. The host waits for a device only at the
-/// end of a step, and may have enqueued the next one before. Where the device's memory is the
+/// A device's part of a plan: its place on the mesh, its ends of the fabric, and the work that it
+/// enqueues in a step. Kernels, collectives that are waited for at once and transfers are work of
+/// the device's compute queue, async collectives of its lane. The host waits for a device only at
+/// the end of a step, and may have enqueued the next one before. Where the device's memory is the
 /// host's, inputs are written to the arena, and a step is over when it has been enqueued.
 ///
 /// Steps begin and end in their order: beginStep(), enqueueStep(), awaitStep(), endStep().
@@ -66,8 +66,8 @@ public:
 
   /// Prepares every kernel.
   MaybeError prepareKernels();
-  /// Runs once, one after the other, each collective of a group of the plan that no graph holds:
-  /// what the network sets up for it is there then. One group comes after the other.
+  /// Runs once, one after the other, each collective of a group of the plan that no graph holds, so
+  /// that the network has set up everything for it. One group comes after the other.
   MaybeError rehearseCollectives(size_t group);
   /// Captures all graphs.
   MaybeError captureGraphs();
@@ -117,7 +117,7 @@ public:
   std::byte *inputPlace(size_t input, int64_t batch) const;
   MaybeError enqueueInput(size_t input, int64_t batch);
 
-  /// What this device has sent since it was made.
+  /// The bytes that this device has sent since it was made.
   CommunicatorBytes sent() const;
   /// The device at the other end of a transfer.
   int64_t transferPeer(size_t transfer) const { return transfers->peer(transfer); }
@@ -125,7 +125,7 @@ public:
   /// Grows whenever the device, or the host for it, has done more. This and what follows up to
   /// hasFinished() is for any thread, while others enqueue and wait.
   uint64_t advances() const;
-  /// What the device is at.
+  /// The current place of the device in its program.
   struct Position {
     uint64_t step = 0; // from 1
     size_t entry = 0;  // of the schedule

@@ -19,9 +19,9 @@
 
 namespace dtc::runtime {
 
-/// The device and what it runs or waits for: "device 1 (dp=1) waits in all_reduce of devices
-/// [0, 1], in task "forward" for microbatch 0, instruction 3, from model.mlir:7". Devices beyond
-/// `stalledStep`, from 1, are ahead of others. From any thread.
+/// The device, and the work that it runs or waits for: "device 1 (dp=1) waits in all_reduce of
+/// devices [0, 1], in task "forward" for microbatch 0, instruction 3, from model.mlir:7". Devices
+/// beyond `stalledStep`, from 1, are ahead of others. From any thread.
 std::string describeDevice(const PreparedPlan &plan, const DeviceExecutor &device,
                            uint64_t stalledStep = std::numeric_limits<uint64_t>::max());
 

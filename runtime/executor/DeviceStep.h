@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A step is in flight from the first work that is enqueued for it until the host has taken in its
-// results. While one is, the host may enqueue the next: what the two must not share is here. All
-// else (the arena, the events within a task) is in the order of the device's queues.
+// results. While one is, the host may enqueue the next: this has the parts that the two must not
+// share. All else (the arena, the events within a task) is in the order of the device's queues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace dtc::runtime {
 
-/// What is the same in all steps of a device.
+/// The properties that all steps of a device share.
 struct StepLayout {
   /// A scalar that the host gets from every step.
   struct Result {
@@ -73,7 +73,7 @@ public:
   bool hasEnded() const;
   /// When it came there. After wait().
   Expected<Event::TimePoint> endTime() const { return end->time(); }
-  /// What recordEnd() has copied. After wait(), or where hasEnded().
+  /// The results that recordEnd() has copied. After wait(), or where hasEnded().
   const std::byte *results() const { return resultMemory->data() + kResultsBegin; }
 
   /// For any thread: entries that the device has been given, and has come to the end

@@ -73,7 +73,7 @@ MaybeError DeviceThreads::runGuarded(const std::function<MaybeError(size_t)> &wo
 
 void DeviceThreads::fail(const Error &error) {
   {
-    // Recorded before the others are woken: what they report is only a consequence.
+    // Recorded before the others are woken: their errors are only a consequence.
     std::lock_guard lock(mutex);
     if (!firstError)
       firstError = error;

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime {
 
-/// What overlaps with what on a device.
+/// The kinds of work that overlap with each other on a device.
 enum class TraceRow : size_t { Compute, Collectives, Transfers, ToHost, Host, ToDevice };
 inline constexpr size_t kNumTraceRows = 6;
 
@@ -51,7 +51,7 @@ public:
   /// The memory that the events of a device take, at most the largest number.
   static uint64_t bytesFor(const PreparedProgram &program, size_t steps, int64_t batches);
 
-  /// What follows belongs to a new step; the oldest one may be forgotten.
+  /// Begins a new step; the oldest one may be forgotten.
   void beginStep();
   void add(TraceRow row, const TraceEvent &event) {
     (*current)[static_cast<size_t>(row)].push_back(event);

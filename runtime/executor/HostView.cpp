@@ -32,7 +32,7 @@ Expected<HostView> HostView::open(Device &device, std::byte *at, size_t bytes,
 }
 
 Expected<HostView> HostView::read(Device &device, Queue &queue, const std::byte *at, size_t bytes) {
-  // What is only read may be const; one view serves both.
+  // Memory that is only read may be const; one view serves both.
   Expected<HostView> view = open(device, const_cast<std::byte *>(at), bytes);
   if (!view)
     return view;

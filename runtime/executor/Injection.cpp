@@ -21,7 +21,7 @@
 namespace dtc::runtime {
 
 //===----------------------------------------------------------------------===//
-// What the user writes
+// Parsing of the user's text
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *kForm =

@@ -20,8 +20,8 @@ namespace dtc::runtime {
 
 /// Overwrites one element that a kernel has made, to see how a run copes with an overflow. Of a
 /// device's kernels that come from one part of the model and have an output of floats, one is
-/// chosen; the element is one of the first such output. What only updates the state of a parameter
-/// is named for the parameter, and not for the op that it belongs to.
+/// chosen; the element is one of the first such output. A kernel that only updates the state of a
+/// parameter is named for the parameter, and not for the op that it belongs to.
 struct Injection {
   std::string op;     ///< the kernel's location, or how it begins: "h.1.mlp", "h.1"
   std::string kernel; ///< its name, "einsum"; empty: any
@@ -59,8 +59,8 @@ struct PreparedInjection {
   std::array<std::byte, 8> bytes = {};
 };
 
-/// Finds the place. The error says what the plan has instead: devices, kernels, microbatches or
-/// elements.
+/// Finds the place. The error names the devices, kernels, microbatches or elements that the plan
+/// has instead.
 Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Injection &injection);
 
 } // namespace dtc::runtime

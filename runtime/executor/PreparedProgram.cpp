@@ -145,7 +145,7 @@ private:
       prepared.outputs.push_back(rangeOf(buffer));
     countAsync(instruction, prepared);
     KernelSignature signature = signatureOf(call);
-    // Also for a copy: what is wrong with a call does not depend on who does it.
+    // Also for a copy: an error of a call does not depend on who executes it.
     Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(*host, signature);
     if (!kernel)
       return kernel.error();
@@ -210,7 +210,7 @@ private:
       prepared.inputs.push_back(rangeOf(buffer));
     for (uint32_t buffer : call.outputs())
       prepared.outputs.push_back(rangeOf(buffer));
-    // Prepared in any case: what is wrong with a call does not depend on who needs its results.
+    // Prepared in any case: an error of a call does not depend on who needs its results.
     std::shared_ptr<const Kernel> &shared = kernels[keyOf(call, signature)];
     if (!shared) {
       Expected<std::unique_ptr<Kernel>> kernel = prepareChecked(backend, signature);

@@ -39,8 +39,8 @@ struct ArenaRange {
   }
 };
 
-/// What a kernel call does differently from one microbatch to another, apart from the places of its
-/// operands: nothing, something in the first one of a step, something in each.
+/// Whether a kernel call differs from one microbatch to another, apart from the places of its
+/// operands: not at all, in the first one of a step, in each.
 enum class MicrobatchUse { None, First, Each };
 
 /// A kernel call with the places of its operands. Where the backend computes several calls at once,
@@ -114,7 +114,7 @@ struct PreparedTransfer {
   size_t maxStarted = 0;
 };
 
-/// What all devices with one program share: nothing here depends on a device, or changes.
+/// The data that all devices with one program share: nothing here depends on a device, or changes.
 struct PreparedProgram {
   struct ScheduleEntry {
     uint32_t task = 0;
@@ -125,7 +125,7 @@ struct PreparedProgram {
   };
 
   const plan::Program *program = nullptr; // of the plan
-  /// Whether what follows is there: programs of no device of this process are not prepared.
+  /// Whether the fields below are set: programs of no device of this process are not prepared.
   bool isPrepared = false;
   /// All instructions; task t is [taskBegin[t], taskBegin[t + 1]).
   std::vector<PreparedInstruction> instructions;
@@ -163,7 +163,7 @@ struct PreparedPlan {
   /// The plan's other entry points, in its order.
   std::vector<std::shared_ptr<const PreparedPlan>> entryPoints;
 
-  /// What a device that runs program `index` needs for all entry points, in bytes.
+  /// The bytes that a device that runs program `index` needs for all entry points.
   uint64_t arenaBytes(size_t index) const;
   uint64_t workspaceBytes(size_t index) const;
   uint64_t hostArenaBytes(size_t index) const;

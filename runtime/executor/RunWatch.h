@@ -38,22 +38,22 @@ struct FlightOperation {
   /// The kind of a collective; none: a transfer.
   std::optional<CollectiveKind> kind = {};
   std::vector<std::string> axes = {}; // along which the devices lie
-  /// What it was predicted to take alone, if something predicts it.
+  /// The seconds that it was predicted to take alone, if something predicts them.
   std::optional<double> predictedSeconds = {};
 };
 
 /// The seconds that an operation is predicted to take.
 using PredictTime = std::function<double(const FlightOperation &)>;
 
-/// What a device has done last, and what it was to do next.
+/// The last operations of a device, and its next ones.
 struct DeviceFlight {
   int64_t device = 0;
   std::string place;                       // "device 1 (dp=1) waits in ..."
-  std::vector<FlightOperation> last, next; // in their order; next begins with what it is at
+  std::vector<FlightOperation> last, next; // in their order; next begins with the current one
 };
 
-/// Lets threads that watch a run from outside ask what the devices of its sessions are at.
-/// Thread-safe.
+/// Lets threads that watch a run from outside ask for the current work of the devices of its
+/// sessions. Thread-safe.
 class RunWatch {
 public:
   struct Watched {

@@ -77,13 +77,13 @@ Expected<std::unique_ptr<Session>> Session::create(std::shared_ptr<const plan::P
       if (program.loop_begin() == program.loop_end())
         return Error{"the plan does not sum gradients over microbatches, so that a step has one "
                      "batch; compile with --accumulate, or with --microbatches 2 or more"};
-  // Before anything is prepared: what is prepared for a collective grows with its members.
+  // Before anything is prepared: the preparation of a collective grows with its members.
   Expected<std::shared_ptr<Fabric>> fabric = openFabric(options, meshOf(*plan));
   if (!fabric)
     return fabric.error();
   Expected<std::shared_ptr<const PreparedPlan>> prepared = PreparedPlan::create(
       std::move(plan), *backend, std::max(options.threadsPerDevice, 1), (*fabric)->devices(),
-      // What is injected into a value has to be read.
+      // A value with an injection has to be read.
       /*fuses=*/options.injections.empty());
   if (!prepared)
     return prepared.error();
@@ -155,7 +155,7 @@ MaybeError Session::openResources(const SessionOptions &options) {
   });
 }
 
-/// What the devices of this process need of a memory that they share.
+/// The bytes that the devices of this process need of a memory that they share.
 struct Session::MemoryUse {
   Device::FreeMemory free;
   uint64_t needed = 0, traces = 0, communicators = 0, devices = 0;

@@ -151,7 +151,7 @@ public:
   ~Session();
 
   /// Gives every state the initial value that the plan names; see InitialValues.h. Master weights
-  /// start as their parameter, so that the parameter is what they round to.
+  /// start as their parameter, so that they round to it.
   MaybeError initializeStates(uint64_t seed);
   /// The same for the states that neither setState() nor writeShards() has set.
   MaybeError initializeOtherStates(uint64_t seed);
@@ -192,8 +192,8 @@ public:
   /// The two halves of step(), between which the host is free. startStep() enqueues a step on all
   /// devices with the inputs as they are; on devices that run their work at once, such as a CPU, it
   /// returns at the end of the step. Up to SessionOptions::stepsInFlight can be started before the
-  /// first of them is finished. It returns errors of what the caller has given; those of devices,
-  /// which may be of a step before, are for finishStep().
+  /// first of them is finished. It returns errors of the caller's inputs; finishStep() returns
+  /// those of devices, which may be of a step before.
   MaybeError startStep();
   /// Waits for the oldest step in flight. After an error of a device, which may be found in a later
   /// step, the steps that all devices of this process had completed before are without one, and the
@@ -231,10 +231,10 @@ public:
   /// The largest arena and the most workspace of any device, in bytes.
   uint64_t peakBytes() const;
   uint64_t workspaceBytes() const;
-  /// What the fabric takes of the memory of a device beside them, of that for which it is most;
-  /// empty: nothing.
+  /// The memory of a device that the fabric takes beside them, for the device where it is most;
+  /// empty: none.
   std::string describeFabricMemory() const;
-  /// What all devices sent since the session was created.
+  /// The bytes that all devices sent since the session was created.
   CommunicatorBytes communicatorBytes() const;
   /// For people, of devices that have graphs: how much of a step they get as graphs.
   std::string describeGraphs() const;
@@ -286,7 +286,7 @@ private:
   MaybeError loadInputs(DeviceExecutor &device, int64_t batch) const;
   MaybeError checkAtRest(const std::string &what) const;
   MaybeError checkStep() const;
-  /// A program that has a state or an output, and what it is there.
+  /// A program that has a state or an output, and its binding there.
   template <typename T> struct Holder {
     int64_t program = 0;
     const T *binding = nullptr;
@@ -305,7 +305,7 @@ private:
   std::unique_ptr<Deadline> end;          // of a failed session; lasts until all else is gone
   std::shared_ptr<const Backend> backend; // outlives the kernels
   std::shared_ptr<const PreparedPlan> prepared;
-  /// What all entry points share.
+  /// The state that all entry points share.
   struct Shared {
     std::shared_ptr<Fabric> fabric;
     std::vector<std::unique_ptr<DeviceResources>> resources; // of each device of this process
@@ -319,8 +319,8 @@ private:
   };
   std::shared_ptr<Shared> shared;
   std::vector<std::unique_ptr<DeviceExecutor>> devices; // of this process
-  /// For each batch of a step the values of the inputs that were set, by name. What a later batch
-  /// does not set it has from the first.
+  /// For each batch of a step the values of the inputs that were set, by name. A later batch has
+  /// the inputs that it does not set from the first.
   std::vector<std::map<std::string, HostTensor>> inputs;
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout

@@ -136,7 +136,7 @@ MaybeError Session::checkAtRest(const std::string &what) const {
   return Error{fmt::format("{} while a step is in flight; call finishStep() before", what)};
 }
 
-/// What a step needs from the caller.
+/// Checks that the caller has given everything that a step needs.
 MaybeError Session::checkStep() const {
   if (numLearningRates() > 0 && ratesLeft == 0)
     return Error{"there is no learning rate for the step: all that were given have been used"};
@@ -183,8 +183,8 @@ MaybeError Session::finishStep() {
   if (!shared->failure && !all(&DeviceExecutor::stepIsOver))
     (void)runOnDevices([](DeviceExecutor &device) { return device.awaitStep(); },
                        stallDetector ? &stallDetector->begin() : nullptr);
-  // What has failed is the first step that a device has not come to the end of. One that was given
-  // up may come to its end all the same.
+  // The failed step is the first one that a device has not completed. A step that was given up may
+  // be completed all the same.
   bool isLast = stepsInFlight() == 1, isOver = all(&DeviceExecutor::stepIsOver);
   bool isGivenUp = stallDetector && devices.front()->oldestStep() >= stallDetector->stalledStep();
   bool hasFailed = shared->failure && (isLast || isGivenUp || !all(&DeviceExecutor::stepHasEnded));

@@ -95,7 +95,7 @@ void ShardRegion::forEachRunOfPiece(
 void clearPadding(const ShardRegion &region, size_t width, std::byte *shard) {
   if (region.size == region.local)
     return;
-  // Runs come in the order of the shard, so that the padding is what is between them.
+  // Runs come in the order of the shard, so that the padding is between them.
   int64_t end = 0;
   auto clearUpTo = [&](int64_t next) {
     std::fill(shard + static_cast<size_t>(end) * width, shard + static_cast<size_t>(next) * width,

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A graph gives a device the work of many instructions in one call. What one graph holds is a
-// stretch: consecutive instructions of a task that can be captured and leave no async collective
+// A graph gives a device the work of many instructions in one call. One graph holds a stretch:
+// consecutive instructions of a task that can be captured and leave no async collective
 // unfinished. A plan without microbatches whose devices need no messages is a single stretch for
 // each task; transfers are enqueued one by one between stretches, and so are collectives that pass
 // through the host.
@@ -50,7 +50,7 @@ std::vector<Stretch> findStretches(const PreparedProgram &program, const Capture
 
 class StepGraphs {
 public:
-  /// In all graphs of a device: what they take of its memory, some KiB for each, is in no plan.
+  /// In all graphs of a device: the memory that they take, some KiB for each, is in no plan.
   static constexpr size_t kMostInstructions = size_t{1} << 16;
 
   /// The work of a stretch for some microbatches: that of the first one is captured.

@@ -132,7 +132,7 @@ void StepTimes::collectTransfer(const Span &span, TimePoint begin, TimePoint end
   addToTrace(TraceRow::Compute, TraceEvent::Waiting, span, begin, end);
 }
 
-/// The spans of what a task did come before its own.
+/// The spans of a task's instructions come before its own.
 void StepTimes::collectTask(const Span &span, TimePoint begin, TimePoint end) {
   addToTrace(TraceRow::Compute, TraceEvent::Task, span, begin, end);
   double waited = std::exchange(taskWait, 0);

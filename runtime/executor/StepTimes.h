@@ -19,8 +19,8 @@
 
 namespace dtc::runtime {
 
-/// The time that one instruction of the plan took on one device. A wait counts for what it waits
-/// for.
+/// The time that one instruction of the plan took on one device. A wait counts for the instruction
+/// that it waits for.
 struct InstructionTime {
   uint64_t calls = 0;
   double seconds = 0; // on the queue that ran it
@@ -75,7 +75,7 @@ public:
   void begin();
   /// The moment when all that the queue holds is done.
   Expected<Mark> mark(Queue &queue);
-  /// What lay between two marks. `instruction` is of the program; 0 for tasks.
+  /// Adds the work between two marks. `instruction` is of the program; 0 for tasks.
   void add(What what, uint32_t entry, size_t instruction, Mark begin, Mark end,
            const TransferResult *result = nullptr) {
     spans.push_back({what, entry, static_cast<uint32_t>(instruction), begin, end, result});

@@ -54,14 +54,14 @@ public:
     return std::nullopt;
   }
 
-  /// Enqueues one collective on a bucket of tensors. `specs` differ only in what they say of their
-  /// tensors: kind, reduction, members and sources are the same in all. operands[i] belongs to
+  /// Enqueues one collective on a bucket of tensors. `specs` differ only in their tensors: kind,
+  /// reduction, members and sources are the same in all. operands[i] belongs to
   /// specs[i] and is not used after the call; the specs live as long as the communicator. An output
   /// may equal its own input for AllReduce, and must not overlap any other operand. The bits of a
-  /// result do not depend on what else is in the bucket. The collectives of a communicator run in
-  /// the order in which they were enqueued: who enqueues on several queues orders these by events.
-  /// An error, which may be one of the queue, means that another member failed or that the members
-  /// disagree; the communicator cannot be used any more.
+  /// result do not depend on the other tensors of the bucket. The collectives of a communicator run
+  /// in the order in which they were enqueued: a caller that enqueues on several queues orders
+  /// these by events. An error, which may be one of the queue, means that another member failed or
+  /// that the members disagree; the communicator cannot be used any more.
   MaybeError enqueue(Queue &queue, Group group, std::span<const CollectiveSpec> specs,
                      std::span<const CollectiveOperands> operands);
 
@@ -71,7 +71,7 @@ public:
   /// A queue is about to get a graph that holds this collective.
   MaybeError repeat(Group group, std::span<const CollectiveSpec> specs);
 
-  /// What this device has been given to send since it was made, or since forgetSent().
+  /// The bytes that this device has been given to send since it was made, or since forgetSent().
   const CommunicatorBytes &sent() const { return bytesSent; }
   void forgetSent() { bytesSent = {}; }
 

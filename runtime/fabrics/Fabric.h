@@ -7,7 +7,7 @@
 // A fabric knows which devices of a mesh live in this process and connects them with each other and
 // with those of other processes. It is opened once for a plan; all its entry points share it.
 //
-// Collectives and messages are work of queues (Device.h). What a fabric computes is the same, bit
+// Collectives and messages are work of queues (Device.h). The results of a fabric are the same, bit
 // by bit, each time that it runs a plan; another fabric may add in another order.
 //
 //===----------------------------------------------------------------------===//
@@ -58,7 +58,7 @@ public:
     uint64_t bytes = 0;
     std::string description; ///< "3 communicators of ... take about 588.0 MiB"
   };
-  /// What it takes of the memory of a device with such needs, beside all plans: an estimate.
+  /// The memory that it takes of a device with such needs, beside all plans: an estimate.
   virtual MemoryUse memoryFor(const CommunicatorNeeds &needs) const { return {}; }
 
   /// Whether devices that wait for each other on the device share a GPU.
@@ -69,13 +69,13 @@ public:
   /// for all processes, which call it as often and have opened and prepared the same.
   virtual MaybeError connect() { return std::nullopt; }
 
-  /// What all processes give, reduced; the same in each. Waits for all of them, which call this
-  /// and broadcast() in the same order, each from one thread at a time. For decisions that must be
-  /// the same everywhere, such as to stop; not for data.
+  /// Reduces the values of all processes; the result is the same in each. Waits for all of them,
+  /// which call this and broadcast() in the same order, each from one thread at a time. For
+  /// decisions that must be the same everywhere, such as to stop; not for data.
   virtual Expected<int64_t> agree(ReductionKind reduction, int64_t value) = 0;
   /// Whether it holds in any process; as agree().
   Expected<bool> any(bool holds);
-  /// What process `from` gives; what the others give is ignored. Waits like agree().
+  /// Returns the bytes of process `from`; those of the others are ignored. Waits like agree().
   virtual Expected<std::string> broadcast(int64_t from, std::string bytes) = 0;
 
   /// Makes every collective, message and agreement that runs or will run fail, in all processes,

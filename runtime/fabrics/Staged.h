@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Fabrics that exchange what is in the memory of the host serve other devices too: what a device
-// gives is copied to staging memory first, what it gets from there afterwards, on the queue that
-// the collective or the message is enqueued on.
+// Fabrics that exchange data in the memory of the host serve other devices too: the data that a
+// device gives is copied to staging memory first, and the data that it gets is copied from there
+// afterwards, on the queue that the collective or the message is enqueued on.
 //
 //===----------------------------------------------------------------------===//
 

@@ -67,14 +67,14 @@ public:
   Expected<Ticket> startReceive(Queue &queue, int64_t peer,
                                 std::span<const TransferTensor> tensors);
 
-  /// What the queue gets from now on begins when all bytes of a transfer have moved. Each ticket is
-  /// waited for once, in any order. `result` is written before the queue goes on, and lives until
-  /// then. An error, which is one of the queue, means that the ends disagree or that another
-  /// device failed.
+  /// Work that the queue gets from now on begins when all bytes of a transfer have moved. Each
+  /// ticket is waited for once, in any order. `result` is written before the queue goes on, and
+  /// lives until then. An error, which is one of the queue, means that the ends disagree or that
+  /// another device failed.
   virtual MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) = 0;
 
   /// Waits until nothing writes to this device's memory any more. The fabric must have been
-  /// aborted; what others send from their memory is at rest when all devices have drained.
+  /// aborted; memory that others send from is at rest when all devices have drained.
   virtual void drain() = 0;
 
   /// Bytes of all messages that this device has started to send.

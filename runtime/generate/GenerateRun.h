@@ -16,7 +16,7 @@
 
 namespace dtc::runtime {
 
-/// What dtc-run is asked to do with prompts.
+/// The request to dtc-run for prompts.
 struct GenerateOptions {
   /// A file each, as TokenFile reads them.
   std::vector<std::string> promptPaths;
@@ -28,9 +28,9 @@ struct GenerateOptions {
   GeneratorOptions generator;
 };
 
-/// Loads the plan and the weights, goes on with the prompts, and prints each with what follows it
-/// to `out`: as text where the prompt is text, else as numbers. Of `run`, what concerns training is
-/// ignored.
+/// Loads the plan and the weights, continues the prompts, and prints each with its continuation to
+/// `out`: as text where the prompt is text, else as numbers. The options of `run` that concern
+/// training are ignored.
 MaybeError generate(const TrainOptions &run, const GenerateOptions &options,
                     std::shared_ptr<const Backend> backend, std::FILE *out, std::FILE *notes,
                     const std::atomic<bool> &stop);

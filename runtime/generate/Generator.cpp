@@ -107,7 +107,7 @@ MaybeError Generator::runTogether(std::vector<Sequence> &sequences, const Genera
     return std::chrono::duration<double>(Clock::now() - begin).count();
   };
   Clock::time_point begin = Clock::now();
-  // What comes after a prompt has no influence on it, nor do samples on each other.
+  // Tokens after a prompt have no influence on it, nor do samples on each other.
   HostTensor all(TensorType{DType::I32, {samples, places}});
   HostTensor last(TensorType{DType::I32, {samples}});
   for (size_t i = 0; i < sequences.size(); ++i) {

@@ -23,7 +23,7 @@ struct GeneratorOptions {
 };
 
 struct GeneratedText {
-  /// What follows each prompt, the stop token included.
+  /// The continuation of each prompt, the stop token included.
   std::vector<std::vector<int32_t>> tokens;
   int64_t decodeSteps = 0;
   double prefillSeconds = 0, decodeSeconds = 0;
@@ -42,8 +42,8 @@ public:
   int64_t longest() const { return places + 1; }
 
   /// Goes on with the prompts, as many at once as the plan's batch has; `first` is the number of
-  /// the first one: random numbers depend on it. None is empty. When `stop` becomes true, what
-  /// there is by then is returned.
+  /// the first one: random numbers depend on it. None is empty. When `stop` becomes true, the
+  /// tokens so far are returned.
   Expected<GeneratedText> run(const std::vector<std::vector<int32_t>> &prompts,
                               const GeneratorOptions &options, const std::atomic<bool> &stop);
 

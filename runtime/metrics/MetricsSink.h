@@ -18,8 +18,8 @@ class MetricsSink {
 public:
   virtual ~MetricsSink() = default;
 
-  /// The next step is the one after `step`: what an earlier run said of later ones no longer holds.
-  /// Only the first call counts.
+  /// The next step is the one after `step`: metrics of an earlier run for later ones no longer
+  /// hold. Only the first call counts.
   virtual MaybeError begin(int64_t step) = 0;
   /// After begin(). Others see the step when this returns.
   virtual MaybeError write(const StepMetrics &metrics) = 0;

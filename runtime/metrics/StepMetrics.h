@@ -58,7 +58,7 @@ struct StepMetrics {
   std::optional<double> expertImbalance = {}, droppedTokens = {};
 };
 
-/// What every place to which metrics go calls one of them, and means by it.
+/// The names of a metric in each output of metrics, and its meaning.
 struct Metric {
   const char *name = ""; ///< a key of the JSON lines; Prometheus has dtc_ before it
   const char *tag = "";  ///< TensorBoard's
@@ -76,8 +76,8 @@ std::span<const Metric> allMetrics();
 
 /// The metrics as one line of JSON without its end: "step", allMetrics(), where there are several
 /// processes kWaitSeconds, a list, "clients" of the round that ends, and "model", an object of the
-/// model's metrics: a number or a list by its name, or an object of these by what they are of.
-/// Non-finite numbers are null.
+/// model's metrics: a number or a list by its name, or an object of these by the tensors or layers
+/// that they belong to. Non-finite numbers are null.
 std::string toJson(const StepMetrics &metrics);
 
 } // namespace dtc::runtime

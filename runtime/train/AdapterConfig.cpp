@@ -46,7 +46,7 @@ static bool isUnused(const Json &value) {
          ((value.is_array() || value.is_object()) && value.empty());
 }
 
-/// What a model of dtc cannot compute.
+/// Refuses a configuration that a model of dtc cannot compute.
 static MaybeError checkSupported(const Json &json) {
   constexpr const char *remedy =
       "merge the adapters into the weights with PEFT (merge_and_unload), and give these to --init";

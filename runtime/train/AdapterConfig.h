@@ -23,18 +23,18 @@ namespace dtc::runtime {
 inline constexpr const char *kAdapterTensorsName = "adapter_model.safetensors";
 inline constexpr const char *kAdapterConfigName = "adapter_config.json";
 
-/// The adapter_config.json beside adapters, as Hugging Face's PEFT writes it: by what each adapter
-/// is multiplied.
+/// The adapter_config.json beside adapters, as Hugging Face's PEFT writes it: the factor of each
+/// adapter.
 class AdapterConfig {
 public:
   /// Reads the one that lies in a folder, or beside a file that is named as PEFT's,
   /// adapter_model.safetensors; nullopt if there is none. The error names the file and the field:
-  /// what is no configuration, and what a model of dtc cannot compute, such as DoRA.
+  /// it may be no configuration, or one that a model of dtc cannot compute, such as DoRA.
   static Expected<std::optional<AdapterConfig>> read(const std::string &weightsPath);
 
   /// Of an adapter's tensor, "base_model.model.layers.0.q_proj.lora_B.weight".
   int64_t rankOf(std::string_view tensor) const;
-  /// What PEFT multiplies the adapter by.
+  /// The factor by which PEFT multiplies the adapter.
   double scaleOf(std::string_view tensor) const;
 
   /// The field that the rank or the scale of an adapter comes from: "r", "rank_pattern".

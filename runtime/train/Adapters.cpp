@@ -45,7 +45,7 @@ Expected<AdapterFolder> AdapterFolder::create(const plan::Plan &plan, const std:
                    [](const plan::State *state) { return isAdapterName(state->name()); }))
     return Error{"--save-adapters: the plan has no adapters; import the model with --lora for one "
                  "that has, or leave the flag out"};
-  // What a file of adapters is named; nobody names a folder so.
+  // A file of adapters has this suffix; nobody gives it to a folder.
   if (path.ends_with(".safetensors"))
     return Error{fmt::format("--save-adapters is {}, expected a folder; it gets {}{}", path,
                              kAdapterTensorsName,

@@ -82,7 +82,7 @@ private:
         batches(options.batches) {}
   static Expected<CheckpointFolder> openFolder(const TrainOptions &options,
                                                std::optional<int64_t> steps);
-  /// What messages name.
+  /// The flag that messages name.
   const char *flag() const { return options.needsCheckpoint ? "--checkpoint" : "--resume"; }
   MaybeError checkMemory(const Session &session) const;
   MaybeError findNewest();

@@ -173,7 +173,7 @@ private:
     return device.getProgram().transfers[indexOf(device, instruction)];
   }
 
-  /// The kernel, the collective or "send"; adds what else is worth knowing to `args`.
+  /// The kernel, the collective or "send"; adds further details to `args`.
   static std::string nameOf(const DeviceExecutor &device, size_t index, Json &args) {
     const plan::Instruction &instruction = device.getProgram().instruction(index);
     if (instruction.has_kernel())

@@ -14,9 +14,9 @@
 
 namespace dtc::runtime {
 
-/// Writes what the session has recorded in the JSON form of Chrome's trace events, which
+/// Writes the records of the session in the JSON form of Chrome's trace events, which
 /// ui.perfetto.dev and chrome://tracing show. A device is a process with the threads "compute"
-/// (tasks, which enclose their kernels and what they wait for), "collectives" and "transfers"
+/// (tasks, which enclose their kernels and waits), "collectives" and "transfers"
 /// (transfers that overlap are spread over more threads of that name). An arrow goes from each send
 /// to its receive. The file is written whole or not at all; the error begins with its path.
 MaybeError writeChromeTrace(const Session &session, const std::string &path);

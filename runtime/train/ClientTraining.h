@@ -19,7 +19,7 @@
 
 namespace dtc::runtime {
 
-/// What becomes of the update of a client.
+/// Whether the update of a client is used, and why not.
 enum class UpdateState {
   Taken,
   NotFinite, // the change of its parameters has no finite norm
@@ -31,7 +31,7 @@ enum class UpdateState {
 std::vector<double> clientWeights(const std::vector<double> &samples,
                                   const std::vector<UpdateState> &states);
 
-/// How a round hides what a single client has changed (DP-FedAvg; McMahan et al. 2018, "Learning
+/// How a round hides the change of a single client (DP-FedAvg; McMahan et al. 2018, "Learning
 /// differentially private recurrent language models", algorithm 1, with a fixed denominator and all
 /// clients of equal weight). Each client's change is scaled to a norm of `clip` at most, and normal
 /// noise with the standard deviation `multiplier` * `clip` is added to the sum over them.
@@ -72,9 +72,9 @@ private:
   size_t numReplicas() const { return source.getRounds().numReplicas(); }
   struct Updates {
     std::vector<UpdateState> states; // of each replica
-    std::vector<double> squares;     // of what all its parameters have changed by, added up
+    std::vector<double> squares;     // of the changes of all its parameters, added up
   };
-  /// What became of each replica's update, by what the plan measures.
+  /// The state of each replica's update, from the measurements of the plan.
   Expected<Updates> checkUpdates();
   std::vector<double> weightsOf(const Updates &updates, int64_t round) const;
   MaybeError drawNoise(int64_t round);

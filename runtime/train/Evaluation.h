@@ -19,7 +19,7 @@
 
 namespace dtc::runtime {
 
-/// What an evaluation finds.
+/// The result of an evaluation.
 struct EvaluationResult {
   std::optional<double> loss; // the mean over the labels that count; absent where none does
 };
@@ -35,8 +35,8 @@ public:
 
   const DataSource &getData() const { return *data; }
 
-  /// What is not evaluated on for want of a whole batch: "1 of 5 samples fills no batch of 2 and is
-  /// left out; ..."; empty: nothing.
+  /// The samples that are left out because they fill no whole batch: "1 of 5 samples fills no batch
+  /// of 2 and is left out; ..."; empty: nothing.
   std::string describeLeftOut() const;
 
   /// Whether it is due after that step of a run of `steps`.

@@ -18,7 +18,7 @@ namespace dtc::runtime {
 
 /// Writes to `folder`, which it makes, a file process-N.json for a process whose run has ended for
 /// `reason`: of each of its devices the last collectives and transfers, with their sizes, states
-/// and times, and those that were to come next, each with what it was predicted to take alone.
+/// and times, and those that were to come next, each with its predicted time alone.
 /// Times are in seconds before the record; they are those of the host, which on a GPU enqueues what
 /// is done later.
 MaybeError writeFlightRecord(const std::string &folder, int64_t process, const std::string &host,

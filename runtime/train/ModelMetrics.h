@@ -16,8 +16,8 @@ namespace dtc::runtime {
 /// All processes call it together.
 MaybeError addModelMetrics(const Session &session, StepMetrics &metrics);
 
-/// An error where a metric that must be zero is not: the last step has computed what the model does
-/// not mean. A train step has then changed no parameter. All processes call it together.
+/// An error where a metric that must be zero is not: the last step has computed something that the
+/// model does not mean. A train step has then changed no parameter. All processes call it together.
 MaybeError checkZeroMetrics(const Session &session);
 
 } // namespace dtc::runtime

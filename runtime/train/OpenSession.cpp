@@ -31,7 +31,7 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
   if (!options.tracePath.empty())
     sessionOptions.traceSteps = options.traceSteps;
   sessionOptions.batches = options.batches;
-  // Of tokens, each step needs what the one before has chosen.
+  // In generation, each step needs the tokens that the one before has chosen.
   sessionOptions.stepsInFlight = generates(*plan) ? 1 : 2;
   for (Injection injection : options.injections)
     if (injection.step -= firstStep - 1; injection.step > 0)

@@ -24,8 +24,8 @@ class SavedFiles {
 public:
   /// None.
   SavedFiles() = default;
-  /// Takes the places and the room on the disk, and leaves what is there as it is. An error is one
-  /// that save() would have. Of several processes the first one writes; all call save().
+  /// Takes the places and the room on the disk, and leaves existing files as they are. An error is
+  /// one that save() would have. Of several processes the first one writes; all call save().
   static Expected<SavedFiles> create(const plan::Plan &plan, const TrainOptions &options);
 
   const std::vector<std::string> &paths() const { return allPaths; }

@@ -28,7 +28,7 @@
 
 namespace dtc::runtime {
 
-/// What is to be evaluated on only needs no step.
+/// The default number of steps: none where the run only evaluates.
 int64_t TrainingRun::defaultSteps() const {
   if (trains())
     return kDefaultTrainSteps;
@@ -72,7 +72,7 @@ MaybeError TrainingRun::openData() {
       note("the plan has no data inputs; --data is not used");
     return std::nullopt;
   }
-  // What is there may only be exported or evaluated.
+  // Without data, existing weights may only be exported or evaluated.
   const bool hasData = !options.dataPaths.empty() || !options.clientsPath.empty();
   if (!hasData && !options.epochs && !options.rounds && begin.step >= steps)
     return std::nullopt;
@@ -107,7 +107,7 @@ MaybeError TrainingRun::openData() {
   return std::nullopt;
 }
 
-/// Passes on what the data set has to say. `flag` goes before it.
+/// Prints the notes of the data set. `flag` goes before each.
 MaybeError TrainingRun::noteFrom(const DataSource &source, const char *flag) const {
   Expected<std::vector<std::string>> texts = source.notes();
   if (!texts)
@@ -328,7 +328,7 @@ void TrainingRun::noteNoLabelCounts() {
                      options.evalDataFlag, evaluation->describe(steps)));
 }
 
-/// Looks at all of a data set, so that what is wrong with its end is not found after days. Returns
+/// Looks at all of a data set, so that an error near its end is not found after days. Returns
 /// whether any label counts.
 Expected<bool> TrainingRun::checkData(const DataSource &source, const std::string &name) {
   using Clock = std::chrono::steady_clock;

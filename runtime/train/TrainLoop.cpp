@@ -29,7 +29,7 @@ Expected<TrainResult> TrainingRun::run(std::shared_ptr<const Backend> backend) {
     return result;
   }
   MaybeError failure = guarded([&] { return runSteps(); });
-  // What several processes have trained they can only save together.
+  // Several processes can only save their states together.
   if (failure && options.processes.areSeveral())
     return *failure;
   if (MaybeError error = save(saveCheckpoint(std::move(failure))))
@@ -229,10 +229,10 @@ bool TrainingRun::leavesInFlight() const {
   return runsBesideHost && !clients && (options.processes.areSeveral() || !session->stepIsDone());
 }
 
-/// Takes in the oldest step in flight, with what is due after it. `hasFailed`: the run ends, and
-/// the step was in flight already.
+/// Takes in the oldest step in flight, with the work that is due after it. `hasFailed`: the run
+/// ends, and the step was in flight already.
 MaybeError TrainingRun::endStep(ProgressReport &report, bool hasFailed) {
-  // What a diverged run has computed after that is dropped.
+  // Steps of a diverged run after that are dropped.
   if (hasDiverged) {
     inFlight.pop_front();
     statesAreWhole = !session->finishStep() && inFlight.empty();
@@ -296,7 +296,7 @@ MaybeError TrainingRun::takeSteps(ProgressReport &report) {
       if (!failure && inFlight.size() == 1 && leavesInFlight())
         continue;
     }
-    // What several processes know they can only read together.
+    // Several processes can only read their results together.
     if (inFlight.empty() || (failure && options.processes.areSeveral()))
       return failure;
     MaybeError error = guarded([&] { return endStep(report, failure.has_value()); });

@@ -29,8 +29,8 @@ namespace dtc::runtime {
 /// The steps of a training run that says nothing else.
 inline constexpr int64_t kDefaultTrainSteps = 100;
 
-/// After so many steps, or after the first step that ends so many seconds after the last checkpoint
-/// was begun. One of the two is 0.
+/// The interval between checkpoints: a number of steps, or a number of seconds since the last one
+/// was begun, rounded up to the end of a step. One of the two is 0.
 struct CheckpointInterval {
   int64_t steps = 0;
   double seconds = 600;
@@ -41,7 +41,7 @@ Expected<CheckpointInterval> parseCheckpointInterval(std::string_view text);
 /// "5 steps", "10m00s".
 std::string formatInterval(const CheckpointInterval &interval);
 
-/// What dtc-run is asked to do. Empty paths mean that there is no such file.
+/// The request to dtc-run. Empty paths mean that there is no such file.
 struct TrainOptions {
   std::string planPath;
   std::vector<std::string> dataPaths; // the files of one data set
@@ -88,7 +88,7 @@ struct TrainOptions {
   /// Of clients: instead, passes over the data of each; and instead of steps the rounds of the run.
   std::optional<double> localEpochs;
   std::optional<int64_t> rounds;
-  /// Of clients whose plan adds noise: the largest norm of what a client changes, and the standard
+  /// For clients whose plan adds noise: the largest norm of a client's change, and the standard
   /// deviation of the noise in these norms.
   std::optional<double> clientClip, noiseMultiplier;
   double learningRate = 1e-3;
@@ -138,7 +138,7 @@ struct TrainOptions {
 /// contradicts another.
 Expected<LearningRateSchedule> learningRateSchedule(const TrainOptions &options, int64_t steps);
 
-/// What a run decides about the factor that keeps small gradients within the range of a 16-bit
+/// The choices of a run about the factor that keeps small gradients within the range of a 16-bit
 /// type. The step updates it: see dtc-build-train-step.
 struct LossScaling {
   static constexpr double kLowest = 1;

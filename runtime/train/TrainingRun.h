@@ -37,8 +37,8 @@
 
 namespace dtc::runtime {
 
-/// One call of train(). What comes before the first step is in StartTraining.cpp, what comes after
-/// the last one in EndTraining.cpp.
+/// One call of train(). StartTraining.cpp has the work before the first step, EndTraining.cpp the
+/// work after the last one.
 class TrainingRun {
 public:
   TrainingRun(const TrainOptions &options, std::FILE *out, std::FILE *notes,

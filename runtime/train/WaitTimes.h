@@ -24,7 +24,7 @@ struct WaitTimes {
 WaitTimes waitTimesOf(std::span<const double> seconds);
 
 /// A line for the end of a run. Where one process waits for others much less than they do, they
-/// wait for it, and the line says so. `seconds` is what all steps took; `hosts` are those of the
+/// wait for it, and the line says so. `seconds` is the time of all steps; `hosts` are those of the
 /// processes.
 std::string formatWaitTimes(const WaitTimes &times, double seconds,
                             const std::vector<std::string> &hosts);

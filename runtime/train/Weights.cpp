@@ -164,7 +164,7 @@ static MaybeError setParameter(Session &session, const plan::State &parameter,
     return error;
   if (!master)
     return std::nullopt;
-  // What the master weights round to, as after a step.
+  // The master weights rounded, as after a step.
   HostTensor rounded(fileTypeOf(parameter));
   if (MaybeError error =
           convertElements(tensor->type.dtype == DType::F64 ? "F64" : "F32", tensor->bytes, 0,
@@ -300,7 +300,7 @@ MaybeError WeightsLoader::resolve() {
     if (MaybeError error = resolve(*parameter))
       return error;
   }
-  // A base model has none of the adapters. What has some of them was made for another model.
+  // A base model has none of the adapters. A file that has some of them was made for another model.
   if (kept.empty() || kept.size() == adapters)
     return std::nullopt;
   return Error{fmt::format("{}: {} no tensor \"{}\", but other adapters; {} of {} adapters are "
@@ -354,8 +354,7 @@ std::vector<Source *> WeightsLoader::adapterSources(const WeightsFileShards &fil
   return found;
 }
 
-/// By what the values of lora_B are multiplied: what PEFT multiplies the adapter by, divided by
-/// what the plan does.
+/// Finds the factors for the values of lora_B: PEFT's factor of the adapter, divided by the plan's.
 void WeightsLoader::findFactors() {
   const plan::Lora &lora = session.plan().lora();
   double ours = lora.alpha() / static_cast<double>(lora.rank());

@@ -22,17 +22,18 @@
 namespace dtc::runtime {
 
 /// Sets every parameter from safetensors files, and its master weights if it has them: these are
-/// read, and the parameter is what they round to. A path is one of those of WeightsFileShards.
+/// read, and rounded to the parameter. A path is one of those of WeightsFileShards.
 /// Where several have a parameter's tensor, the last of them holds. A name that a file does not
 /// have is also looked for with a leading "transformer." or "model." added or taken away, if only
 /// one tensor of the file fits; an "lm_head.weight" that is in no file is the token embedding (tied
-/// weights). Adapters of which no file has one keep their values. Returns notes for the user:
+/// weights). Adapters keep their values if no file has any of them. Returns notes for the user:
 /// tensors that were not used, names that were not exact, adapters that were kept or multiplied.
 /// The error names file and tensor.
 ///
 /// Where PEFT's adapter_config.json multiplies an adapter by another number than the plan does,
-/// what is read into its lora_B is multiplied by the ratio, so that it adds the same to its layer.
-/// A file of adapters with some that the model lacks is an error, unless `allowUnusedAdapters`.
+/// the values for its lora_B are multiplied by the ratio, so that the adapter adds the same to its
+/// layer. A file of adapters with some that the model lacks is an error, unless
+/// `allowUnusedAdapters`.
 Expected<std::vector<std::string>> loadWeights(Session &session,
                                                const std::vector<std::string> &paths,
                                                bool allowUnusedAdapters = false);
@@ -48,7 +49,7 @@ enum class SavedContent {
   Merged    ///< all but adapters, which are added to the weights that they belong to
 };
 
-/// What a file of weights holds: every parameter of a plan, under its own name and with its
+/// The contents of a file of weights: every parameter of a plan, under its own name and with its
 /// file_shape, or with the others that are parts of one tensor as that; the master weights where it
 /// has them.
 class SavedWeights {

@@ -385,7 +385,7 @@ def add_in_place(model, x):
 HEAD = nn.Linear(4, 2)
 
 
-# What cannot be captured, a part of the error, and the loss if it is no mean.
+# Models that cannot be captured, with a part of the error, and the loss if it is no mean.
 REFUSED = {
     "no_grad": (lambda: Small(without_gradient), "torch.no_grad() is around values that depend on trained parameters"),
     "detach": (lambda: Small(lambda model, x: model.linear(x).detach() * model.linear(x)), "detach() is of a value"),

@@ -179,7 +179,7 @@ def deepseek(name, **changes):
 
 UNEVEN_ENCODER = dict(vocab_size=31, hidden_size=18, intermediate_size=13, num_attention_heads=3, num_hidden_layers=3)
 ODD = {
-    # What transformers 5 reads of a family, and what it does not.
+    # Fields of a family that transformers 5 reads, and fields that it does not read.
     "bert_untied": lambda: encoder("Bert", hidden_size=12, num_attention_heads=1, tie_word_embeddings=False),
     "roberta_relu": lambda: encoder("Roberta", hidden_size=12, num_attention_heads=1, hidden_act="relu",
                                     tie_word_embeddings=False),

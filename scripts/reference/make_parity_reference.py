@@ -77,7 +77,7 @@ def cases_of(norms, middle):
     }
 
 
-# What is made of each model.
+# The references that are made of each model.
 TRAINED = {"gpt2": models.gpt2, "llama": models.llama, "llama_tied": models.llama_tied}
 SETTINGS = {"gpt2_small": (models.gpt2_small, cases_of("*.ln_?.*", "*.mlp.c_fc.*")),
             "llama_small": (models.llama_small, cases_of("*norm.weight", "*.[qk]_proj.weight"))}

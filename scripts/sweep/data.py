@@ -103,7 +103,7 @@ def compare(tools, seed):
     documents = draw_documents(choose, seq, ignored)
     common = (f"{model}.json", "--seq", seq, "--ignore-index", ignored, "--attention", choose.choice(("fused", "decomposed")))
 
-    # One document in each row; what is after it, no token before sees.
+    # One document in each row; its tokens do not see the text after it.
     padded = {"tokens": [tokens + [1] * (seq - len(tokens)) for tokens, _ in documents],
               "labels": [labels + [ignored] * (seq - len(labels)) for _, labels in documents]}
     write_tensors(tools.folder / "plain.safetensors", padded)

@@ -39,7 +39,7 @@ HostTime hostTime(const cluster::Cluster &cluster, const cluster::NodeKind &node
   const cluster::HostLink &link = node.host_link();
   double sustained = link.sustained() > 0 ? link.sustained() : 1;
   double rate = std::min(link.bandwidth() * sustained, host.memory_bandwidth());
-  // `bytes` counts what is read, and what is written in the other memory.
+  // `bytes` counts the bytes that are read, and those that are written in the other memory.
   return {link.latency() + work.bytes / 2 / rate, rate / host.memory_bandwidth()};
 }
 

@@ -56,7 +56,7 @@ protected:
     return names;
   }
 
-  /// What each instruction takes on a device that fuses what can be fused and moves a byte a
+  /// The time of each instruction on a device that fuses as much as possible and moves a byte a
   /// second.
   std::vector<double> bytes() {
     cluster::DeviceKind device;

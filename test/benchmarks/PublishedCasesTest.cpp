@@ -13,7 +13,7 @@
 using namespace dtc;
 using namespace dtc::benchmarks;
 
-/// What is wrong with a table; empty if nothing.
+/// The error of a table; empty if there is none.
 static std::string problemOf(const std::string &table) {
   auto cases = parsePublishedCases(table);
   return cases ? "" : cases.error().message;

@@ -161,7 +161,8 @@ TEST_F(CallGroupsTest, SlicesOfWhatIsOverwrittenAreNotCopied) {
   EXPECT_EQ(find(), Found{});
 }
 
-/// The writer of what a copied slice reads does not come before the group that has the copy.
+/// The call that writes the input of a copied slice does not come before the group that has the
+/// copy.
 TEST_F(CallGroupsTest, NoWriterPassesACopiedSlice) {
   uint32_t a = value(), b = value(), c = value(), d = value(), e = value();
   call("slice", {a}, b);

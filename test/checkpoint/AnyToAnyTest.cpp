@@ -102,8 +102,8 @@ TEST(AnyToAny, RandomPairsOfStrategies) {
   });
 }
 
-// What ZeRO splits along two dimensions, or with shards of nothing but padding, is saved as any
-// other state.
+// A state that ZeRO splits along two dimensions, or with shards of nothing but padding, is saved
+// like any other state.
 TEST(AnyToAny, UnevenZero) {
   Pair pair;
   pair.config = R"({"model_type": "gpt2", "vocab_size": 23, "n_positions": 6, "n_embd": 10,

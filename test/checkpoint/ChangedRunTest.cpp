@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Adapters and frozen parts may change between two parts of a run: what is missing and what is
-// left over is named. The batch, the data and the optimizer may not, unless a flag says so.
+// Adapters and frozen parts may change between two parts of a run: missing ones and superfluous
+// ones are named. The batch, the data and the optimizer may not, unless a flag says so.
 //
 //===----------------------------------------------------------------------===//
 

@@ -25,7 +25,7 @@ using namespace dtc;
 using namespace dtc::test;
 namespace fs = std::filesystem;
 
-/// A text of bytes below kWords, each of which often follows the one below it.
+/// A text of bytes below kWords, where each byte often follows the one below it.
 static std::string makeText(uint64_t seed, int size) {
   std::mt19937_64 random(seed);
   std::string text;

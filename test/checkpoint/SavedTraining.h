@@ -34,8 +34,8 @@ struct SavedModel {
 /// Words of the vocabulary in the data, the fewest that a SavedModel may have.
 inline constexpr int kWords = 16;
 
-/// One training of one model, in parts that may have different plans, by runtime::train(). What its
-/// runs read and write is in a folder of its own.
+/// One training of one model, in parts that may have different plans, by runtime::train(). The
+/// files of its runs are in a folder of its own.
 class SavedTraining {
 public:
   /// With a text to train on and another one to evaluate on; one thread a device.
@@ -53,7 +53,7 @@ public:
   Expected<runtime::TrainResult> run();
   /// Runs until the step is done, as one that a signal ends.
   Expected<runtime::TrainResult> runUntil(int64_t step);
-  /// What the last run noted, and what it printed.
+  /// The notes of the last run, and its output.
   std::string notes() const { return dir.read("notes.log"); }
   std::string output() const { return dir.read("out.log"); }
 

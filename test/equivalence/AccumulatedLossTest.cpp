@@ -194,7 +194,7 @@ const char *const kMeans[] = {
     "%c = dtc.maximum %N, %seven : tensor<f64> %r = dtc.div %s, %c : tensor<f64>",
     "%c = dtc.sqrt %N : tensor<f64> %r = dtc.div %s, %c : tensor<f64>",
     "%c = dtc.div %one, %N : tensor<f64> %r = dtc.mul %c, %s : tensor<f64>",
-    // What is added before the division counts once.
+    // A term that is added before the division counts once.
     "%n = dtc.add %s, %Q : tensor<f64> %r = dtc.div %n, %N : tensor<f64>",
     R"(%n0 = dtc.mul %Q, %half : tensor<f64> %n = dtc.sub %n0, %s : tensor<f64>
        %r = dtc.div %n, %N : tensor<f64>)",
@@ -291,8 +291,8 @@ public:
   int count = 0;
 };
 
-/// What the compiler accepts has the value and the gradients of one batch. The means of a formula
-/// are either over all samples (C), or over what counts: a divisor that has N.
+/// Formulas that the compiler accepts have the value and the gradients of one batch. The means of a
+/// formula are either over all samples (C), or over those that count: a divisor that has N.
 TEST(AccumulatedLoss, RandomFormulasEqualOneBatchOrAreRefused) {
   int accepted = 0, refused = 0;
   uint64_t cases = forEachRandomCase(120, [&](uint64_t seed, bool alone) {
@@ -343,8 +343,8 @@ TEST(AccumulatedLoss, RandomFormulasEqualOneBatchOrAreRefused) {
   }
 }
 
-/// What several batches cannot compute as one does is refused, where it is written; as one batch,
-/// several microbatches compute it.
+/// A loss that several batches cannot compute as one does is refused, where it is written; as one
+/// batch, several microbatches compute it.
 TEST(AccumulatedLoss, IsRefusedWhereItIsNoSum) {
   Samples samples(2, 0xff), oneBatch(1, 0xf);
   struct Example {
@@ -366,7 +366,8 @@ TEST(AccumulatedLoss, IsRefusedWhereItIsNoSum) {
            Example{"%k = dtc.reduce max %m dims [0] : (tensor<4xf64>) -> tensor<f64> "
                    "%loss = dtc.div %S, %k : tensor<f64>",
                    "dtc.reduce", false},
-           // What is added once to a vector of sums counts once, which its gradient does not know.
+           // A term that is added once to a vector of sums counts once, which its gradient does not
+           // know.
            Example{"%k = dtc.reduce sum %y dims [0] : (tensor<4x3xf64>) -> tensor<3xf64> "
                    "%a = dtc.add %k, %d : tensor<3xf64> "
                    "%l = dtc.reduce sum %a dims [0] : (tensor<3xf64>) -> tensor<f64> "

@@ -81,7 +81,7 @@ TEST_P(DecomposedAttention, EqualsOneDevice) {
   expectEqualsOneDevice(model, mesh);
 }
 
-/// What is recomputed is the same, masks included.
+/// Recomputed values are the same, masks included.
 TEST(AttentionForms, RecomputationKeepsTheBits) {
   for (const Model &model : {kGpt2Dropout, kLlamaDropout})
     for (const char *mesh : {"", "m=4", "dp=2,tp=2 m=2 sp", "dp=2,tp=2,pp=2 m=4"})

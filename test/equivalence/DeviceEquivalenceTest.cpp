@@ -198,9 +198,9 @@ TEST_P(DeviceEquivalence, CudaTrainsAsTheCpu) {
   }
 }
 
-/// What is computed together is rounded less often, so that in sixteen bits it is at most as far
-/// from the same training in f32 as the CPU is, but for chance. By SGD, as AdamW makes whole steps
-/// of gradients that are all rounding.
+/// Calls that are computed together round less often, so that in sixteen bits a run is at most as
+/// far from the same training in f32 as the CPU is, but for chance. By SGD, as AdamW makes whole
+/// steps of gradients that are all rounding.
 TEST_P(FusedEquivalence, IsNoFartherFromF32) {
   Case which = GetParam();
   std::string narrow = which.strategy;
@@ -256,7 +256,7 @@ TEST_P(DeviceEquivalence, GraphsHaveTheBitsOfEagerSteps) {
   }
 }
 
-/// What is computed together is rounded elsewhere, and has fewer launches. Without epilogues in
+/// Calls that are computed together round elsewhere, and have fewer launches. Without epilogues in
 /// cuBLASLt, and of the gradients of norms, the bits are the same.
 TEST(DeviceFusion, ChangesRoundingAlone) {
   for (const Case &which : kCases) {
@@ -322,7 +322,8 @@ static std::map<std::string, uint64_t> launchesOfStep(int layers, bool fuses) {
   return launches;
 }
 
-/// What a layer has, forward and backward, is what three layers have more than two.
+/// The launches of a layer, forward and backward, are the difference between those of three layers
+/// and of two.
 TEST(DeviceLaunches, OfALayerOfGpt2AreFew) {
   uint64_t perLayer[2] = {};
   for (bool fuses : {false, true}) {
@@ -416,8 +417,7 @@ TEST_P(NcclEquivalence, DevicesThatShareAGpuHaveTheSameBits) {
 }
 
 /// In the order of the ring, the bits depend neither on the order of the queues nor on the
-/// processes nor on graphs. What the sums of two orders differ by is rounding: in f64 far below any
-/// error.
+/// processes nor on graphs. The sums of two orders differ by rounding: in f64 far below any error.
 TEST_P(RingEquivalence, GivesTheSameBits) {
   const Case &which = GetParam();
   auto plan = compile(which);
@@ -537,7 +537,7 @@ TEST(DeviceFaults, ALostDeviceFailsTheStepThatItIsIn) {
   auto plan = compile(kCases[0]);
   ASSERT_TRUE(plan);
   standin::reset();
-  // What the GPU has done at the end of each step; all of it is in one queue.
+  // The work that the GPU has done at the end of each step; all of it is in one queue.
   std::vector<uint64_t> ends;
   {
     auto session = openForSteps(plan, kNumSteps, 1);
@@ -563,7 +563,7 @@ TEST(DeviceFaults, ALostDeviceFailsTheStepThatItIsIn) {
   standin::reset();
 }
 
-/// What becomes of two steps, on a GPU that may fail.
+/// The result of two steps, on a GPU that may fail.
 static MaybeError trainTwoSteps(const std::shared_ptr<const plan::Plan> &plan) {
   auto session = runtime::Session::create(plan, runtime::createCudaBackend(), {.stallTimeout = 0});
   if (!session)
@@ -662,8 +662,8 @@ static std::string openOverNccl(const std::shared_ptr<const plan::Plan> &plan, s
   return session ? "" : session.error().message;
 }
 
-/// What communicators take is estimated before anything is allocated. Where they take more, they
-/// are made before the first step.
+/// The memory of communicators is estimated before anything is allocated. Where they take more,
+/// they are made before the first step.
 TEST(DeviceFaults, TooLittleMemoryForCommunicatorsIsFoundBeforeTheFirstStep) {
   auto plan = compile({"Gpt2", kGpt2, "dp=2,tp=2"});
   ASSERT_TRUE(plan);
@@ -700,7 +700,7 @@ TEST(DeviceFaults, ACallThatFailsLeavesNothingBehind) {
                   error->message.find("ALLOC_FAILED") != std::string::npos)
           << error->message;
     standin::Counts left = standin::counts();
-    // What the failed call should have freed, and what that belongs to.
+    // The resource that the failed call should have freed, and those that belong to it.
     EXPECT_LE(left.allocations + left.streams + left.events + left.graphs, 2u) << "call " << i;
   }
   EXPECT_GT(errors, 20);

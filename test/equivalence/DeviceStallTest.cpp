@@ -36,8 +36,8 @@ constexpr double kTimeout = 0.4; // in seconds
 /// The parts of a run, in order.
 enum Part { Prepare, Initialize, Train, Evaluate, Save, kNumParts };
 
-/// What happens: a kernel of NCCL that does not come, another kernel that does not end, a function
-/// that does not return, a device that is lost.
+/// The kind of fault: a kernel of NCCL that does not come, another kernel that does not end, a
+/// function that does not return, a device that is lost.
 enum Fault { Collective, Work, Call, Lost };
 
 struct Place {
@@ -54,7 +54,8 @@ struct Place {
 
 void PrintTo(const Place &place, std::ostream *os) { *os << place.name; }
 
-/// Where a run has been at the ends of its parts: how much of what may fail a device has had.
+/// Where a run has been at the ends of its parts: the number of operations that may fail and that a
+/// device has had by then.
 using Ends = std::array<uint64_t, kNumParts>;
 
 class DeviceStall : public testing::TestWithParam<Place> {
@@ -102,7 +103,7 @@ protected:
     end(Prepare, !error);
     if (!error)
       error = trainAndSave(**session, end);
-    // What a program that has an error leaves to the end of the process.
+    // A program with an error leaves this to the end of the process.
     standin::endStalls();
     return hung ? hung : error;
   }

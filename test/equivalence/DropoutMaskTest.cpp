@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A model from whose results masks can be read. Forward: what drops out are ones; attention has
+// A model from whose results masks can be read. Forward: dropout works on ones; attention has
 // scores of zero and one-hot values, so that its output is a row of its mask, up to a factor.
 // Backward: sample b counts 16^b times in the loss, so that a gradient is a number whose digits are
 // the masks of the samples.
@@ -27,7 +27,7 @@ using namespace dtc::test;
 
 namespace {
 
-/// What the model is made of. Heads are as wide as sequences are long.
+/// The sizes of the model. Heads are as wide as sequences are long.
 struct Sizes {
   int64_t batch, seq, embed, heads;
   double rate;
@@ -277,7 +277,7 @@ int64_t countForwardMasks(const std::string &text) {
   return count;
 }
 
-/// Without microbatches: what a model returns is whole.
+/// Without microbatches: the result of a model is whole.
 const char *kForwardStrategies[] = {
     "dp=2",    "dp=3", "dp=4",      "dp=11",     "tp=2",         "tp=2 sp",
     "tp=3 sp", "tp=4", "dp=2,tp=2", "dp=4,tp=2", "dp=2,tp=3 sp", "dp=3,tp=2 sp",
@@ -322,7 +322,7 @@ TEST(DropoutMask, IsTheSameForwardOnAllStrategies) {
           << text << ", threads " << threads;
 }
 
-/// What is kept, and what is recomputed, draws what was drawn.
+/// Kept and recomputed values have the masks that were drawn first.
 TEST_P(DropoutMasks, AreTheSameBackward) {
   for (const char *mode : {"none", "selective", "full"})
     expectMasksInGradients(std::string(GetParam()) + " recompute=" + mode, /*threads=*/1);

@@ -182,7 +182,7 @@ TEST(Lora, StateIsThatOfTheAdapters) {
       EXPECT_GT(base, 4 * adapters);
       EXPECT_EQ(moments, 2 * adapters);
       EXPECT_EQ(masters, dtype == std::string("bf16") ? adapters : 0);
-      // And so it is in the arena, but for what each buffer is rounded up to.
+      // And so it is in the arena, but for the rounding up of each buffer.
       int64_t bytes = 0, buffers = 0;
       const plan::Program &program = session->plan().programs(0);
       for (const plan::State &state : program.states())

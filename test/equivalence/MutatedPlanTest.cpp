@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Plans that the compiler made, each with one change that keeps it well-formed: another place in
-// the arena, another order, also of what one end of a channel moves, a wait less, a message more.
-// What the verifier accepts must compute, bit by bit, what the plan computed before the change.
-// What it refuses is executed all the same, to count how many of the changes matter: a verifier is
-// tested by wrong plans whose execution differs.
+// the arena, another order, also of the messages at one end of a channel, a wait less, a message
+// more. Plans that the verifier accepts must compute, bit by bit, the results from before the
+// change. Plans that it refuses are executed all the same, to count how many of the changes matter:
+// a verifier is tested by wrong plans whose execution differs.
 //
 // Each seed is one change. A look at thousands, by hand:
 //
@@ -114,7 +114,7 @@ class Mutation {
 public:
   Mutation(plan::Program &program, std::mt19937_64 &random) : program(program), random(random) {}
 
-  /// What was changed; empty if there was nothing of the kind that was drawn.
+  /// Describes the change; empty if there was nothing of the kind that was drawn.
   std::string apply() {
     switch (below(11)) {
     case 9:

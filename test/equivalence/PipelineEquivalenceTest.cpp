@@ -63,8 +63,8 @@ bool isTied(const Model &model) {
   return model.config == kGpt2.config || model.config == kLlamaOdd.config;
 }
 
-/// The strategy without its pipeline and without recomputation; `pipeline` is what it has instead:
-/// "" or "pp=2".
+/// The strategy without its pipeline and without recomputation; `pipeline` takes its place: "" or
+/// "pp=2".
 std::string withoutPipeline(const std::string &text, const std::string &pipeline) {
   std::string mesh = pipeline, rest;
   llvm::SmallVector<llvm::StringRef> parts, axes;

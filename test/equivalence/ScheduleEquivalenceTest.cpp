@@ -145,7 +145,7 @@ std::vector<Case> allCases() {
 }
 
 // A V-shaped schedule runs the backward passes of two stages of a device before their weight
-// passes: what one hands on must not be overwritten before the other has read it.
+// passes: the result of one must not be overwritten before the other has read it.
 TEST(ScheduleEquivalence, OfOneMicrobatchInAV) {
   Case example{&kModels[0], "dp=2,pp=5 schedule=zb-v", 1};
   expectEqual(trainOnOneDevice(*example.model), train(example));

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One device makes a number that is not finite, in some steps: all devices skip these steps and no
-// others, nothing changes in them, and what follows is as if they had not been. So it is also where
+// others, nothing changes in them, and later steps are as if they had not been. So it is also where
 // only that device sees the number, as in its copy of a gradient that other devices have too.
 //
 //===----------------------------------------------------------------------===//
@@ -125,7 +125,7 @@ public:
     session = std::move(*created);
     EXPECT_FALSE(session->initializeStates(/*seed=*/7));
   }
-  /// What the run decides. After that the step decides.
+  /// Sets the values that the run decides. After that the step decides.
   void start(int64_t firstBatch, double scale, int64_t growthInterval) {
     EXPECT_FALSE(setStepState(*session, plan::State::RANDOM_KEY, {7, double(firstBatch)}));
     EXPECT_FALSE(setStepState(*session, plan::State::LOSS_SCALE, {scale}));

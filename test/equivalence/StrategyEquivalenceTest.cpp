@@ -143,7 +143,7 @@ static const char *kUnevenZeroStrategies[] = {
     "dp=4,cp=3 zero=3 m=2",
 };
 
-/// What is recomputed has the same bits.
+/// Recomputed values have the same bits.
 static const char *kRecomputeStrategies[] = {
     "recompute=full",
     "m=3 recompute=selective",

@@ -25,8 +25,8 @@ inline constexpr double kF64Tolerance = 1e-9;
 
 /// With 8 bits of precision each activation is rounded by up to 2^-9 of itself, and a strategy
 /// rounds elsewhere: sums over devices are rounded once before they are added. The errors of the
-/// many elements that a loss or a norm is made of are independent, and average out; what is left
-/// are a few parts in 2^9.
+/// many elements that a loss or a norm is made of are independent, and average out; a few parts in
+/// 2^9 are left.
 inline constexpr double kBf16Tolerance = 1.0 / 128;
 
 /// Strategies for settings that each should work with.

@@ -35,7 +35,7 @@ namespace dtc::test {
 
 namespace detail {
 
-/// What a variable of the environment says; nothing if it is not set.
+/// The number in a variable of the environment; nothing if it is not set.
 inline std::optional<uint64_t> numberFrom(const char *variable, uint64_t least,
                                           const char *expected) {
   const char *set = std::getenv(variable);
@@ -56,7 +56,7 @@ inline bool asksForNewSeeds() {
   return set && std::string_view(set) == "new";
 }
 
-/// What DTC_RANDOM_SEED says, if not "new".
+/// The seed of DTC_RANDOM_SEED, if not "new".
 inline std::optional<uint64_t> givenSeed() {
   return numberFrom("DTC_RANDOM_SEED", 0, "a number below 2^64 or \"new\"");
 }

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What transformers' generate() goes on with, greedily and in f64, from prompts of several lengths,
+// The tokens of transformers' generate(), greedily and in f64, after prompts of several lengths,
 // and the logits and probabilities of the first new token.
 //
 //===----------------------------------------------------------------------===//

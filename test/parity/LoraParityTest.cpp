@@ -42,7 +42,7 @@ protected:
     CompileOptions options = adapters.compileOptions(std::get<1>(GetParam()));
     options.mode = mode;
     if (mode == CompileMode::Gradients)
-      options.zero = 0; // it splits what an optimizer has
+      options.zero = 0; // it splits the states of an optimizer
     ImportOptions import;
     import.doublePrecision = doublePrecision;
     if (adapters.expected.contains("routing_margin")) // of a mixture of experts
@@ -145,7 +145,7 @@ TEST_P(LoraParity, ThreeStepsOfAdamw) {
   }
 }
 
-/// What is saved has PEFT's names and shapes, and its configuration PEFT's fields.
+/// Saved files have PEFT's names and shapes, and the configuration has PEFT's fields.
 TEST_P(LoraParity, FilesAreThoseOfPeft) {
   auto session = open(CompileMode::Train);
   ASSERT_TRUE(session);

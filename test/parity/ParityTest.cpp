@@ -126,7 +126,7 @@ TEST_P(Parity, Training) {
       continue;
     HostTensor wanted = reference.tensor("parameters.safetensors", state);
     HostTensor actual = *session->getState(state.name());
-    // What has no gradient but rounding (GPT-2's key biases) moves by AdamW as the rounding has it.
+    // AdamW moves elements whose gradient is rounding alone (GPT-2's key biases) by that rounding.
     if (reference.hasTensor("gradients.safetensors", fileTensorNames(state.name()).front())) {
       HostTensor gradient = reference.tensor("gradients.safetensors", state);
       for (int64_t i = 0; i < gradient.type.numElements(); ++i)

@@ -139,7 +139,7 @@ CompileOptions Reference::compileOptions(const std::string &strategy) const {
 void Reference::setWeights(runtime::Session &session, const std::string &file) const {
   auto notes = runtime::loadWeights(session, path(file));
   ASSERT_TRUE(bool(notes)) << notes.error().message;
-  // What transformers saves and does not compute with.
+  // Tensors that transformers saves and does not compute with.
   std::string unused;
   read(expected, "unused_tensor", unused);
   std::string all;

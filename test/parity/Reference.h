@@ -35,7 +35,7 @@ public:
   bool hasTensor(const std::string &file, const std::string &name) const;
   HostTensor tensor(const std::string &file, const std::string &name,
                     DType dtype = DType::F32) const;
-  /// What a file with the names and shapes of weights files has for a parameter.
+  /// The tensor of a parameter in a file with the names and shapes of weights files.
   HostTensor tensor(const std::string &file, const plan::State &parameter,
                     DType dtype = DType::F32) const;
 
@@ -44,7 +44,7 @@ public:
 
   /// The tokens of a sequence; 0 of models that read images.
   int64_t sequence() const;
-  /// What expected.json asks the importer for, but for the sizes of the batch.
+  /// The options for the importer in expected.json, but for the sizes of the batch.
   ImportOptions importOptions() const;
   /// The strategy's options with what expected.json asks the compiler for.
   CompileOptions compileOptions(const std::string &strategy) const;

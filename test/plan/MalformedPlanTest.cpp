@@ -62,7 +62,7 @@ TEST(MalformedPlan, OperandsWithoutBytesAreFollowedToo) {
 }
 
 TEST(MalformedPlan, TensorsOfTransfersBesideCollectivesAreFollowed) {
-  // No task runs; what overlaps with the collective is looked at all the same.
+  // No task runs; instructions that overlap with the collective are looked at all the same.
   TwoPrograms builder;
   builder.channel(0, 20000);
   builder.inProgram(0);

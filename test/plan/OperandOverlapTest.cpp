@@ -39,7 +39,7 @@ struct Buffers {
   }
 };
 
-/// What checkKernelOverlap() finds, by comparing every pair.
+/// The result of checkKernelOverlap(), by comparing every pair.
 bool isAllowed(const PlanContext &context, const plan::KernelCall &call) {
   for (int o = 0; o < call.outputs_size(); ++o) {
     uint32_t output = call.outputs(o);

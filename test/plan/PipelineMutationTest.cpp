@@ -84,7 +84,7 @@ TEST(PipelineMutation, ChangedPlansAreAcceptedOrRefused) {
       continue;
     }
     ++accepted;
-    // What was accepted hangs together.
+    // An accepted plan is consistent.
     int64_t sends = 0, receives = 0;
     for (const ProgramVerifierResult &program : facts->programs) {
       sends += program.sends;

@@ -300,7 +300,7 @@ TEST(PipelineVerifier, SlotsAreEnoughForTheMicrobatchesAlive) {
       "that of microbatch 1, written by task \"forward.0\", instruction 0 (kernel shard_slice), "
       "microbatch 1; a buffer of 1 slots holds 1 microbatches at once, which is too few",
       bufferOf(first, input(first, "backward.0", 1, 1)).set_slots(1));
-  // What is being sent, and what is being received.
+  // Buffers that are being sent, and buffers that are being received.
   EXPECT_ERROR_AFTER(
       "task \"forward.0\", instruction 1 (kernel mul), microbatch 1: writes buffer 6, f32[1,4], "
       "copy "
@@ -334,7 +334,8 @@ TEST(PipelineVerifier, ValuesAreNotOverwrittenBeforeTheyAreRead) {
                      "microbatch 0, which shares bytes of the arena with it, was written since by "
                      "task \"forward.1\", instruction 5 (kernel fill), microbatch 0",
                      fillPlaceOf(second, output(second, "forward.1", 1), "forward.1"));
-  // What nothing writes holds no value, whatever lies there; a view has that of its buffer.
+  // A buffer that nothing writes holds no value, whatever lies there; a view has the value of its
+  // buffer.
   auto errorOfAlias = [](bool isView) {
     return errorAfter([=](plan::Plan &, plan::Program &, plan::Program &second) {
       uint32_t of = output(second, "forward.1", 1);
@@ -578,7 +579,7 @@ TEST(PipelineVerifier, TransfersAreFinishedWhereTheyWereStarted) {
     EXPECT_ERROR(findPlanError(OneMessage(apart, together).plan),
                  "program 0: task \"part\", instruction 0 (finish_transfer 0), microbatch 0: "
                  "finishes transfer 0 (to program 1, channel 7) for microbatch 0");
-    // What is received for one microbatch would be read after the loop as if it were made there.
+    // A message for one microbatch would be read after the loop as if it were made there.
     EXPECT_ERROR(findPlanError(OneMessage(together, apart).plan),
                  "but it was started " + std::string(started == kIn ? "in" : "before") +
                      " the loop over microbatches (task \"part\", instruction 0");

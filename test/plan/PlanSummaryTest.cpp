@@ -74,7 +74,7 @@ const CollectiveSummary *findCollective(const PlanSummary &summary, CollectiveKi
   return nullptr;
 }
 
-/// What the devices of a session send in one step, all together.
+/// The bytes that the devices of a session send in one step, all together.
 CommunicatorBytes bytesOfAStep(const std::shared_ptr<const plan::Plan> &plan) {
   auto session = Session::create(plan, createCpuBackend());
   EXPECT_OK(session);

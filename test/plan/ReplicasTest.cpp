@@ -24,7 +24,7 @@ enum class Mistake {
   OuterStepSkipsState, ///< the outer step leaves a parameter as it is
   OuterStepReadsOwn,   ///< and adds to its sum what differs
   OuterStepReadsPart,  ///< and adds to its sum the replica's part of a state
-  BeginningDiffers,    ///< what the outer step starts from is not the same on all replicas
+  BeginningDiffers,    ///< the outer step does not start from the same values on all replicas
   SeveralAxes,         ///< the outer step sums over another axis as well
 };
 

@@ -83,7 +83,7 @@ TEST(SlotMap, SlotsStayInTheArena) {
   // No more than the maps could use, also of what takes no bytes.
   EXPECT_ERROR_AFTER("has 7 slots, but there are 3 microbatches and 2 slot maps",
                      program.mutable_buffers(6)->set_slots(7));
-  // What outlives a microbatch has no slots.
+  // A buffer that outlives a microbatch has no slots.
   EXPECT_ERROR_AFTER(
       "buffer 2 has 3 slots; what outlives a microbatch has none",
       for (uint32_t at

@@ -296,7 +296,7 @@ TEST(VerifyBindings, StepStates) {
       "is step state and starts as random numbers"));
   EXPECT_TRUE(contains(errorOf(plan::State::GROWTH_INTERVAL, DType::I32, {},
                                [](plan::State &state) { state.set_update(state.buffer()); }),
-                       "is a growth interval and updated by the step"));
+                       "is the step state growth_interval and updated by the step"));
   EXPECT_TRUE(contains(errorOf(plan::State::GOOD_STEPS, DType::I32, {},
                                [](plan::State &state) { state.set_parameter("w"); }),
                        "state \"s\" is of kind GOOD_STEPS and belongs to parameter \"w\"; only "

@@ -384,8 +384,7 @@ TEST(VerifyDataflow, AViewHasTheValueOfItsBuffer) {
 }
 
 TEST(VerifyDataflow, ViewsCountByTheirBytes) {
-  // What lies in a part of a value is another value, and two of them beside each other are not the
-  // whole.
+  // A part of a value is another value, and two parts beside each other are not the whole.
   struct Parts : PlanBuilder {
     Parts() {
       whole = buffer(DType::F32, {32});

@@ -15,7 +15,7 @@ from training import BIN, CAPTURES, MLP, batch, tensor, write_safetensors
 import dtc
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
-VIRTUAL = EXAMPLES / "clusters" / "virtual-cpu.textproto"  # what a search is for without a cluster
+VIRTUAL = EXAMPLES / "clusters" / "virtual-cpu.textproto"  # the cluster of a search that names none
 
 
 class Searching(unittest.TestCase):

@@ -32,7 +32,7 @@ def compiled(**options):
 
 # Without PyTorch: what is called, and what the error says.
 USES = (
-    # What dtc.compile() is given.
+    # Arguments of dtc.compile().
     (lambda: dtc.compile(MLP, lambda model, batch: 0), "mlp.mlir has its loss and the shapes of its batch; leave loss"),
     (lambda: dtc.compile(None), "model is a NoneType, expected a torch.nn.Module, parameters of JAX or the path"),
     (lambda: dtc.compile("."), r"\.: cannot be read: .*Is a directory"),
@@ -48,7 +48,7 @@ USES = (
     (lambda: compiled(mesh="dp=2,dp=2"), 'two axes named "dp"'),
     (lambda: compiled(mesh=4), 'mesh is "4", expected axis=size'),
     (lambda: compiled(mesh=["dp=2", "tp=x"]), 'mesh is "tp=x", expected axis=size'),
-    # What is searched.
+    # Searches.
     (lambda: compiled(mesh="auot", devices=8), 'mesh is "auot", expected axis=size .*, or "auto", .*; did you mean "auto"\\?'),
     (lambda: compiled(mesh=["auto", "dp=2"], devices=8), 'mesh is "auto" and has axes too, expected one of both'),
     (lambda: compiled(mesh="auto", devices=0), "devices is 0, expected a whole number of at least 1"),
@@ -83,7 +83,8 @@ USES = (
     (lambda: compiled(mesh="dp=2", alternatives=2), 'alternatives: nothing is searched; give mesh="auto"'),
     (lambda: compiled(mesh="auto", devices=8, memory="lots"), 'memory: "lots" is no number of bytes'),
     (lambda: compiled(mesh="auto", devices=8, memory="1KiB"), "no strategy fits: .* a device has 1.0 KiB that a plan may use"),
-    (lambda: compiled(device=8), 'there is no option "device"; did you mean "devices"\\?'),
+    (lambda: compiled(device=8), 'device is 8, expected "cpu", "cuda" or "auto" .devices is the number'),
+    (lambda: compiled(device_count=8), 'there is no option "device[-_]count"'),
     (lambda: compiled(memory="lots"), 'memory: "lots" is no number of bytes; expected'),
     (lambda: compiled(dtype="float32"), 'dtype is "float32", expected one of f32, bf16, f16'),
     (lambda: compiled(accumulate=0), "accumulate is 0, expected a whole number of at least 1"),

@@ -58,11 +58,11 @@ private:
   /// "low, high, low": a list of numbers.
   static std::string list(const Shape &numbers);
   static std::string letters(const Shape &shape);
-  /// What adds ops of one kind, each as often as it weighs when one is drawn.
+  /// The functions that add ops of one kind. Each is listed as often as its weight in a draw.
   static const std::vector<Step> &allSteps();
   void makeMesh();
   std::string sharding(const Shape &shape);
-  /// What may be on a value of the sharded form: a sharding, or for a pipeline logical axes.
+  /// The annotation of a value of the sharded form: a sharding, or for a pipeline logical axes.
   std::string annotation(const Shape &shape);
   std::string logicalAxes(const Shape &shape);
   /// Whether an argument of a model that mixes samples is data, of a batch of them.

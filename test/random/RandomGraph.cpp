@@ -36,7 +36,7 @@ std::string Generator::letters(const Shape &shape) {
   return text;
 }
 
-/// Up to 16 devices on up to four axes, one of which may be temporal.
+/// Up to 16 devices on up to four axes; one of them may be temporal.
 void Generator::makeMesh() {
   int64_t devices = 1, count = oneOf<int64_t>({1, 1, 2, 2, 2, 3, 3, 4});
   for (int64_t index = 0; index < count; ++index) {
@@ -162,7 +162,7 @@ size_t Generator::anyValue(int64_t minRank, int64_t maxRank) {
   for (size_t i = 0; i < values.size(); ++i)
     if (int64_t rank = values[i].shape.size(); rank >= minRank && rank <= maxRank)
       fitting.push_back(i);
-  // Layers: mostly of what a microbatch has, and of what was made last.
+  // Layers: mostly of values that a microbatch has, and of those made last.
   if (forPipeline && chance(90))
     std::erase_if(fitting, [&](size_t i) { return !hasBatch(values[i].shape); });
   if (forPipeline && chance(60) && fitting.size() > 3)

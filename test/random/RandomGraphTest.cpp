@@ -91,7 +91,7 @@ static void runCase(uint64_t seed, bool verbose) {
 
 TEST(RandomGraph, PartitionedEqualsUnpartitioned) { forEachRandomCase(300, runCase); }
 
-/// What random graphs have found, reduced.
+/// Errors that random graphs have found, reduced.
 static void runReduced(const char *mesh, const char *plain, const char *sharded) {
   RandomGraph graph;
   graph.mesh = mesh;
@@ -162,7 +162,7 @@ TEST(RandomGraphReduced, SumThroughReshapeOfSplitFactors) {
   runReduced("dist.mesh @mesh <\"w\"=2, \"x\"=2, \"y\"=2>\n", plain, sharded);
 }
 
-// Was refused: the gradient of p is also what the gradient of q is a slice of;
+// Was refused: the gradient of q is a slice of the gradient of p;
 // ZeRO's own constraint on the one is taken for a constraint that the user put before the slice.
 TEST(RandomGraphReduced, ZeroWhereAGradientHasOtherUsers) {
   const char *body = R"(

@@ -19,7 +19,7 @@ RandomModel Generator::runModel() {
   if (chance(60))
     argument({batch, randomSize(), pick(1, 4)});
   argument(randomShape(2));
-  // What cuts and joins samples often works on the data themselves.
+  // Ops that cut and join samples often work on the data themselves.
   static const std::vector<Step> onData = {&Generator::sliceOrPad, &Generator::concat};
   for (int64_t count = pick(0, 2); count > 0; --count)
     (this->*oneOf(onData))();

@@ -63,7 +63,7 @@ private:
   mlir::OwningOpRef<mlir::ModuleOp> module;
 };
 
-/// What a strategy may be refused for.
+/// Reasons for which a strategy may be refused.
 const char *const kReasons[] = {
     "microbatches cannot see each other",
     "needs a sum over all microbatches",
@@ -236,7 +236,7 @@ static void runReduced(const char *loss, const std::vector<std::string> &further
   EXPECT_EQ(refused, mixesSamples ? accumulating : 0);
 }
 
-// Crashed: what only data are needed for was summed over microbatches as a gradient is.
+// Crashed: a value that only needs data was summed over microbatches like a gradient.
 TEST(RandomModelReduced, SliceOfTheData) {
   runReduced(R"(func.func @loss(
       %x: tensor<4x6xf64> {dtc.input = "x", dtc.axes = ["batch", ""]},

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Random models are trained as random pipelines. That no plan reads a value too early, receives
-// what nobody sends or waits without end is checked when a session opens; here are the numbers.
+// Random models are trained as random pipelines. A session checks when it opens that no plan reads
+// a value too early, receives a message that nobody sends, or waits without end; these tests check
+// the numbers.
 //
 // DTC_RANDOM_SEED=n runs the one case of that seed and prints it; DTC_RANDOM_CASES=n sets the
 // number of cases.
@@ -91,7 +92,7 @@ static void runCase(uint64_t seed, bool verbose) {
 
 TEST(RandomPipeline, EqualsOneDevice) { forEachRandomCase(600, runCase); }
 
-/// What random pipelines have found, reduced.
+/// Errors that random pipelines have found, reduced.
 static void runReduced(const char *loss, const char *text) {
   RandomPipeline pipeline;
   pipeline.loss = loss;

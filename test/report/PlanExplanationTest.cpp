@@ -147,7 +147,7 @@ TEST(PlanExplanation, GroupsAndTotals) {
   EXPECT_EQ(collective.location, "h.*.attn");
   EXPECT_EQ(collective.tensors[0].reason.consumer, "h.*.mlp");
   EXPECT_EQ(collective.tensors[0].reason.value, "result of dtc.einsum");
-  // What is alike in all members stays as it is.
+  // Words that are alike in all members stay as they are.
   EXPECT_EQ(representativeOf(explanation, explanation.groups[2]).tensors[0].reason.value,
             "gradient of h.0.weight");
 

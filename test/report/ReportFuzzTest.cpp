@@ -56,11 +56,11 @@ const std::vector<cluster::Cluster> &clusters() {
   return clusters;
 }
 
-/// What dtc-plan simulate says of it.
+/// Prints the output of dtc-plan simulate for it.
 void reportSimulation(const plan::Plan &plan, const cluster::Cluster &cluster) {
   Expected<Simulation> simulation = simulateOnCluster(plan, cluster, {.keepCollectives = true});
   if (!simulation) {
-    // What is no matter of findPlanError() is refused in words, and no plan stalls.
+    // Errors that findPlanError() does not look for are refused with a message, and no plan stalls.
     const std::string &message = simulation.error().message;
     EXPECT_TRUE(message.starts_with("the mesh has ") ||
                 message.find("expected an equation") != message.npos ||
@@ -88,7 +88,7 @@ void report(const plan::Plan &plan, const VerifierResult &facts) {
   EXPECT_EQ(static_cast<int64_t>(summary.transfers.messages), facts.messages);
 
   for (bool rendezvous : {false, true}) {
-    // What verifyPlan() accepts never stalls, however sends wait.
+    // Plans that verifyPlan() accepts never stall, however sends wait.
     Expected<Timeline> timeline = simulatePlan(plan, {.rendezvous = rendezvous});
     ASSERT_OK(timeline);
     EXPECT_EQ(static_cast<int64_t>(timeline->transfers.size()), facts.messages);
@@ -147,8 +147,8 @@ void fuzz(const plan::Plan &plan) {
   EXPECT_LT(used.ru_maxrss, int64_t{2} << 20); // KiB
 }
 
-/// What a name may hold that is to deceive: a color, a line that looks like the tool's own, and the
-/// other direction of writing.
+/// A name that is meant to deceive: a color, a line that looks like the tool's own, and the other
+/// direction of writing.
 constexpr const char *kDeceit = "\x1B[31m\r\nerror: fake\x7F\xC2\x9B\xE2\x80\xAE";
 
 /// Adds it to all texts of a message, but to those of the messages of these types, which the
@@ -216,7 +216,7 @@ TEST(ReportFuzz, NamesAreWrittenOut) {
                                     formatExplanation(explanation, 1000),
                                     formatSimulation(*simulation), timelineToSvg(*timeline)})
       names += countNames(text);
-    // JSON may leave DEL and what is above it as it is; a terminal gets that written out.
+    // JSON may leave DEL and the characters above it as they are; a terminal gets that written out.
     for (const std::string &text :
          {summaryToJson(summary, &*timeline), explanationToJson(explanation),
           simulationToJson(*simulation), simulationToTrace(**read, *simulation)}) {

@@ -39,11 +39,11 @@ struct SchedulePlanShape {
   uint32_t stages() const { return devices * chunks; }
 };
 
-/// Builds a plan on pp=devices. What goes from stage to stage is f32[2,4] (32 bytes): to stage s on
-/// channel s, the gradients to stage s on channel stages + s. All receives are started before the
-/// first work, in the order of the sends, and every buffer has a slot for each microbatch, so that
-/// any order of work that heeds the data is a valid one. Sends start at the end of the task that
-/// makes the tensors, and are finished at the end of the device's schedule.
+/// Builds a plan on pp=devices. The messages from stage to stage are f32[2,4] (32 bytes): to stage
+/// s on channel s, the gradients to stage s on channel stages + s. All receives are started before
+/// the first work, in the order of the sends, and every buffer has a slot for each microbatch, so
+/// that any order of work that heeds the data is a valid one. Sends start at the end of the task
+/// that makes the tensors, and are finished at the end of the device's schedule.
 class SchedulePlanBuilder : public PlanBuilder {
 public:
   explicit SchedulePlanBuilder(const SchedulePlanShape &shape);

@@ -71,7 +71,7 @@ TEST(TimelineReport, LongSchedulesGoOnInBands) {
     }
 }
 
-/// What is too short for its number shows its letter alone.
+/// A box that is too short for its number shows its letter alone.
 TEST(TimelineReport, ANumberIsWholeOrNotThere) {
   Timeline timeline;
   timeline.programs = {

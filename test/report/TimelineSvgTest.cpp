@@ -31,7 +31,7 @@ static size_t count(const std::string &text, const std::string &part) {
   return found;
 }
 
-/// What is wrong with a document as XML, as far as figures use it; empty if nothing is.
+/// The error of a document as XML, as far as figures use it; empty if there is none.
 static std::string xmlProblem(const std::string &text) {
   std::vector<std::string> open;
   static const std::regex tag(R"re(^(/?)([A-Za-z]+)((?: [A-Za-z0-9:-]+="[^"<]*")*)(/?)$)re");

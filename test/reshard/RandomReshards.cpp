@@ -68,7 +68,7 @@ void Generator::makeMesh() {
   for (const Axis &axis : axes) {
     program.text +=
         (&axis == &axes.front() ? "\"" : ", \"") + axis.name + "\"=" + std::to_string(axis.size);
-    // What is cheapest depends on the links, and so do the steps that are taken.
+    // The cheapest steps depend on the links.
     if (chance(30))
       program.text += chance(50) ? " link 1.0e+11 1.0e-06" : " link 1.0e+9 1.0e-04";
   }
@@ -152,7 +152,7 @@ void Generator::makeValue() {
     for (size_t count = value.source == Source::Weighted ? 1 : 1 + below(2); count > 0; --count)
       value.summed.push_back(of({1, 2, 3, 4, 4, 5, 7, 8}));
 
-  // Axes that split what is summed are the partial axes of the sum.
+  // Axes that split the summed dimension are the partial axes of the sum.
   std::vector<size_t> all(axes.size());
   for (size_t axis = 0; axis < all.size(); ++axis)
     all[axis] = axis;

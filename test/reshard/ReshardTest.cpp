@@ -37,7 +37,7 @@ HostTensor integers(const std::vector<int64_t> &shape, bool f64, std::mt19937_64
   return tensor;
 }
 
-/// What the value is, from its definition alone.
+/// The elements of the value, from its definition alone.
 std::vector<double> expectedElements(const ReshardedValue &value, const HostTensor &input,
                                      const HostTensor &weights) {
   int64_t count = 1, terms = 1;

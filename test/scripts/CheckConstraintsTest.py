@@ -87,7 +87,7 @@ class CheckConstraints(unittest.TestCase):
     def test_no_verifier(self):
         self.expect("dialects/toy/Toy.cpp", '"fold-c2", ', "",
                     "dialects/toy/ToyOps.td:8: [fold-c2]: no verifier in dialects/ has it")
-        # What is commented out enforces nothing.
+        # Code that is commented out enforces nothing.
         self.expect("dialects/toy/Toy.cpp", "  return check", "  // return check",
                     *(f"dialects/toy/{place}: [{label}]: no verifier in dialects/ has it" for place, label in (
                         ("ToyOps.td:8", "fold-c2"), ("Toy.td:14", "side-c1"), ("Toy.td:6", "toy-c1"))))

@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
-# What --gtest_list_tests prints of plain, parameterized and typed tests.
+# The output of --gtest_list_tests for plain, parameterized and typed tests.
 PROGRAM = """#!/bin/sh
 cat <<'END'
 Running main() from gtest_main.cc

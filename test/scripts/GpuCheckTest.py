@@ -16,7 +16,7 @@ SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "scripts", "gpu-che
 MODELS = ["mlp", "gpt2-tiny", "llama-tiny", "gpt2-tiny-bf16", "llama-tiny-bf16", "gpt2-tiny-devices", "llama-tiny-devices"]
 
 # Lists a GPU, and writes the losses of steps; those of "cuda" are FACTOR times the others, and the norms of steps in graphs
-# NORM times those of others. What it prints is what dtc-run prints of a model, and of a profile.
+# NORM times those of others. It prints the output of dtc-run for a model, and for a profile.
 TRAINER = """#!/bin/sh
 [ "$1" = devices ] && printf 'cpu: 2 threads\\ncuda 0: a GPU, 1 MiB\\n' && exit
 while [ $# -gt 0 ]; do

@@ -37,7 +37,7 @@ class RunDocs(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        # What has to be there for a folder to be one of dtc's programs.
+        # Files that make a folder one of dtc's programs.
         (self.folder / "bin").mkdir()
         (self.folder / "bin" / "dtc-compile").write_text("#!/bin/sh\necho compiled\n")
         (self.folder / "bin" / "dtc-compile").chmod(0o755)

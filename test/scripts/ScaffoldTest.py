@@ -275,7 +275,7 @@ class NewOp(Skeleton):
     def test_nothing_else_changes(self):
         before = self.texts()
         for path, text in self.makes("new-op", "soft_sign").items():
-            # What is left without the new words and without spaces is what was there.
+            # The text without the new words and without spaces is the old text.
             def words(value):
                 return re.findall(r"\w+", value)
 

@@ -138,7 +138,7 @@ TEST(PlanSimulation, TransfersTakeTime) {
   EXPECT_EQ(std::tuple(back.channel, back.from, back.to), std::tuple(2u, size_t{1}, size_t{0}));
   EXPECT_DOUBLE_EQ(back.end, 5.5);
 
-  // What the caller says goes before what the plan says.
+  // The values of the caller go before those of the plan.
   timeline = simulate(*plan, {.link = {16, 0}});
   EXPECT_DOUBLE_EQ(timeline.transfers[0].end, 1 + 0.25 + 2);
   EXPECT_DOUBLE_EQ(timeline.transfers[1].start, 3.25); // a channel carries one message at a time
@@ -212,8 +212,8 @@ TEST(PlanSimulation, ATaskThatWaitsInItsMiddle) {
   EXPECT_EQ(workOf(timeline, 1), "F0@0-3 F0@4-5");
   EXPECT_EQ(timeline.programs[1][1].execution, timeline.programs[1][2].execution);
   EXPECT_DOUBLE_EQ(timeline.busySeconds(1, timeline.step()), 4);
-  // What comes in time cuts nothing. Without FLOPs instructions share the time evenly: the first
-  // device sends after one of two.
+  // A message that comes in time cuts nothing. Without FLOPs instructions share the time evenly:
+  // the first device sends after one of two.
   forward(0)->mutable_instructions()->SwapElements(1, 2);
   timeline = simulate(*plan);
   EXPECT_DOUBLE_EQ(timeline.transfers[0].start, 2);

@@ -60,7 +60,7 @@ double sum(const std::vector<AxesSeconds> &exposed) {
   return seconds;
 }
 
-/// What must hold of every simulation.
+/// Checks the properties of every simulation.
 void expectConsistent(const plan::Plan &plan, const Simulation &simulation) {
   double step = simulation.stepSeconds, tolerance = 1e-9 * step;
   EXPECT_GT(step, 0);
@@ -166,7 +166,7 @@ TEST(Simulation, EnergyAndCost) {
   EXPECT_DOUBLE_EQ(json["training"]["cost"], 400 * step);
   EXPECT_DOUBLE_EQ(json["training"]["days"], 100 * step / 86400);
 
-  // What the cluster does not say is not known, not 0.
+  // Values that the cluster does not give are unknown, not 0.
   cluster::Cluster silent = pairs();
   for (cluster::DeviceKind &device : *silent.mutable_devices()) {
     device.set_price_per_hour(0);
@@ -194,8 +194,8 @@ TEST(Simulation, Utilization) {
   EXPECT_FALSE(contains(formatSimulation(simulate(*plan)), "(causal attention)"));
 }
 
-/// The peak is that of each device in the type that the plan multiplies in, or in what it is
-/// computed in there; the slowest device's time and the least memory hold.
+/// The peak is that of each device in the type that the plan multiplies in, or in the type that the
+/// device computes it in; the time of the slowest device and the least memory count.
 TEST(Simulation, MixedClusters) {
   cluster::Cluster mixed = parsedCluster(plainDevice() + R"(
     devices { name: "fast" memory_bytes: 5e5 memory_bandwidth: 1e6

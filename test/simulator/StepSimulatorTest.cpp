@@ -453,7 +453,7 @@ TEST(StepSimulator, AMessageAndACollectiveShareAPort) {
   EXPECT_DOUBLE_EQ(steps.run().seconds, 6);
 }
 
-/// A step that nothing waits for is over when what was started is over.
+/// A step that nothing waits for is over when all operations that it started are over.
 TEST(StepSimulator, TheStepEndsWithItsLastCollective) {
   OneTask task;
   task.async(10);

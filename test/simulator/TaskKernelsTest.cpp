@@ -160,7 +160,7 @@ TEST_F(TaskKernelsTest, ViewsAreTheirBuffer) {
   EXPECT_EQ(bytes(), (Bytes{80, 0}));
 }
 
-/// What the CUDA backend has a kernel for: the calls of a gate, and nothing like two additions.
+/// The CUDA backend has a kernel for the calls of a gate, and none for two additions.
 TEST_F(TaskKernelsTest, CallsThatAreOneKernelOnAGpu) {
   uint32_t x = value(), gate = value();
   keep(call("add", {call("add", {call("mul", {call("silu", {x}), gate}), x}), x}));
@@ -274,7 +274,7 @@ TEST_F(TaskKernelsTest, NeighboursOfAKindShareALaunch) {
   EXPECT_EQ(bytes(), (Bytes{1060, 1060, 1060, 1080, 1060}));
 }
 
-/// What is read must be there when the kernel begins that it would be a part of.
+/// The operands of a call must be there when the kernel begins that the call would be a part of.
 TEST_F(TaskKernelsTest, NothingIsFusedAcrossWhatItWaitsFor) {
   uint32_t x = value(), y = call("gelu", {x}), z = value(), sum = value();
   builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, z, sum);

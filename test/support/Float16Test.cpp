@@ -35,7 +35,7 @@ template <typename T> T fromBits(int bits) {
   return value;
 }
 
-/// What the bits stand for, by the definition of IEEE 754.
+/// The value of the bits, by the definition of IEEE 754.
 template <typename T> double decode(int bits) {
   constexpr int fractionBits = Format<T>::fractionBits;
   constexpr int highest = (1 << Format<T>::exponentBits) - 1, bias = highest / 2;

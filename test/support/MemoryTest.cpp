@@ -93,7 +93,7 @@ TEST_F(MemoryLimits, OfVersionOne) {
 }
 
 TEST_F(MemoryLimits, OfAContainerInTheHostsView) {
-  // What the container sees as the root of the mount is its own group on the host.
+  // The root of the mount that the container sees is its own group on the host.
   mount("36 22 0:31 /docker/abc /sys/fs/cgroup/memory ro master:12 - cgroup cgroup rw,memory");
   write("proc/self/cgroup", "4:memory:/docker/abc/inner\n");
   write("sys/fs/cgroup/memory/memory.limit_in_bytes", "2097152\n");

@@ -71,7 +71,7 @@ TEST(Printable, OfALongMessageTheMiddleIsLeftOut) {
 }
 
 TEST(Printable, JsonStaysJson) {
-  // What its writers leave as it is within strings has an escape that they know too.
+  // Characters that writers leave as they are within strings have an escape that they know too.
   EXPECT_EQ(printableLines("{\n  \"name\": \"\\u001b\x7F\xC2\x9B\"\n}\n"),
             "{\n  \"name\": \"\\u001b\\u007F\\u009B\"\n}\n");
 }

@@ -65,7 +65,7 @@ TEST(ReadText, APipeWithoutAnEndIsRefused) {
   });
   EXPECT_ERROR(readText(fmt::format("/dev/fd/{}", ends[0])),
                "a pipe may have 256.0 MiB, and it has more; write it to a file");
-  // What the writer has left.
+  // The rest that the writer has left.
   std::string rest(1 << 20, 0);
   std::thread drain([&] {
     while (read(ends[0], rest.data(), rest.size()) > 0)

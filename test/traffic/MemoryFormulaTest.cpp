@@ -35,7 +35,7 @@ struct Case {
   }
 };
 
-/// What a device holds, in bytes.
+/// The memory of a device, in bytes.
 struct Memory {
   double parameters = 0, gradients = 0, optimizerState = 0;
   double total() const { return parameters + gradients + optimizerState; }
@@ -50,7 +50,7 @@ Memory formula(const ModelSizes &model, const Case &c) {
           8 * psi / (c.stage >= 1 ? n : 1)};
 }
 
-/// What is there beside the formula, in bytes.
+/// The buffers beside the formula, in bytes.
 double statedBuffers(const ModelSizes &model, const Case &c) {
   double layer = 4 * double(model.layerPsi()), buffers = 0;
   // The layer that computes and the one whose parameters are on their way.
@@ -63,9 +63,9 @@ double statedBuffers(const ModelSizes &model, const Case &c) {
     buffers += 3 * layer;
   else if (c.m > 1)
     buffers += layer;
-  // What a token leaves for the backward pass: in a layer not more than twelve vectors of the
-  // residual's width (norms, queries, keys, values, attention, sums) and four of the MLP's; the
-  // logits and their gradient.
+  // The values that a token leaves for the backward pass: in a layer not more than twelve vectors
+  // of the residual's width (norms, queries, keys, values, attention, sums) and four of the MLP's;
+  // the logits and their gradient.
   int64_t tokens = model.batch / c.n / c.m * model.seq;
   buffers += 4 * double(tokens) *
              double(model.layers * (12 * model.embed + 4 * model.mlp) + 2 * model.vocab);
@@ -100,7 +100,7 @@ std::string nameOf(const testing::TestParamInfo<Case> &info) {
 
 } // namespace
 
-// What lives through the whole step, exactly.
+// The tensors that live through the whole step, exactly.
 TEST_P(ZeroStates, AreSplitAsTheStageSays) {
   const Case &c = GetParam();
   ModelSizes model = wideLlamaSizes();

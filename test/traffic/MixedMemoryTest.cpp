@@ -81,8 +81,8 @@ TEST_P(MixedMemory, IsWhatTheFormulaSays) {
   bool whole = c.stage == 0 || (c.stage == 1 && c.m > 1);
   double gradients = 4 * kPsi / (whole ? 1 : n);
   EXPECT_GE(double(peak.gradients), (1 - kTolerance) * gradients);
-  // What is whole until it is scattered, or added to the sum: in the bucket that is being filled
-  // and in the two that move or wait.
+  // Gradients that are whole until they are scattered, or added to the sum: in the bucket that is
+  // being filled and in the two that move or wait.
   EXPECT_LE(double(peak.gradients), (1 + kTolerance) * gradients + 3 * kBucketBytes);
 }
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A model that is cut between layers sends, at each cut between two devices, the residual forward
-// and its gradient back, once for each microbatch (Narayanan et al. 2021, section 3.2). What else
-// devices send each other is counted term by term, to the byte.
+// and its gradient back, once for each microbatch (Narayanan et al. 2021, section 3.2). The other
+// data that devices send each other is counted term by term, to the byte.
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,8 +159,8 @@ TEST_P(PipelineTraffic, IsWhatTheFormulaSays) {
 INSTANTIATE_TEST_SUITE_P(Llama, PipelineTraffic, testing::ValuesIn(casesOf("llama")), nameOf);
 INSTANTIATE_TEST_SUITE_P(Gpt2, PipelineTraffic, testing::ValuesIn(casesOf("gpt2")), nameOf);
 
-// What a schedule keeps of microbatches that are on their way: all of them with gpipe, as many as
-// there are devices after it with 1f1b, one if one goes at a time.
+// The microbatches on their way that a device keeps: all of them with gpipe, as many as there are
+// devices after it with 1f1b, one if one goes at a time.
 TEST(PipelineMemory, IsWhatTheScheduleKeeps) {
   const int64_t m = 12;
   auto peaks = [&](const char *schedule) {

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the communicators of a small GPT-2 and a small Llama count in one step, against formulas of
-// the model's sizes alone. Equal to the byte, so that whatever a strategy sends has a name in
-// TrafficFormulas.cpp.
+// The bytes that the communicators of a small GPT-2 and a small Llama count in one step, against
+// formulas of the model's sizes alone. Equal to the byte, so that everything that a strategy sends
+// has a name in TrafficFormulas.cpp.
 //
 //===----------------------------------------------------------------------===//
 

@@ -54,7 +54,7 @@ std::string Traffic::describe() const {
   return os.str();
 }
 
-/// What rounding to whole bytes adds to an all-reduce over n ranks, in n-ths of a byte.
+/// The addition of rounding to whole bytes to an all-reduce over n ranks, in n-ths of a byte.
 static int64_t rounding(int64_t elements, int64_t n) {
   int64_t rest = 2 * elements * kBytes * (n - 1) % n;
   return rest == 0 ? 0 : n - rest;

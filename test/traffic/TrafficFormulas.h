@@ -6,8 +6,8 @@
 //
 // The formulas of Rajbhandari et al. 2020 (section 7) for data parallelism and ZeRO, of Shoeybi et
 // al. 2019 (section 3) for tensor parallelism, and of Korthikanti et al. 2022 (section 4.2.2) for
-// sequence parallelism, in bytes that one rank sends in a step of f32 with ring collectives. What
-// real models have beyond them is added term by term, each with its name.
+// sequence parallelism, in bytes that one rank sends in a step of f32 with ring collectives. Terms
+// that real models have beyond them are added one by one, each with its name.
 //
 //===----------------------------------------------------------------------===//
 

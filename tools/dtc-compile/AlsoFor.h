@@ -19,8 +19,8 @@ namespace dtc {
 /// "devices=6,4": the numbers, as they are given.
 Expected<std::vector<int64_t>> parseAlsoFor(const std::string &text);
 
-/// The mesh with a smaller data axis, dp or else fsdp, so that it has so many devices. The error
-/// says which numbers there are.
+/// The mesh with a smaller data axis, dp or else fsdp, so that it has `devices` devices. The error
+/// names the possible numbers.
 Expected<MeshSizes> meshForFewer(const MeshSizes &mesh, int64_t devices);
 
 } // namespace dtc

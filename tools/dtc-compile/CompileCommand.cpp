@@ -174,7 +174,7 @@ MaybeError CompileCommand::compileModule(mlir::ModuleOp module, plan::Plan &plan
   auto result = [&](llvm::LogicalResult compiled) {
     return succeeded(compiled) ? MaybeError() : Error{"cannot compile " + input + " (see above)"};
   };
-  // What is wrong with a model of more or fewer functions, compile() says.
+  // compile() reports the error of a model of more or fewer functions.
   if (searches && hasOneBody(module)) {
     Expected<PlannerResult> choice = search(module);
     if (!choice)
@@ -201,7 +201,8 @@ MaybeError CompileCommand::checkBudget(const plan::Plan &plan) const {
   return error->inContext("--comm-budget");
 }
 
-/// Prints what the plan does on the cluster, where nothing was searched, and writes the report.
+/// Prints the simulation of the plan on the cluster, where nothing was searched, and writes the
+/// report.
 MaybeError CompileCommand::reportOnCluster(const plan::Plan &plan) const {
   if (!cluster || (searches && planning.report.empty()))
     return std::nullopt;
@@ -293,7 +294,7 @@ MaybeError CompileCommand::run() {
     return error;
   if (printsIr)
     module->print(llvm::outs(), mlir::OpPrintingFlags().enableDebugInfo().printNameLocAsPrefix());
-  // What no runtime would take, such as an arena of exabytes, is not written.
+  // A plan that no runtime would take, such as one with an arena of exabytes, is not written.
   if (MaybeError error = findPlanError(plan))
     return error->inContext("the plan of " + input + " cannot be run");
   if (MaybeError error = checkBudget(plan))

@@ -24,8 +24,8 @@
 
 namespace dtc {
 
-/// One run of dtc-compile: its flags, and what it does with them. What it finds wrong is an error,
-/// which comes after the diagnostics of the model; where it fails, no plan is written.
+/// One run of dtc-compile: its flags, and the work that they ask for. Its own error comes after the
+/// diagnostics of the model; where it fails, no plan is written.
 class CompileCommand {
 public:
   /// Adds the flags, which set what run() works with.

@@ -33,8 +33,8 @@ static bool hasPlace(mlir::Location loc) {
       .wasInterrupted();
 }
 
-/// Prints a diagnostic of what has a name, such as a layer, with it: "model.mlir:7:8: error:
-/// h.0.attn: ...", or without a place where it has none.
+/// Prints a diagnostic of an op with a name, such as that of a layer, with the name:
+/// "model.mlir:7:8: error: h.0.attn: ...", or without a place where it has none.
 static llvm::LogicalResult printNamedDiagnostic(mlir::SourceMgrDiagnosticHandler &handler,
                                                 mlir::Diagnostic &diagnostic,
                                                 llvm::raw_ostream &os) {

@@ -23,7 +23,7 @@ namespace dtc {
 /// one, without what a terminal would take for commands, and remarks only where they are asked for.
 class DiagnosticPrinter {
 public:
-  /// `sources` has the text of the model, of which lines are shown.
+  /// `sources` has the text of the model, whose lines are shown.
   DiagnosticPrinter(llvm::SourceMgr &sources, mlir::MLIRContext &context, bool printsRemarks,
                     llvm::raw_ostream &os = llvm::errs());
 

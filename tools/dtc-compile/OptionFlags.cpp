@@ -14,7 +14,7 @@ using namespace dtc;
 
 namespace {
 
-/// What --help says that a flag takes: "INT in [0 - 3]", "{none,full}".
+/// The type of a flag's value in --help: "INT in [0 - 3]", "{none,full}".
 template <typename T> std::string typeName(const Option &option, const T &) {
   if constexpr (std::is_enum_v<T>)
     return "{" + llvm::join(wordsOf<T>(), ",") + "}";
@@ -61,7 +61,7 @@ void dtc::addOptionFlags(CLI::App &app, CompileOptions &options) {
       if (!option.hasCommas)
         flag->delimiter(',');
     }
-    // A help text that says what the default is says it better.
+    // A help text that names the default says it better.
     if (std::string text = formatOption(option, defaults);
         !text.empty() && option.help.find("(default:") == std::string::npos &&
         option.name != "memory_limit")

@@ -50,7 +50,7 @@ def main():
     options = parse(sys.argv[1:])
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
-        # A command that writes as it reads ends after what it is at; the others end at once.
+        # A command that writes as it reads completes its current work; the others end at once.
         signal.signal(number, (lambda *_: stop.set()) if options.command in ("tokens", "images") else signal.SIG_DFL)
     try:
         check_texts(options)

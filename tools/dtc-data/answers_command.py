@@ -12,7 +12,7 @@ from problem import Problem
 from token_file import little_endian, write_renamed
 from vocabulary import Vocabulary
 
-# What dtc-import --ignore-index takes.
+# The value for dtc-import --ignore-index.
 IGNORED = -100
 
 

@@ -6,7 +6,8 @@ import json
 import documents
 from problem import Problem
 
-# What {% generation %} puts around its text while a template is rendered: characters that no text has (noncharacters).
+# The marks that {% generation %} puts around its text while a template is rendered: characters that no text has
+# (noncharacters).
 BEGIN, END = "\ufdd0", "\ufdd1"
 
 

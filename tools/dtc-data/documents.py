@@ -12,11 +12,11 @@ import zlib
 from problem import Problem
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
-# The first line is read so far to find out what a file is.
+# The most bytes of the first line that are read to find out the format of a file.
 FIRST_LINE_BYTES = 64 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-# Files of other programs, by their first bytes: what they are, and what to do.
+# Files of other programs, by their first bytes: their format, and what to do.
 FOREIGN = (
     (b"version https://git-lfs.github.com/spec/", "a pointer of Git LFS and not the file that it stands for; fetch that: git lfs "
                                                   "pull, or download it"),

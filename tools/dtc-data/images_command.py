@@ -15,7 +15,7 @@ from token_file import little_endian, write_renamed
 SUFFIXES = (".png", ".jpg", ".jpeg")
 # By --channels: Pillow's mode.
 MODES = {1: "L", 3: "RGB"}
-# Images are read together until they are so many for each thread.
+# The number of images for each thread that are read together.
 IMAGES_OF_THREAD = 8
 
 

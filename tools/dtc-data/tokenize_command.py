@@ -8,9 +8,9 @@ from problem import Problem
 from progress import Progress
 from vocabulary import Vocabulary
 
-# Documents are encoded together until they have so many bytes.
+# The number of bytes up to which documents are encoded together.
 BATCH_BYTES = 4 << 20
-# What is done is saved when so much more text has been read.
+# The number of bytes of text after which progress is saved again.
 SAVE_BYTES = 256 << 20
 
 

@@ -18,7 +18,7 @@
 
 namespace dtc {
 
-/// What the flags of the subcommands say; each reads those that it has.
+/// The values of the subcommands' flags; each subcommand reads those that it has.
 struct PlanArguments {
   std::string path; // of the plan, or the folder of checkpoints
   bool json = false;

@@ -28,7 +28,7 @@ using namespace dtc::runtime;
 
 #ifndef DTC_HAS_CUDA
 static constexpr const char *kWithoutCuda =
-    "dtc-run was built without CUDA, since there was no nvcc (-DDTC_CUDA=ON demands it)";
+    "dtc was built without CUDA, since there was no nvcc (-DDTC_CUDA=ON demands it)";
 #endif
 
 std::vector<std::string> listDevices() {
@@ -53,33 +53,32 @@ std::vector<std::string> listDevices() {
 }
 
 #ifdef DTC_HAS_CUDA
-static Expected<std::shared_ptr<const Backend>> openGpus(const GpuOptions &options) {
-  if (options.cudnn == GpuOptions::Cudnn::On)
+static Expected<std::shared_ptr<const Backend>> openGpus(const DeviceSelection &options) {
+  if (options.cudnn == DeviceSelection::Cudnn::On)
     if (Expected<std::string> cudnn = findCudnn(); !cudnn)
       return cudnn.error().inContext("--cudnn on");
   return std::shared_ptr<const Backend>(createCudaBackend(
       {.timesProducts = options.timesProducts,
        .cachePath = defaultCachePath(),
        .fusesCalls = options.fusesCalls,
-       .usesCudnn = options.cudnn != GpuOptions::Cudnn::Off,
-       .demandsCudnn = options.cudnn == GpuOptions::Cudnn::On,
+       .usesCudnn = options.cudnn != DeviceSelection::Cudnn::Off,
+       .demandsCudnn = options.cudnn == DeviceSelection::Cudnn::On,
        .usesTf32 = options.usesTf32,
        .note = [](const std::string &sentence) { fmt::print(stderr, "note: {}\n", sentence); }}));
 }
 #endif
 
-Expected<std::shared_ptr<const Backend>> openBackend(const std::string &device,
-                                                     const GpuOptions &options) {
+Expected<std::shared_ptr<const Backend>> openBackend(const DeviceSelection &options) {
 #ifdef DTC_HAS_CUDA
-  if (device != "cpu") {
+  if (options.device != "cpu") {
     Expected<int> gpus = countGpus();
     if (gpus)
       return openGpus(options);
-    if (device == "cuda")
+    if (options.device == "cuda")
       return gpus.error().inContext("--device cuda");
   }
 #else
-  if (device == "cuda")
+  if (options.device == "cuda")
     return Error{std::string("--device cuda: ") + kWithoutCuda};
 #endif
   return std::shared_ptr<const Backend>(createCpuBackend());
@@ -116,7 +115,8 @@ static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh
 }
 #endif
 
-/// Whether all processes compute on what the first one does, and have NCCL if it has.
+/// Checks that all processes compute on the same kind of device as the first one, and have NCCL if
+/// it has.
 static MaybeError checkSameDevices(const Backend &backend, const Processes &processes) {
 #ifdef DTC_HAS_NCCL
   const char *build = "";
@@ -138,36 +138,48 @@ static MaybeError checkSameDevices(const Backend &backend, const Processes &proc
                   *first, *others)};
 }
 
-Expected<OpenFabric> chooseFabric(const std::string &fabric, bool sharesGpu, int channels,
-                                  const Backend &backend, const Processes &processes,
-                                  std::FILE *notes) {
-  if (sharesGpu && fabric != "nccl")
+Expected<OpenFabric> chooseFabric(const DeviceSelection &options, const Backend &backend,
+                                  const Processes &processes, std::FILE *notes) {
+  const bool onGpus = backend.name() == "cuda", wantsNccl = options.fabric == "nccl";
+  if (options.sharesGpu && !wantsNccl)
     return Error{"--share-gpu is for --fabric nccl; add that, or leave it out: with --fabric local "
                  "devices share GPUs anyway"};
-  if (channels > 0 && (fabric == "local" || backend.name() != "cuda"))
+  if (options.ncclChannels > 0 && (options.fabric == "local" || !onGpus))
     return Error{"--nccl-channels is for GPUs that NCCL connects; leave it out, or give --device "
                  "cuda and --fabric nccl or auto"};
-  if (fabric == "nccl" && backend.name() != "cuda")
+  if (wantsNccl && !onGpus)
     return Error{"--fabric nccl is for GPUs; add --device cuda, or leave it out"};
   if (MaybeError error = checkSameDevices(backend, processes))
     return *error;
 #ifdef DTC_HAS_NCCL
-  if (fabric == "nccl")
-    return OpenFabric([processes, sharesGpu, channels](const Mesh &mesh) {
-      Expected<std::shared_ptr<Fabric>> opened = openNcclFabric(
-          mesh, processes.network(), {.sharesGpus = sharesGpu, .mostChannels = channels});
+  if (wantsNccl)
+    return OpenFabric([processes, options](const Mesh &mesh) {
+      Expected<std::shared_ptr<Fabric>> opened =
+          openNcclFabric(mesh, processes.network(),
+                         {.sharesGpus = options.sharesGpu, .mostChannels = options.ncclChannels});
       return opened ? opened : opened.error().inContext("--fabric nccl");
     });
-  if (fabric == "auto" && backend.name() == "cuda")
-    return OpenFabric([processes, channels, notes](const Mesh &mesh) {
+  if (options.fabric == "auto" && onGpus)
+    return OpenFabric([processes, channels = options.ncclChannels, notes](const Mesh &mesh) {
       return openWhereGpusAreEnough(mesh, processes, channels, notes);
     });
 #else
-  if (fabric == "nccl")
-    return Error{"--fabric nccl: dtc-run was built without NCCL, since there was no nccl.h "
+  if (wantsNccl)
+    return Error{"--fabric nccl: dtc was built without NCCL, since there was no nccl.h "
                  "(-DDTC_NCCL_INCLUDE_DIR names its folder)"};
 #endif
   return OpenFabric();
+}
+
+Expected<OpenDevices> openDevices(const DeviceSelection &options, const Processes &processes,
+                                  std::FILE *notes) {
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(options);
+  if (!backend)
+    return backend.error();
+  Expected<OpenFabric> fabric = chooseFabric(options, **backend, processes, notes);
+  if (!fabric)
+    return fabric.error();
+  return OpenDevices{std::move(*backend), std::move(*fabric)};
 }
 
 } // namespace dtc

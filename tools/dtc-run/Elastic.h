@@ -30,7 +30,7 @@ Expected<std::vector<ElasticPlan>> findElasticPlans(const std::string &folder,
 /// "6, 4": the numbers of devices that there are plans for.
 std::string listDevices(const std::vector<ElasticPlan> &plans);
 
-/// The first one that has at most so many devices.
+/// The first plan that has at most `devices` devices.
 std::optional<ElasticPlan> planFor(const std::vector<ElasticPlan> &plans, int64_t devices);
 
 } // namespace dtc

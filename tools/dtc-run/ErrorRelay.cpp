@@ -57,7 +57,7 @@ void ErrorRelay::loop() {
   pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
   char bytes[4096];
   while (true) {
-    bool isLast = stopping; // what the program has written is there by now
+    bool isLast = stopping; // the program's output is complete by now
     pollfd file{files[0], POLLIN, 0};
     if (poll(&file, 1, isLast ? 0 : 50) <= 0) {
       if (isLast)

@@ -13,7 +13,7 @@
 
 namespace dtc {
 
-/// What was given on the command line: a line for the command, "command dtc-run train", and one for
+/// The contents of the command line: a line for the command, "command dtc-run train", and one for
 /// each option, "--steps 3".
 std::string describeGiven(const CLI::App &app);
 

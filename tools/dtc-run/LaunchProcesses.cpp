@@ -85,8 +85,8 @@ static std::vector<char *> pointersTo(std::vector<std::string> &words) {
   return pointers;
 }
 
-/// Runs a command in a process group of its own, so that what a terminal sends to all comes here
-/// alone, and without an input, which a program in the background may not read.
+/// Runs a command in a process group of its own, so that signals that a terminal sends to all come
+/// here alone, and without an input, which a program in the background may not read.
 static Expected<pid_t> spawn(std::vector<std::string> words, std::vector<std::string> environment,
                              int errors, const sigset_t &oldMask) {
   std::vector<char *> pointers = pointersTo(words), variables = pointersTo(environment);
@@ -185,7 +185,7 @@ public:
             status != 0 && !hasFailed, std::max<int64_t>(lost, 1), failedAt};
   }
 
-  /// What has ended without a word.
+  /// Names the process, or mpirun, that ended without a message.
   std::string describeFailure() const {
     return byMpirun ? "mpirun" : fmt::format("process {} of {}", failed, processes);
   }

@@ -43,7 +43,7 @@ struct LaunchedRun {
   bool hasLostProcess() const { return status >= 128 && !stopped && !interrupted; }
 };
 
-/// Starts so many processes of this program on this machine, with the arguments, and waits for
+/// Starts `processes` processes of this program on this machine, with the arguments, and waits for
 /// them: as its own children, which find each other by RANK, WORLD_SIZE, MASTER_ADDR and
 /// MASTER_PORT, or by mpirun. A signal that asks this one to stop asks all of them. The status is
 /// that of the first one that fails; those that do not end after it are killed.

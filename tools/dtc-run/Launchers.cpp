@@ -35,7 +35,7 @@ static int64_t numberOf(const char *name, int64_t otherwise) {
   return value ? std::strtoll(value, nullptr, 10) : otherwise;
 }
 
-/// Of MPICH and what follows it; of srun, in whose steps alone there is a rank.
+/// Of MPICH and its descendants; of srun, in whose steps alone there is a rank.
 static int64_t countOfOtherMpi() {
   return std::max(numberOf("PMI_SIZE", 1),
                   variable("SLURM_PROCID") ? numberOf("SLURM_STEP_NUM_TASKS", 1) : 1);

@@ -16,7 +16,7 @@
 namespace dtc {
 
 /// The variables by which `dtc-run --processes`, torchrun and scripts tell a process of its run;
-/// and what all processes of a run know and others need not.
+/// and the key that all processes of a run know and others need not.
 inline constexpr const char *kRankVariable = "RANK";
 inline constexpr const char *kCountVariable = "WORLD_SIZE";
 inline constexpr const char *kLocalRankVariable = "LOCAL_RANK";
@@ -32,8 +32,8 @@ enum class LaunchedBy {
   Variables ///< RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT: sockets, without MPI
 };
 
-/// What the environment says about a launcher. That of mpirun goes before variables, and these
-/// before srun's: a batch script may set them in the steps of srun.
+/// The launcher, from the environment. mpirun's goes before the common variables, and these before
+/// srun's: a batch script may set them in the steps of srun.
 LaunchedBy launchedBy();
 
 /// Whether RANK and WORLD_SIZE say what a launcher would say, where no other launcher tells of

@@ -14,7 +14,7 @@
 #include "support/FilePath.h"
 #include "support/Print.h"
 #include "support/StartThread.h"
-#include "tools/dtc-run/Devices.h"
+#include "tools/dtc-run/DeviceFlags.h"
 #include "tools/dtc-run/LaunchProcesses.h"
 #include "tools/dtc-run/Launchers.h"
 #include "tools/dtc-run/RunFlags.h"
@@ -58,94 +58,22 @@ RunCommand::RunCommand(RunKind kind, CLI::App &app, std::vector<std::string> arg
     return;
   }
   app.add_flag("--profile", train.profile, "Print the time that each kind of kernel took");
-  addDeviceFlag();
-  addExchangeFlags();
-  addGpuFlags();
+  addDeviceFlag(app, devices);
+  addExchangeFlags(app, devices);
+  addGpuFlags(app, devices);
   addProcessFlags();
 }
 
 void RunCommand::addCalibrateFlags() {
   app.add_option("cluster", calibrationPath, "The file to write")->required();
-  addDeviceFlag();
+  addDeviceFlag(app, devices);
   app.add_option("--devices", calibration.devices,
                  "The virtual devices of the cluster; or with --device cuda the GPUs, which are "
                  "measured as NCCL connects them (default: 1)")
       ->check(CLI::Range(int64_t{1}, kMaxLocalDevices))
       ->capture_default_str();
   addThreadFlag(app, train);
-  addProductFlags();
-}
-
-void RunCommand::addDeviceFlag() {
-  app.add_option("--device", device,
-                 "What the plan runs on, or is measured: the CPU, GPUs (cuda), or GPUs "
-                 "if there are any (auto)")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-      ->capture_default_str();
-}
-
-/// How GPUs exchange tensors, and how they get steps.
-void RunCommand::addExchangeFlags() {
-  app.add_option(
-         "--fabric", fabric,
-         "How GPUs exchange tensors: through the memory of the hosts (local), from GPU to GPU "
-         "where each device has one of its own (nccl), or nccl where that is so (auto)")
-      ->check(CLI::IsMember({"local", "nccl", "auto"}))
-      ->capture_default_str();
-  app.add_flag("--share-gpu", sharesGpu,
-               "Let devices share a GPU with --fabric nccl too, which takes NCCL 2.30: to test a "
-               "plan on fewer GPUs than it has devices; its times say nothing of as many GPUs");
-  app.add_option("--nccl-channels", ncclChannels,
-                 "The most channels of each communicator of NCCL, where each takes memory of the "
-                 "GPU and a multiprocessor (default: as many as NCCL chooses)")
-      ->check(CLI::Range(1, 64));
-  app.add_option_function<std::string>(
-         "--cuda-graphs",
-         [this](const std::string &use) {
-           train.graphs = use == "auto" ? std::optional<bool>() : use == "on";
-         },
-         "Whether GPUs get steps as CUDA graphs (on) or each instruction for itself (off), for "
-         "debuggers; or graphs where nothing speaks against them (auto)")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
-      ->default_str("auto");
-}
-
-void RunCommand::addGpuFlags() {
-  addProductFlags();
-  app.add_option_function<std::string>(
-         "--kernel-fusion", [this](const std::string &use) { gpus.fusesCalls = use == "on"; },
-         "Whether GPUs compute kernel calls of a plan together where they can, such as a product "
-         "and the bias that is added to it (on), or each by itself (off), for debugging")
-      ->check(CLI::IsMember({"on", "off"}))
-      ->default_str("on");
-}
-
-/// What changes how fast a GPU computes one kernel call.
-void RunCommand::addProductFlags() {
-  app.add_option_function<std::string>(
-         "--matmul-algorithms",
-         [this](const std::string &how) { gpus.timesProducts = how == "timed"; },
-         "How GPUs choose among cuBLASLt's algorithms for each matrix product: its first proposal "
-         "(first), or the fastest of its proposals, which are timed once and kept in a file "
-         "(timed)")
-      ->check(CLI::IsMember({"first", "timed"}))
-      ->default_str("first");
-  app.add_option_function<std::string>(
-         "--matmul-precision", [this](const std::string &use) { gpus.usesTf32 = use == "tf32"; },
-         "How GPUs read the f32 operands of matrix products: as they are (f32), or rounded to the "
-         "10 bits of mantissa that tensor cores multiply much faster (tf32); sums are f32 in both")
-      ->check(CLI::IsMember({"f32", "tf32"}))
-      ->default_str("f32");
-  app.add_option_function<std::string>(
-         "--cudnn",
-         [this](const std::string &use) {
-           using Cudnn = GpuOptions::Cudnn;
-           gpus.cudnn = use == "on" ? Cudnn::On : use == "off" ? Cudnn::Off : Cudnn::Auto;
-         },
-         "Whether GPUs compute attention by cuDNN (on), or by kernels of dtc (off), or by cuDNN "
-         "where it is found (auto); what cuDNN does not have is computed by kernels of dtc")
-      ->check(CLI::IsMember({"on", "off", "auto"}))
-      ->default_str("auto");
+  addProductFlags(app, devices);
 }
 
 /// Puts files in the place of patterns.
@@ -160,8 +88,8 @@ MaybeError RunCommand::findFiles() {
   return std::nullopt;
 }
 
-/// In the folder of checkpoints they come and go with all that is in them, and so do what they are
-/// written to and the lock.
+/// In the folder of checkpoints, folders come and go with everything that is in them, and so do the
+/// folders that are being written and the lock.
 static MaybeError checkBesideCheckpoints(const std::string &folder, const std::string &flag,
                                          const std::string &path) {
   if (folder.empty() || path.empty())
@@ -215,7 +143,7 @@ MaybeError RunCommand::checkFiles() const {
 int RunCommand::calibrate() {
   const std::vector<std::string> ofCores = {"--threads"},
                                  ofGpus = {"--matmul-precision", "--matmul-algorithms", "--cudnn"};
-  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
+  Expected<std::shared_ptr<const Backend>> backend = openBackend(devices);
   if (!backend)
     return fail(backend.error().message);
   bool isGpu = (*backend)->name() == "cuda";
@@ -223,17 +151,17 @@ int RunCommand::calibrate() {
     if (isGiven(flag.c_str()))
       return fail(fmt::format("{} is for --device {}; leave it out", flag, isGpu ? "cpu" : "cuda"));
   if (isGpu) {
-    int64_t devices = isGiven("--devices") ? calibration.devices : 1;
+    int64_t count = isGiven("--devices") ? calibration.devices : 1;
     calibration = gpuCalibrationOptions();
-    calibration.devices = devices;
-    if (devices > 1) {
-      Expected<OpenFabric> nccl = chooseFabric("nccl", /*sharesGpu=*/false, /*channels=*/0,
-                                               **backend, train.processes, stderr);
+    calibration.devices = count;
+    if (count > 1) {
+      devices.fabric = "nccl";
+      Expected<OpenFabric> nccl = chooseFabric(devices, **backend, train.processes, stderr);
       if (!nccl)
         return fail(nccl.error().message);
       calibration.openFabric = std::move(*nccl);
     }
-    if (gpus.usesTf32)
+    if (devices.usesTf32)
       calibration.remarks = {"Products of f32 round their operands to TF32."};
   } else {
     calibration.threadsPerDevice = std::max(train.threadsPerDevice, 1);
@@ -252,16 +180,13 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
     return *error;
   if (MaybeError error = checkFiles())
     return *error;
-  Expected<std::shared_ptr<const Backend>> backend = openBackend(device, gpus);
-  if (!backend)
-    return backend.error();
+  Expected<OpenDevices> opened = openDevices(devices, train.processes, notes);
+  if (!opened)
+    return opened.error();
   if (!isGiven("--device") && train.processes.isFirst())
     noteUnusedGpus(notes);
-  Expected<OpenFabric> network =
-      chooseFabric(fabric, sharesGpu, ncclChannels, **backend, train.processes, notes);
-  if (!network)
-    return network.error();
-  train.openFabric = std::move(*network);
+  train.openFabric = opened->openFabric;
+  train.graphs = devices.graphs;
   train.onFirstStep = [notes](int64_t step) {
     if (std::optional<double> seconds = secondsSinceLoss())
       printTo(notes, "note: step {} was done {:.1f} s after a process was lost\n", step, *seconds);
@@ -269,10 +194,12 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   stopOnSignals();
   if (kind == RunKind::Generate) {
     generate.generator.sampler.seed = train.seed;
-    MaybeError error = runtime::generate(train, generate, *backend, out, notes, stopRequested());
+    MaybeError error =
+        runtime::generate(train, generate, opened->backend, out, notes, stopRequested());
     return error ? Expected<bool>(*error) : stopRequested().load();
   }
-  Expected<TrainResult> result = runtime::train(train, *backend, out, notes, stopRequested());
+  Expected<TrainResult> result =
+      runtime::train(train, opened->backend, out, notes, stopRequested());
   return result ? Expected<bool>(result->interrupted) : result.error();
 }
 

@@ -25,10 +25,10 @@ namespace dtc {
 class RunMembership;
 struct ElasticPlan;
 
-/// What dtc-run is to do.
+/// The task of dtc-run.
 enum class RunKind : uint8_t { Train, Evaluate, Generate, Calibrate, Links, Placement, Devices };
 
-/// The command line of dtc-run. Its first word names what it does; without one it trains.
+/// The command line of dtc-run. Its first word names the task; without one it trains.
 class RunCommand {
 public:
   /// Adds the flags of `kind`, and no others; the command outlives the parsing of the command line.
@@ -43,10 +43,6 @@ public:
 
 private:
   void addCalibrateFlags();
-  void addDeviceFlag();
-  void addExchangeFlags();
-  void addGpuFlags();
-  void addProductFlags();
   void addMeetingFlags();
   void addLaunchFlags();
   void addDivisionFlags();
@@ -79,11 +75,7 @@ private:
   runtime::GenerateOptions generate;
   runtime::CalibrationOptions calibration;
   std::string calibrationPath;
-  std::string device = "cpu";
-  std::string fabric = "auto";
-  bool sharesGpu = false;
-  int ncclChannels = 0; // as many as NCCL chooses
-  GpuOptions gpus;
+  DeviceSelection devices;
   int64_t numProcesses = 0;      // to start
   int64_t devicesPerProcess = 0; // 0: as many as there are
   int64_t processesPerHost = 0;  // that are thought of; 0: none are

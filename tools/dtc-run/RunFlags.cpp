@@ -38,7 +38,7 @@ static CLI::Validator nonNegativeNumber() {
   return numberBetween(0.0, std::numeric_limits<double>::infinity(), "a number of 0 or more");
 }
 
-/// What each command that runs a plan takes.
+/// Adds the flags of each command that runs a plan.
 static void addPlanFlags(CLI::App &app, TrainOptions &options) {
   app.add_option("plan", options.planPath, "The plan, as dtc-compile writes it")->required();
   app.add_option("--init", options.initPaths,

@@ -83,7 +83,7 @@ private:
 
 #endif
 
-/// How far this process has come in what all do together, for other threads.
+/// How far this process has come in the work that all do together, for other threads.
 class Progress {
 public:
   void follow(const std::shared_ptr<Messages> &theMessages) {
@@ -107,7 +107,7 @@ private:
 
 class NetworkMembership final : public RunMembership {
 public:
-  /// `owner`: what has opened the messages, and ends after them.
+  /// `owner`: the object that has opened the messages, and ends after them.
   NetworkMembership(std::shared_ptr<void> owner, std::shared_ptr<Messages> messages)
       : owner(std::move(owner)), network(std::move(messages)) {}
 
@@ -126,7 +126,7 @@ public:
       if (write)
         write();
     };
-    // What waits for a process that is lost, as MPI may, waits for ever.
+    // Code that waits for a lost process, as MPI may, waits for ever.
     hooks.leave = [](const RunEnd &end) { _exit(statusOf(end)); };
     auto opened =
         ControlConnection::open(unwatched.process(), hostName(), options, std::move(hooks),

@@ -19,9 +19,9 @@
 
 namespace dtc {
 
-/// What other threads call.
+/// Functions for other threads.
 struct MembershipHooks {
-  /// What this process is at, for messages; empty if nothing waits for it.
+  /// Describes the current work of this process, for messages; empty if nothing waits for it.
   std::function<std::string()> describe;
   /// The run ends, but this process is still where it was. What is returned, if anything, is called
   /// once it has been woken.
@@ -34,7 +34,7 @@ public:
   /// Joins the others. The error says what is missing, or what the launcher and MPI disagree on.
   /// Where the others have not come within `startTimeout`, one says so, and the process ends.
   /// From now on the processes watch each other: where the run cannot go on, one of them prints
-  /// why, with what the others were at, and all end.
+  /// why, with the work that the others were at, and all end.
   static Expected<std::unique_ptr<RunMembership>> join(const runtime::ControlOptions &control,
                                                        std::chrono::milliseconds startTimeout,
                                                        MembershipHooks hooks);

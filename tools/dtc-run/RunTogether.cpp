@@ -206,8 +206,8 @@ MaybeError RunCommand::chooseElasticPlan() {
   return std::nullopt;
 }
 
-/// With --devices-per-process: how many processes there are, or whether the launcher has started so
-/// many.
+/// With --devices-per-process: finds the number of processes, or checks that the launcher has
+/// started that number.
 MaybeError RunCommand::findProcesses() {
   if (MaybeError error = chooseElasticPlan())
     return error;
@@ -344,7 +344,7 @@ int RunCommand::launch() {
   }
 }
 
-/// Takes what the devices are at, before they are woken; the result writes it.
+/// Records the current work of the devices, before they are woken; the result writes it.
 std::function<void()> RunCommand::recordFlight(int64_t process, const RunEnd &end) const {
   if (flightPath.empty())
     return nullptr;

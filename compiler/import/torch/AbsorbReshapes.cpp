@@ -272,7 +272,7 @@ static bool areThirds(ArrayRef<SliceOp> slices, ArrayRef<int64_t> whole) {
   return begins.size() == 3;
 }
 
-/// slice(transpose(x)) of what is used in slices alone: transpose(slice(x)). A product is sliced
+/// slice(transpose(x)), if only slices use the transpose: transpose(slice(x)). A product is sliced
 /// into queries, keys and values alone: more parts would be products of their own.
 struct SliceTranspose : OpRewritePattern<TransposeOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -421,7 +421,8 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
                SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
                ConcatTransposes, RotaryOfPart>(context);
-  // What does not come to an end is left as it is: all states are the same model.
+  // If the rewriting reaches no end, the function stays as it is then: all states are the same
+  // model.
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal());
   splitParameters(function);

@@ -36,7 +36,7 @@ double dtc::torch::rounded(double value, Type element) {
     return value;
   if (element.isInteger(1))
     return value != 0 ? 1 : 0;
-  // Beyond 2^62 lie no numbers of models, and what no integer has.
+  // Models have no numbers beyond 2^62; infinities become that, too.
   if (isa<IntegerType>(element))
     return std::isnan(value) ? 0 : std::clamp(std::trunc(value), -0x1p62, 0x1p62);
   bool loses = false;

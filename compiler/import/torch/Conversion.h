@@ -22,7 +22,7 @@ namespace dtc::torch {
 /// "layers.0.mlp (model.py:12)".
 std::string describe(mlir::Location loc);
 
-/// What the steps of a conversion share.
+/// The state that the steps of a conversion share.
 struct Conversion {
   Conversion(llvm::StringRef fileName, ImportLog &log) : fileName(fileName), log(log) {}
 
@@ -48,7 +48,8 @@ private:
   llvm::MapVector<llvm::StringRef, Count> counts;
 };
 
-/// What replaces the results of an op; empty, or with null values, if it cannot be converted.
+/// The values that replace the results of an op; empty, or with null values, if it cannot be
+/// converted.
 class AtenOp;
 using Results = llvm::SmallVector<mlir::Value, 1>;
 
@@ -70,7 +71,7 @@ llvm::ArrayRef<Rule> lookupRules();
 llvm::ArrayRef<Rule> attentionRules();
 llvm::ArrayRef<Rule> windowRules();
 
-/// Replaces all ops of the function by rules; what has none is an error of the log.
+/// Replaces all ops of the function by rules; an op without a rule is an error of the log.
 void convertOps(mlir::func::FuncOp function, Conversion &conversion);
 
 /// Replaces what does not depend on arguments by "torch.constant", after the forms that are made of

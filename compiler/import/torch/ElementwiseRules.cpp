@@ -194,7 +194,8 @@ static Results convertSoftplus(AtenOp &op) {
   return convertUnary<SoftplusOp>(op);
 }
 
-/// A change of the element type, or of what has no meaning for a compiler: device and strides.
+/// A change of the element type, or of properties without meaning for a compiler: device and
+/// strides.
 static Results convertTo(AtenOp &op) {
   return {op.convert(op.required("self"), op.resultElement())};
 }

@@ -56,7 +56,7 @@ static Value materialize(OpBuilder &builder, Value value, const ConstantTensor &
   Type element = constant.element;
   if (isa<IntegerType>(element) && !element.isInteger(1))
     element = builder.getI32Type();
-  // What is repeated is written once, and expanded by an op.
+  // Repeated elements are written once, and expanded by an op.
   ConstantTensor narrow = withoutRepeats(constant);
   if (element.isInteger(32))
     for (double each : narrow.flat())

@@ -22,7 +22,7 @@ using namespace dtc;
 using namespace dtc::torch;
 
 static constexpr StringRef kCaptureAttrName = "torch.capture";
-/// What python/dtc/torch/capture.py writes.
+/// The version that python/dtc/torch/capture.py writes.
 static constexpr int64_t kCaptureVersion = 1;
 
 bool dtc::isTorchCapture(StringRef text) {

@@ -160,7 +160,7 @@ void Namer::nameProducer(Value value, int64_t dim, StringRef name, SmallVectorIm
 
 /// The weights with which products sum over the dimension; false if it is used otherwise.
 bool Namer::collectConsumers(Value value, int64_t dim, SmallVectorImpl<Place> &weights, int depth) {
-  // MLPs are short; what is longer is a residual stream.
+  // MLPs are short; a longer chain is a residual stream.
   if (depth > 12)
     return false;
   for (OpOperand &use : value.getUses()) {

@@ -234,7 +234,8 @@ void dtc::torch::raiseParts(func::FuncOp function, Conversion &conversion) {
   patterns.add<RaiseRmsNorm<MulOp, RsqrtOp>, RaiseRmsNorm<DivOp, SqrtOp>, RaiseGelu, ShareHeads>(
       context, conversion);
   patterns.add<AbsorbScale>(context);
-  // What does not come to an end is left as it is: all states are the same model.
+  // If the rewriting reaches no end, the function stays as it is then: all states are the same
+  // model.
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal());
 }

@@ -35,7 +35,7 @@ struct LetteredProduct {
   }
 };
 
-/// What the operand of a softmax is made of.
+/// The parts that make the operand of a softmax.
 struct ScoreParts {
   Value q, k;
   std::string queries, keys; ///< letters of the dimensions of q and k

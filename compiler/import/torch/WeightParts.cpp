@@ -97,7 +97,7 @@ struct SliceParts : OpRewritePattern<SliceOp> {
   }
 
 private:
-  /// Whether what is used of the parameter are such parts, each of them. Those that have been
+  /// Whether the uses of the parameter are such parts, and all of them. Uses that have been
   /// rewritten already are slices of the reshape.
   static bool areEqualParts(Value parameter, int64_t dim, int64_t size) {
     int64_t rows = shapeOf(parameter)[dim];
@@ -187,8 +187,8 @@ static void splitRows(func::FuncOp function) {
   }
 }
 
-/// Puts the slices of each parameter in the order of what they take. The sum of their gradients is
-/// then one of neighbours, which becomes a concatenation.
+/// Puts the slices of each parameter in the order of the parts that they take. The sum of their
+/// gradients is then one of neighbours, which becomes a concatenation.
 static void orderParts(func::FuncOp function) {
   for (BlockArgument argument : function.getArguments())
     for (Operation *user : argument.getUsers()) {

@@ -69,7 +69,7 @@ LogicalResult WindowNumbers::count(const AtenOp &op, ArrayRef<int64_t> shape,
   return success();
 }
 
-/// The dimension `dim` of a shape, split into `groups` and what is left; not split for one group.
+/// The dimension `dim` of a shape, split into `groups` and the rest; not split for one group.
 static Numbers splitGroups(ArrayRef<int64_t> shape, size_t dim, int64_t groups) {
   Numbers split(shape);
   if (groups > 1) {
@@ -88,7 +88,7 @@ static bool arePatches(const WindowNumbers &windows) {
 }
 
 /// The convolution of patches, which is a product: x [B, C, n...], weight [O, C, k...], result
-/// [B, O, n/k...]. What is left at the end of a dimension that k does not divide is in no window.
+/// [B, O, n/k...]. The rest at the end of a dimension that k does not divide is in no window.
 static Value convolvePatches(AtenOp &op, Value x, Value weight, ArrayRef<int64_t> kernel) {
   Numbers parts(shapeOf(x).take_front(2));
   std::string left = "bc", right = "oc", result = "bo";

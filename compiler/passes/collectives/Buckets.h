@@ -16,8 +16,8 @@ namespace dtc {
 /// The bytes of the larger of a collective's operand and result on one device.
 int64_t collectiveBytes(mlir::Operation *collective);
 
-/// Puts collectives of one block, none of which needs another's result, into a dist.bucket that
-/// is placed where the last of them is. One collective alone stays as it is.
+/// Puts collectives of one block that do not need each other's results into a dist.bucket, at the
+/// place of the last of them. One collective alone stays as it is.
 void makeBucket(llvm::ArrayRef<mlir::Operation *> collectives);
 
 /// Puts collectives, in the order of the block, into buckets of at most `bucketBytes` each. One

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A device that waits for the rows of its experts, or for the parts of a sequence, could compute
-// with the first of them while the others are on their way. Here what is between two collectives is
-// divided into chunks, whose collectives then run under each other's products. After the pipelines
-// of Hwang et al., "Tutel: Adaptive Mixture-of-Experts at Scale" (arXiv:2206.03382) for experts,
-// and of Wang et al., "Overlap Communication with Dependent Computation via Decomposition in Large
-// Deep Learning Models" (ASPLOS 2023) for tensor parallelism.
+// with the first of them while the others are on their way. Here the ops between two collectives
+// are divided into chunks, whose collectives then run under each other's products. After the
+// pipelines of Hwang et al., "Tutel: Adaptive Mixture-of-Experts at Scale" (arXiv:2206.03382) for
+// experts, and of Wang et al., "Overlap Communication with Dependent Computation via Decomposition
+// in Large Deep Learning Models" (ASPLOS 2023) for tensor parallelism.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ using namespace dtc;
 /// "auto" compares these numbers of chunks, and no chunks.
 static constexpr int64_t kTriedChunks[] = {2, 4};
 
-/// What an op takes besides its estimate, in seconds: the launch of a kernel on a GPU.
+/// The seconds of an op besides its estimate: the launch of a kernel on a GPU.
 static constexpr double kLaunchSeconds = 3e-6;
 
 namespace {
@@ -72,7 +72,7 @@ double CollectiveChunking::secondsOf(Operation *op) const {
 }
 
 /// The seconds of ops in their order, where a device runs collectives one after another beside the
-/// other ops, and waits for what it needs. Sums, and `spare` seconds of other work, run while it
+/// other ops, and waits for its operands. Sums, and `spare` seconds of other work, run while it
 /// waits.
 double CollectiveChunking::span(ArrayRef<Operation *> ops,
                                 llvm::function_ref<bool(Operation *)> isSum, double spare) const {
@@ -80,7 +80,8 @@ double CollectiveChunking::span(ArrayRef<Operation *> ops,
   llvm::DenseMap<Operation *, double> ends;
   auto waitUntil = [&](double end) {
     double wait = std::max(end - now, 0.0), covered = std::min(wait, later + spare);
-    // The sums have to be computed anyway; other work is not counted, but for what it covers.
+    // The sums have to be computed anyway; other work does not count, except for the collectives
+    // that it covers.
     double sums = std::min(covered, later);
     later -= sums;
     spare -= covered - sums;
@@ -124,7 +125,8 @@ double CollectiveChunking::spareSeconds(const ChunkedChain &chain) const {
     if (isMatrixProduct(op))
       seconds += secondsOf(op);
   }
-  // What stands between the last op and the first that needs what its collectives make.
+  // The ops between the last op of the chain and the first one that needs a result of its
+  // collectives.
   for (Operation *op = ops.back()->getNextNode(); op; op = op->getNextNode()) {
     bool isAwaiting = llvm::any_of(op->getOperands(), [&](Value operand) {
       Operation *definer = operand.getDefiningOp();

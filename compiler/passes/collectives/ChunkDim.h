@@ -26,8 +26,8 @@ bool movesChunks(mlir::Operation *op);
 bool isMatrixProduct(mlir::Operation *op);
 
 /// The dimension of a tensor that is cut into chunks. It consists of `blocks` equal blocks, one
-/// after another, and a chunk has the same part of each: what a collective gathers along the
-/// dimension is a block for each device, and what it scatters has a block for each.
+/// after another, and a chunk has the same part of each. A collective that gathers along the
+/// dimension makes one block from each device, and one that scatters takes one block for each.
 struct ChunkDim {
   unsigned dim = 0;
   int64_t blocks = 1;
@@ -61,9 +61,10 @@ struct CarriedDims {
 };
 
 /// The dimensions of the tensors of `op` along the factor that its operand, or result, of number
-/// `index` has in `dim`: by the sharding rule of an op, and by what a collective gathers and
-/// scatters. None where the chunks of the op would not be the op on chunks: where it needs the
-/// factor in one piece, draws random numbers, or knows where along the factor its elements lie.
+/// `index` has in `dim`: by the sharding rule of an op, and by the dimension that a collective
+/// gathers and scatters. None where the chunks of the op would not be the op on chunks: where it
+/// needs the factor in one piece, draws random numbers, or knows where along the factor its
+/// elements lie.
 std::optional<CarriedDims> carriedDims(mlir::Operation *op, ChunkDim dim, bool ofResult,
                                        unsigned index);
 

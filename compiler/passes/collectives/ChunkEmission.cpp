@@ -128,7 +128,7 @@ SmallVector<Operation *> ChunkEmission::countedOps() {
 
 void ChunkEmission::replaceChain(KnownChunks &known) {
   Operation *first = ops.front(), *last = ops.back();
-  // What does not depend on the chain comes before it, so that the chunks find all they need.
+  // Ops that do not depend on the chain come before it, so that the chunks find all their operands.
   llvm::DenseSet<Operation *> dependent;
   for (Operation &op :
        llvm::make_early_inc_range(llvm::make_range(first->getIterator(), last->getIterator()))) {

@@ -16,10 +16,10 @@ namespace dtc {
 
 /// The ops of a chain for each chunk, in a block of their own until they take its place.
 ///
-/// The chain is divided where its collectives start: what a collective needs of no other one is of
-/// phase 0, what needs the result of one is of phase 1, and so on. The collective of a chunk starts
-/// before the phase after it of the chunk before, under which it runs: phase p of chunk c comes
-/// directly after phase p - 1 of chunk c + 1.
+/// The chain is divided where its collectives start: ops that need no result of a collective are of
+/// phase 0, those that need the result of one are of phase 1, and so on. The collective of a chunk
+/// starts before the phase after it of the chunk before, under which it runs: phase p of chunk c
+/// comes directly after phase p - 1 of chunk c + 1.
 class ChunkEmission {
 public:
   ChunkEmission(const ChunkedChain &chain, const KnownChunks &known);

@@ -36,7 +36,7 @@ bool dtc::feedsProducts(Operation *op) {
   after.insert(op);
   for (size_t i = 0; i < after.size() && i < kSearchedChainOps; ++i)
     for (Operation *user : after[i]->getUsers()) {
-      // What a fragment yields goes on to another one.
+      // A value that a fragment yields goes on to another fragment.
       if (isMatrixProduct(user) || (user->hasTrait<mlir::OpTrait::IsTerminator>() &&
                                     isa<dist::FragmentOp>(user->getParentOp())))
         return true;
@@ -162,7 +162,7 @@ bool ChunkedChain::isConvex() const {
       return false;
     if (contains(&op))
       continue;
-    // What is copied depends on no more than its chunks do.
+    // A copied op depends on no more than its chunks do.
     forEachNestedOperand(op, [&](Value operand) {
       Operation *definer = operand.getDefiningOp();
       bool isCut = isCopied(&op) && dimOf(operand);
@@ -371,8 +371,8 @@ void ChunkedChain::addSums() {
     }
 }
 
-/// What others need too, and costs next to nothing, is computed for them as before: joining its
-/// chunks would cost more.
+/// Cheap ops whose results other ops need too are computed for those as before: joining the chunks
+/// would cost more.
 void ChunkedChain::copyCheapOps() {
   for (Operation *op : ops())
     if (op->getNumResults() == 1 && isUsedOutside(op->getResult(0)) &&

@@ -34,7 +34,7 @@ struct JoinedChunks {
   llvm::SmallVector<mlir::Value> chunks;
 };
 
-/// What chains have become.
+/// The ops and values that chains have become.
 struct KnownChunks {
   llvm::DenseMap<mlir::Value, JoinedChunks> joined;
   llvm::DenseSet<mlir::Operation *> emitted; ///< no chain has them

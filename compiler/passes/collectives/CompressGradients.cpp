@@ -49,7 +49,7 @@ private:
   void updateResidual(CompressedSum &compressed);
   Value completeAddend(const GradientSum &sum, Value addend);
 
-  /// What the feedback of a sum that has begun needs: its addend and the state.
+  /// The addend and the state for the feedback of a sum that has begun.
   struct Feedback {
     Value addend;
     BlockArgument residual;

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What dtc-compress-gradients needs of a method of compression. A sum has three steps: begin(),
-// where the gradient is made, combine(), where the first of several sums is needed, and result().
-// The same step of all these sums comes before the next one, so that collectives share buckets.
+// The interface of a method of compression for dtc-compress-gradients. A sum has three steps:
+// begin(), where the gradient is made, combine(), where the first of several sums is needed, and
+// result(). The same step of all these sums comes before the next one, so that collectives share
+// buckets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -131,8 +132,8 @@ public:
   /// The sum, of the type of the op.
   virtual mlir::Value result() = 0;
 
-  /// What the others have of this device's addend, in its type; null until it is known, which is at
-  /// the latest after combine().
+  /// The value that the others receive for this device's addend, in its type; null until it is
+  /// known, at the latest after combine().
   mlir::Value kept;
   /// The first collective.
   mlir::Operation *sent = nullptr;

@@ -36,8 +36,8 @@ template <> struct EnumNames<Rounding> {
 /// The largest rank of factors: orthonormalization has ops for each column of a factor.
 inline constexpr int64_t kMaxCompressionRank = 64;
 
-/// What the name begins with of a state that is a factor. It starts with numbers that are even on
-/// [-1, 1): from zeros it would stay zero.
+/// The beginning of the names of states that are factors. A factor starts with numbers that are
+/// even on [-1, 1): from zeros it would stay zero.
 inline constexpr char kFactorStateName[] = "powersgd_factor";
 
 /// The elements of a block where none are given.

@@ -146,10 +146,10 @@ Value FactoredSum::column(Value matrix, int64_t first, int64_t count) {
                                ArrayRef<int64_t>{type.getDimSize(0), count});
 }
 
-/// Modified Gram-Schmidt: each column in turn is made of length 1, and what later columns have of
-/// it is subtracted from these. If no more than a 2^-14th (f32) or a 2^-43rd (f64) of the length of
-/// a column is left, the rest is rounding errors: the column becomes zeros, as one of zeros does.
-/// Sets `lengths`. A length that is not finite makes NaNs.
+/// Modified Gram-Schmidt: each column in turn is scaled to length 1, and its part in later columns
+/// is subtracted from these. If no more than a 2^-14th (f32) or a 2^-43rd (f64) of the length of a
+/// column is left, the rest is rounding errors: the column becomes zeros. A column of zeros stays
+/// zeros. Sets `lengths`. A length that is not finite makes NaNs.
 Value FactoredSum::orthonormalize(Value matrix) {
   auto type = cast<RankedTensorType>(matrix.getType());
   Type elementType = type.getElementType();

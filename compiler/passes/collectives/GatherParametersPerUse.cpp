@@ -137,8 +137,7 @@ void ParameterGathers::gatherFor(const LayerUse &layerUse, Operation *before) {
   for (OpOperand *use : layerUse.uses)
     use->set(remake(use->get()));
   for (const Stage &stage : stages) {
-    // What is done to a gathered value is done where the layer is used; only the gathers are ahead
-    // of it.
+    // The ops on gathered values are at the use of the layer; only the gathers are ahead of it.
     for (Operation *op : stage.others)
       op->moveBefore(stage.gathers.empty() ? layerUse.first : before);
     for (Operation *op : stage.gathers)

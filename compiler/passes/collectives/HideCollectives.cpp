@@ -65,8 +65,8 @@ private:
   void forEachHiddenBy(Operation *op, Operation *place, llvm::function_ref<void(Awaited &)> visit);
   /// Whether what `op` hides stays hidden without it.
   bool isSpare(Operation *op, Operation *place);
-  /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective, which then
-  /// starts later, must have as much computation before its first user as it takes.
+  /// Whether all users of `op` are at `place`, after it, or in `delayed`. A collective starts later
+  /// then, and must have as much computation before its first user as it takes.
   bool canComeBefore(Operation *place, Operation *op,
                      const llvm::SetVector<Operation *> &delayed) const;
   /// The operands of `product` that nothing needs from `place` on but what is delayed.
@@ -146,7 +146,7 @@ bool CollectiveHiding::canComeBefore(Operation *place, Operation *op,
 SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place) const {
   SmallVector<Value> held;
   for (Value operand : product->getOperands()) {
-    // Users of what comes from outside the block may be outside of it.
+    // Users of values from outside the block may be outside of it.
     if (operand.getParentBlock() != &block || !operand.getDefiningOp())
       continue;
     bool isNeededLater = llvm::any_of(operand.getUsers(), [&](Operation *user) {
@@ -159,7 +159,8 @@ SmallVector<Value> CollectiveHiding::heldBy(Operation *product, Operation *place
   return held;
 }
 
-/// The bytes of the larger of what a collective, or all of a bucket, takes and gives.
+/// The bytes of the operands or of the results of a collective, or of a whole bucket: the larger
+/// number.
 static int64_t exchangedBytes(Operation *collective) {
   if (!isa<dist::BucketOp>(collective))
     return collectiveBytes(collective);
@@ -197,7 +198,7 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
   for (Operation *movableOp : llvm::reverse(movable)) {
     if (!moving.contains(movableOp))
       continue;
-    // What needs its results and stands before `place` goes with it.
+    // Its users that stand before `place` go with it.
     for (Operation *user : movableOp->getUsers())
       if (Operation *inBlock = block.findAncestorOpInBlock(*user); movable.contains(inBlock))
         moving.insert(inBlock);

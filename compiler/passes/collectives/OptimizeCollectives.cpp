@@ -30,7 +30,7 @@ static std::optional<StagePass> passOf(Operation *op) {
   return fragment ? std::optional(fragment.getPass()) : std::nullopt;
 }
 
-/// Whether the op gathers in the backward pass what the forward pass has made.
+/// Whether the op gathers a result of the forward pass in the backward pass.
 static bool isRepeated(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
   if (!definer || !isa<dist::AllGatherOp>(op) || passOf(definer) != StagePass::Forward)
@@ -39,9 +39,9 @@ static bool isRepeated(Operation *op) {
   return own && *own != StagePass::Forward;
 }
 
-/// The place of a collective that is done again in the backward pass of what the forward pass made:
-/// before the product that comes before it, which it overlaps with. At the operand it would start,
-/// and be held, long before it is needed.
+/// The place of a collective on a result of the forward pass that is done again in the backward
+/// pass: before the product that comes before it, which it overlaps with. At the operand it would
+/// start, and be held, long before it is needed.
 static Operation *beforeProduct(Operation *op) {
   Operation *definer = op->getOperand(0).getDefiningOp();
   for (Operation *place = op->getPrevNode(); place && place != definer;
@@ -81,7 +81,8 @@ static void startEarly(Block &block) {
         op.moveBefore(place);
       continue;
     }
-    // What comes from outside the block would start with it, and be held until it is used.
+    // A gather of a value from outside the block would start with the block, and its result be held
+    // until it is used.
     if (!definer || definer->getBlock() != &block)
       continue;
     // Collectives of one operand keep their order.
@@ -127,8 +128,8 @@ private:
 
 } // namespace
 
-/// Makes the bucket, where the last of its members is, and leaves it empty. What follows it
-/// goes before `before`.
+/// Makes the bucket, where the last of its members is, and leaves it empty. Its followers go before
+/// `before`.
 void Bucketing::close(unsigned index, Operation *before) {
   Open bucket = std::move(open[index]);
   open[index] = Open();
@@ -196,11 +197,11 @@ void Bucketing::run() {
     }
     if (fitsForCollective(&op) && follows(&op))
       continue;
-    // In a ring, what comes first must not wait for what comes later.
+    // In a ring, earlier steps must not wait for later ones.
     for (unsigned i = 0; i < open.size(); ++i)
       if (!open[i].members.empty() && goesRound(open[i].members.front()))
         close(i, &op);
-    // What closes may lead to another bucket, of followers, that has to close as well.
+    // After that, an operand may be in another bucket, of followers, that has to close as well.
     op.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         for (auto it = bucketOf.find(operand.getDefiningOp()); it != bucketOf.end();

@@ -51,7 +51,7 @@ public:
   /// Gives a value the buffer of another one, or a view of it.
   void share(mlir::Value value, mlir::Value with, mlir::Value buffer);
   void share(mlir::Value value, mlir::Value with) { share(value, with, bufferOf(with)); }
-  /// What the value is in stays as it is after the value's last use.
+  /// The storage of the value keeps its contents after the value's last use.
   void keep(mlir::Value value) { storages[storageOf(value)].reusable = false; }
 
   /// Gives the buffers that several tasks of a loop use for one microbatch their slots.

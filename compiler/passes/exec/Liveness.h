@@ -52,10 +52,10 @@ private:
   void findRuns();
   /// Notes when each buffer is used in the first runs of the tasks. The number of program points.
   int findUses();
-  /// Tasks that take turns are one loop: what only one of them uses is made again each time; all
-  /// else that they touch must be left alone from the first to the last of them.
+  /// Tasks that take turns are one loop: a value that only one of them uses is made again each
+  /// time; all others that they touch must be left alone from the first to the last of them.
   void extendOverTurns();
-  /// The whole loop over microbatches may run again: sums, inputs and what comes from before it are
+  /// The whole loop over microbatches may run again: sums, inputs and values from before it are
   /// there until its end.
   void extendOverRepetitions();
   void giveSlots();

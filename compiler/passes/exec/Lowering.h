@@ -17,8 +17,8 @@
 
 namespace dtc {
 
-/// Replaces a partitioned function by a program, op by op: what is known of its values is in
-/// `uses`, where they are in `buffers`, and what has been written in `program`.
+/// Replaces a partitioned function by a program, op by op: `uses` has the facts about its values,
+/// `buffers` their places, and `program` the instructions so far.
 class Lowering {
 public:
   /// Pipelines are ordered as scheduled.

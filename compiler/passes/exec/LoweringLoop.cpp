@@ -47,8 +47,8 @@ LogicalResult Lowering::lowerLoop(dist::MicrobatchLoopOp loop) {
 }
 
 LogicalResult Lowering::lowerBody(Block &block) {
-  // A value is added to its sum as soon as it is there, so that its memory is free again; what a
-  // collective makes is left to it until the next one comes.
+  // A value is added to its sum as soon as it is there, so that its memory is free again; a
+  // collective keeps its results until the next one comes.
   SmallVector<Value> ready, arriving;
   auto accumulate = [&](SmallVectorImpl<Value> &values) {
     OpBuilder &builder = program.instructions();

@@ -7,6 +7,7 @@
 #include "compiler/passes/collectives/CompressionMethod.h"
 #include "compiler/passes/exec/Lowering.h"
 #include "support/OuterEntries.h"
+#include "support/StepStateKinds.h"
 
 using namespace mlir;
 using namespace dtc;
@@ -49,10 +50,8 @@ LogicalResult Lowering::lowerArguments() {
                   : cache     ? cache
                   : stepState ? declare.getStringAttr("dtc." + stepState.getValue())
                               : param;
-      // Set when a run starts; 0 is no scale, and no interval.
       Attribute init = function.getArgAttr(index, "dtc.init");
-      if (stepState &&
-          (stepState.getValue() == "loss_scale" || stepState.getValue() == "growth_interval"))
+      if (stepState && findStepStateKind(stepState.getValue())->startsAsOne)
         init = OnesAttr::get(function.getContext());
       if (state && state.getValue().starts_with(kFactorStateName))
         init = UniformAttr::get(function.getContext(), 1.0);
@@ -77,7 +76,7 @@ LogicalResult Lowering::lowerReturn(func::ReturnOp op) {
   auto copy = [&](Location loc, Value from, Value to) {
     program.kernel(loc, "copy", from, to, declare.getDictionaryAttr({}));
   };
-  // What lies in the storage of a state that a copy overwrites is saved before.
+  // Values in the storage of a state that a copy overwrites are saved before.
   llvm::DenseSet<unsigned> overwritten;
   for (auto [index, value] : llvm::enumerate(op.getOperands()))
     if (auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates")) {

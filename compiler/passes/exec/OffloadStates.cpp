@@ -49,7 +49,7 @@ private:
 
   void place(const Update &update);
   /// Gives the uses of a value of the host, beside the host's own, a copy in the device's memory.
-  /// `hoists`: what that takes is moved with the ops of the host.
+  /// `hoists`: the ops of the copy are moved with those of the host.
   void bringBack(Value value, bool hoists);
   /// The copy is at the first place where both values are there.
   Value copyToHost(Value value, Value notBefore);
@@ -59,7 +59,7 @@ private:
 
   func::FuncOp function;
   llvm::DenseMap<Value, Value> onHost; ///< copies
-  llvm::SetVector<Operation *> moved;  ///< ops of the host, and what they need
+  llvm::SetVector<Operation *> moved;  ///< ops of the host, and the ops that they need
 };
 
 } // namespace
@@ -192,7 +192,7 @@ void Offload::bringBack(Value value, bool hoists) {
 }
 
 void Offload::hoist() {
-  Operation *last = nullptr; // of what has been moved
+  Operation *last = nullptr; // of the moved ops
   for (Operation *op : moved) {
     Operation *after = last;
     for (Value operand : op->getOperands())

@@ -52,7 +52,7 @@ private:
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
   llvm::MapVector<Operation *, Pending> started;
-  /// What runs and reads or writes a buffer.
+  /// The running instructions that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
   llvm::SetVector<Operation *> running;
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
@@ -63,7 +63,8 @@ private:
 
 } // namespace
 
-/// What may run beside the compute queue: before this pass, no collective has a token.
+/// The lane of an op that may run beside the compute queue: before this pass, no collective has a
+/// token.
 static Lane laneOf(Operation &op) {
   return isa<exec::CollectiveOp>(op) ? Lane::Communication : exec::laneOf(&op);
 }

@@ -63,7 +63,8 @@ void ValueUses::findLastUses(func::FuncOp function) {
       last = std::max(last, at);
     }
   });
-  // What a loop over one microbatch, a fragment or a bucket holds is what it returns.
+  // A result of a loop over one microbatch, a fragment or a bucket is used as long as the value
+  // inside that it returns.
   function.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
     for (Value outer : op->getResults())
       if (Value inner = makerInside(outer); inner != outer)
@@ -75,7 +76,7 @@ void ValueUses::findReturned(func::FuncOp function) {
   auto ret = cast<func::ReturnOp>(function.front().getTerminator());
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     auto argument = function.getResultAttrOfType<IntegerAttr>(index, "dtc.updates");
-    // What a bucket returns is returned where it is made.
+    // A value that a bucket returns counts as returned inside the bucket too.
     for (Value made = value, next;; made = next) {
       returned.insert(made);
       if (argument)

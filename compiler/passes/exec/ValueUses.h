@@ -29,16 +29,17 @@ public:
   ValueUses(mlir::func::FuncOp function, const LinkedMesh &mesh, bool keepSums);
 
   int64_t microbatchesOf(dist::MicrobatchLoopOp loop) const;
-  /// Whether what the loop yields is added up, and not handed on as the only value of its kind.
+  /// Whether the yielded values of the loop are added up, rather than each handed on as the only
+  /// one of its kind.
   bool makesSums(dist::MicrobatchLoopOp loop) const;
-  /// What a fragment or a bucket returns, inside it; of a loop that makes no sums, what it yields.
-  /// Any other value is itself.
+  /// For a result of a fragment or a bucket, the value that it returns inside; for one of a loop
+  /// that makes no sums, the value that it yields. Any other value is itself.
   mlir::Value makerInside(mlir::Value value) const;
 
   int numberOf(mlir::Operation *op) const { return numbers.at(op); }
   /// The number of the last op that uses a value; -1 where none does. A use in a loop that makes
-  /// sums of a value from outside lasts until the loop's end, and what folded broadcasts read is
-  /// read by their users.
+  /// sums of a value from outside lasts until the loop's end, and users of a folded broadcast read
+  /// its operand.
   int lastUseOf(mlir::Value value) const;
   bool isReturned(mlir::Value value) const { return returned.contains(value); }
   /// The argument that a returned value updates; null for others.

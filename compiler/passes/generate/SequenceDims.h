@@ -23,7 +23,7 @@ public:
   /// attention.
   static mlir::FailureOr<SequenceDims> findPositions(mlir::func::FuncOp function,
                                                      mlir::Value tokens);
-  /// Where ops mix samples, what they give has no such dimension.
+  /// The results of ops that mix samples have no such dimension.
   static SequenceDims findSamples(mlir::func::FuncOp function, mlir::Value tokens);
 
   /// nullopt for a value that does not depend on the tokens.
@@ -43,7 +43,8 @@ public:
 
 private:
   mlir::LogicalResult visitPositions(ShardingRuleOpInterface op);
-  /// Follows one factor through an op. Returns what the op does to it where that ends the way.
+  /// Follows one factor through an op. If the op ends the way, returns a description of its effect
+  /// on the factor.
   std::optional<llvm::StringRef> follow(ShardingRuleOpInterface op);
 
   llvm::DenseMap<mlir::Value, unsigned> dims;

@@ -222,7 +222,7 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
   int64_t replicas = mesh.axes[*mesh.find(options.axis)].size;
   Value own = trained.weights;
   if (options.clients) {
-    // What is not finite must not get into a product with 0.
+    // Weights that are not finite must not get into a product with 0.
     Value weight = givenFor(own, clientWeight);
     Value isTaken =
         CompareOp::create(builder, loc, weight, splat(weight, 0), ComparePredicate::Greater);
@@ -237,7 +237,7 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
       sum.getDefiningOp()->setAttr(kOuterGradientAttrName, builder.getUnitAttr());
     return options.clients ? sum : multiplied(builder, sum, 1.0 / double(replicas));
   };
-  // What has changed is small, so that less of it is lost in a compressed form than of the weights.
+  // Changes are small, so that their compressed form loses less than that of the weights.
   // With noise, weights of clients that are clipped add up to less than 1.
   if (!options.compressed && !options.noise)
     return mean(own);
@@ -247,7 +247,7 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
   return SubOp::create(builder, loc, outer, gradient);
 }
 
-/// What SGD with Nesterov momentum makes of the outer parameters.
+/// The outer parameters after a step of SGD with Nesterov momentum.
 Value OuterStepBuilder::nesterov(const TrainedWeights &trained, BlockArgument outer, Value mean) {
   Location loc = trained.weights.getLoc();
   BlockArgument momentum = addState(trained, "outer_momentum");
@@ -263,7 +263,7 @@ Value OuterStepBuilder::nesterov(const TrainedWeights &trained, BlockArgument ou
   return SubOp::create(builder, loc, outer, multiplied(builder, direction, options.learningRate));
 }
 
-/// What an adaptive optimizer makes of the outer parameters.
+/// The outer parameters after a step of an adaptive optimizer.
 ///
 /// Source: Reddi et al., "Adaptive federated optimization" (ICLR 2021), algorithm 2.
 Value OuterStepBuilder::adaptive(const TrainedWeights &trained, BlockArgument outer, Value mean) {
@@ -305,7 +305,7 @@ void OuterStepBuilder::begin(const TrainedWeights &trained, BlockArgument outer)
 
 void OuterStepBuilder::build(const TrainedWeights &trained) {
   Value old = ret->getOperand(trained.update);
-  // What rounds the new weights to the parameter comes after what made them.
+  // The ops that round the new weights to the parameter come after the op that made these.
   if (Operation *made = old.getDefiningOp())
     builder.setInsertionPointAfter(made);
   else
@@ -334,10 +334,10 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
 }
 
 //===----------------------------------------------------------------------===//
-// What clients have changed
+// Changes of clients
 //===----------------------------------------------------------------------===//
 
-/// The sum of the squares of what the replica's weights have changed by, of all their elements.
+/// The sum of the squares of the changes of all elements of the replica's weights.
 Value OuterStepBuilder::squaresOf(const TrainedWeights &trained) {
   Location loc = trained.weights.getLoc();
   unsigned index = trained.weights.getArgNumber();

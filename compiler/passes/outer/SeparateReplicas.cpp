@@ -79,7 +79,7 @@ private:
 
 } // namespace
 
-/// What the argument is, for messages.
+/// The name of the argument, for messages.
 static std::string describe(func::FuncOp function, BlockArgument arg) {
   for (StringRef key : {"dtc.param", "dtc.state_of", "dtc.input"})
     if (auto name = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), key))

@@ -32,7 +32,7 @@ static std::vector<StageSeconds> stageSeconds(const LinkedMesh &mesh,
   return all;
 }
 
-/// The messages, and what the fragments of a device hand on to each other.
+/// The messages, and the values that the fragments of a device hand on to each other.
 static std::vector<StageValue> channelsOf(const LinkedMesh &mesh, const PipelineProgram &program) {
   std::vector<StageValue> channels;
   for (const StageTransfer &transfer : program.transfers) {

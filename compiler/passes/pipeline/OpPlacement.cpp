@@ -16,7 +16,8 @@
 using namespace mlir;
 using namespace dtc;
 
-/// What the op reads, and what the ops in it read from outside: a bucket has no operands.
+/// The operands of the op, and those of the ops in it that come from outside: a bucket has no
+/// operands.
 static SmallVector<Value> readBy(Operation &op) {
   llvm::SetVector<Value> values(op.operand_begin(), op.operand_end());
   getUsedValuesDefinedAbove(op.getRegions(), values);
@@ -46,9 +47,9 @@ void OpPlacement::findCommon() {
       common.insert(op.result_begin(), op.result_end());
 }
 
-/// Whether the op makes fewer elements than the largest thing that it reads has, and not from what
-/// all devices have, or what is identical on all stages' devices (`dtc.agreed`). Elements, not
-/// bytes: what is a scalar in and out is made again rather than sent.
+/// Whether the op makes fewer elements than its largest operand has, unless all devices have all of
+/// its operands; also where the result must be identical on all stages' devices (`dtc.agreed`).
+/// Elements, not bytes: a scalar made of scalars is made again rather than sent.
 bool OpPlacement::runsOnce(Operation &op) const {
   if (op.hasAttr(kAgreedAttrName))
     return true;
@@ -205,7 +206,7 @@ void OpPlacement::place() {
       definer = definer ? body.findAncestorOpInBlock(*definer) : nullptr;
       DeviceSet where = none();
       auto it = program.fragmentOf.find(definer);
-      // What no stage makes, the first device adds up.
+      // The first device adds up values that no stage makes.
       where.set(it == program.fragmentOf.end() ? 0 : program.fragments[it->second].device);
       made[sum] = where;
     }

@@ -66,7 +66,8 @@ private:
   const PipelineProgram &program;
   unsigned devices;
   llvm::DenseMap<mlir::Value, DeviceSet> inLoop; ///< where the loop reads the value
-  /// What each device can compute from what all of them have, such as the step state.
+  /// The values that each device can compute from values that all devices have, such as the step
+  /// state.
   llvm::DenseSet<mlir::Value> common;
   llvm::DenseMap<mlir::Value, DeviceSet> needed;
   llvm::DenseMap<mlir::Value, DeviceSet> made;

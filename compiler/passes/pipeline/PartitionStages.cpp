@@ -84,7 +84,8 @@ void StageCutter::findOps() {
         });
     if (isGradient)
       gradients.insert(&op);
-    // What is the same for all microbatches, if cut to their size, is made wherever it is needed.
+    // Values that are the same for all microbatches, if cut to their size, are made wherever they
+    // are needed.
     if (llvm::none_of(op.getOperands(), isOfMicrobatch))
       continue;
     auto rule = dyn_cast<ShardingRuleOpInterface>(op);
@@ -122,7 +123,7 @@ double StageCutter::seconds(ShardingRuleOpInterface op) {
   if (!axes)
     axes = mergeFactorAxes(mesh, rule, tensors);
   double result = factorAxesSeconds(mesh, planner, rule, tensors, *axes, op.getFlops());
-  // What no plan of collectives can express is refused where it is inserted, with a diagnostic.
+  // A reshard that no collectives can express is refused where it is inserted, with a diagnostic.
   return std::isfinite(result) ? result : 0;
 }
 
@@ -131,7 +132,7 @@ double StageCutter::crossingSeconds(Value value) {
   double bytes = elementBytes(type);
   for (int64_t size : layoutOf(value).localShape(mesh, type.getShape()))
     bytes *= double(size);
-  // Latency delays the first microbatch; what the others wait for is how much a link carries.
+  // Latency delays the first microbatch; the others wait for the bandwidth of the link.
   double bandwidth = mesh.axes[*mesh.pipelineAxis()].bandwidth;
   return (isa<FloatType>(type.getElementType()) ? 2 : 1) * bytes / bandwidth;
 }
@@ -175,7 +176,7 @@ std::vector<double> StageCutter::crossings() {
   double sum = 0;
   for (size_t place = 0; place < forward.size(); ++place)
     result[place] = std::max(sum += change[place], 0.0);
-  // What crosses everywhere, such as a tied table, speaks for no place.
+  // Values that cross everywhere, such as a tied table, favour no place.
   double least = std::numeric_limits<double>::infinity();
   for (size_t place = 1; place < forward.size(); ++place)
     least = std::min(least, result[place]);
@@ -237,9 +238,9 @@ FailureOr<std::vector<size_t>> StageCutter::chooseCuts() {
   StagePartitionProblem problem;
   problem.seconds = costs;
   problem.cutSeconds = crossings();
-  // Messages move beside the work: what crosses decides between cuts that are about as even. But
-  // nothing hides what takes much longer than the work of a stage; how long that is, only known
-  // links tell.
+  // Messages move beside the work: their sizes decide between cuts that are about as even. But
+  // nothing hides a message that takes much longer than the work of a stage; only known links tell
+  // how long it takes.
   double mean = std::accumulate(costs.begin(), costs.end(), 0.0) / double(stages);
   double largest = *llvm::max_element(problem.cutSeconds);
   double scale = largest > kMostForCuts * mean ? kMostForCuts * mean / largest : 1;

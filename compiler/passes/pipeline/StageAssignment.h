@@ -19,8 +19,8 @@ namespace dtc {
 /// stage, such as a microbatch's part of the data, has none: each stage that needs it has a copy.
 class StageAssignment {
 public:
-  /// With `splitWeights` the backward pass is split: what no other stage waits for is in the pass
-  /// Weight. Of a stage on which none waits these are the last ops on the way to each sum.
+  /// With `splitWeights` the backward pass is split: ops that no other stage waits for are in the
+  /// pass Weight. In a stage that none waits for, these are the last ops on the way to each sum.
   StageAssignment(dist::MicrobatchLoopOp loop, bool splitWeights);
 
   /// The stage of an op; null where each stage that needs the op has a copy of it.

@@ -231,7 +231,8 @@ LogicalResult PrecisionAssigner::inferResults(Operation *op) {
       result.setType(type);
     return success();
   }
-  // The others give what they are given; sums over many elements are wide.
+  // The results of the others have the element types of the operands; sums over many elements are
+  // wide.
   for (Value operand : op->getOperands())
     if (isFloat(operand)) {
       Type element = elementOf(operand);
@@ -275,7 +276,7 @@ LogicalResult PrecisionAssigner::retype(Operation *op) {
   return inferResults(op);
 }
 
-/// Gives each parameter that trains a copy in full precision, which is what the optimizer updates:
+/// Gives each parameter that trains a copy in full precision, which the optimizer updates:
 /// the parameter is that copy, rounded once a step, on the shards that the optimizer has. All of
 /// them are added to the function at once: its type has all arguments and results.
 void PrecisionAssigner::keepMasters() {
@@ -330,7 +331,7 @@ void PrecisionAssigner::keepMasters() {
         master, [](OpOperand &use) { return use.getOwner()->hasAttr(kReadsMasterAttrName); });
     if (!convert.use_empty())
       continue;
-    // What is returned may ask for the same conversion later.
+    // Returned values may ask for the same conversion later.
     converted.erase({convert.getOperand(), elementOf(convert)});
     convert.erase();
   }

@@ -111,9 +111,9 @@ double DeviceRecompute::findWeightFlopsPerByte() {
   return bytes > 0 ? flops / bytes : 0;
 }
 
-/// Whether the op is a contraction that makes much of little, as the product of queries and keys
-/// does: more bytes than it reads, for less than a quarter of what a byte costs that is made by a
-/// weight.
+/// Whether the op is a contraction whose result is much larger than its operands, like the product
+/// of queries and keys: it makes more bytes than it reads, and a byte costs less than a quarter of
+/// one that a product with a weight makes.
 static bool isInflating(Operation *op, double weightFlopsPerByte) {
   double bytes = bytesOf(op->getResultTypes());
   return !isa<dist::CollectiveOpInterface>(op) && !isLight(op) &&
@@ -125,10 +125,10 @@ bool DeviceRecompute::isGatheredActivation(Operation *op) {
   return isa<dist::AllGatherOp>(op) && !isWeight(op->getOperand(0));
 }
 
-/// What selective recomputation may recompute (Korthikanti et al. 2022): where contractions
-/// make much of little, these and the light ops up to the next contraction, so that nothing of that
-/// size is kept (section 5); in other models light ops. And what a device gathers of activations
-/// that it has a part of (section 4.2.2).
+/// The ops that selective recomputation may recompute (Korthikanti et al. 2022): where contractions
+/// have results much larger than their operands, these and the light ops up to the next
+/// contraction, so that nothing of that size is kept (section 5); in other models light ops. In
+/// both, gathers of activations that the device has a part of (section 4.2.2).
 std::vector<bool> DeviceRecompute::findSelective() {
   double weightFlopsPerByte = findWeightFlopsPerByte();
   bool inflates =
@@ -264,7 +264,7 @@ Value DeviceRecompute::recomputed(Value value, int64_t stage, Operation *before)
   IRMapping map;
   for (Value operand : definer->getOperands())
     map.map(operand, recomputed(operand, stage, before));
-  // A view of what is kept stays.
+  // A view of a kept value stays.
   if (isView(definer) && map.lookup(definer->getOperand(0)) == definer->getOperand(0))
     return value;
   OpBuilder builder(before);

@@ -65,8 +65,9 @@ private:
   RecomputeProblem problem;
   /// Each stage keeps what it gets from another one by itself.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> indexOf;
-  /// Parts of the forward pass that are recomputed one at a time. What goes from one to another
-  /// is kept: if it were recomputed, all that comes before it would be, and be there at once.
+  /// Parts of the forward pass that are recomputed one at a time. Values that go from one to
+  /// another are kept: recomputing one would recompute everything before it, and hold all of that
+  /// at once.
   llvm::DenseMap<mlir::Operation *, int> segmentOf;
   llvm::DenseMap<mlir::Value, bool> weights; ///< what isWeight() found
   llvm::DenseSet<mlir::Operation *> again;

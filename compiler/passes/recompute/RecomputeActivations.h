@@ -17,14 +17,14 @@
 
 namespace dtc {
 
-/// What was chosen for a device. All is estimated.
+/// The choice for a device. All numbers are estimates.
 struct DeviceSavedBytes {
   int64_t bytes = 0;         ///< kept for the backward pass, of all microbatches in flight
   double seconds = 0;        ///< of what is recomputed, for a microbatch
   double forwardSeconds = 0; ///< of the forward pass, for a microbatch
 };
 
-/// What was chosen for one module, by the device and the bound on what it keeps: bytes.
+/// The choices for one module, by the device and the bound on the bytes that it keeps.
 using KnownRecomputeChoices = std::map<std::pair<int, int64_t>, RecomputeChoice>;
 
 /// dtc-recompute-activations as a function, for those who want to know what it chose: the devices

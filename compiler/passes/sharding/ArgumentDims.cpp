@@ -50,7 +50,7 @@ static std::optional<unsigned> beginOf(ArrayRef<int64_t> fileShape, unsigned dim
   for (int64_t size : fileShape.take_front(dim))
     before *= size;
   for (auto [index, size] : llvm::enumerate(shape)) {
-    // What has one element begins nothing, but where the file's dimension has one, too.
+    // A dimension of one element begins none of the file's, unless that has one element, too.
     if (passed == before && (size > 1 || fileShape[dim] == 1))
       return unsigned(index);
     passed *= size;
@@ -65,7 +65,7 @@ static Error unknownName(func::FuncOp function, StringRef key, StringRef pattern
     StringRef name = argumentName(function, i);
     if (name.empty())
       continue;
-    // What stands for numbers is compared with names whose numbers are so written.
+    // A pattern with '*' is compared with names whose numbers are written as '*'.
     SmallVector<StringRef> parts;
     name.split(parts, '.');
     if (pattern.contains('*'))

@@ -6,9 +6,9 @@
 //
 // CSE makes equal constants one value. If a microbatch needs a part of it and another op needs the
 // whole, no sharding serves both: nothing is gathered over microbatches. And propagation takes the
-// sharding of one use through the value to the other. So each use gets an op of its own first. What
-// lies equally in the end is merged by the CSE after propagation. The idea is Shardy's
-// (sdy-constant-or-scalar-splitter), for all that dimensions may come from.
+// sharding of one use through the value to the other. So each use gets an op of its own first. The
+// CSE after propagation merges those that have the same sharding in the end. The idea is Shardy's
+// (sdy-constant-or-scalar-splitter), for all ops that dimensions may come from.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ private:
 
 std::optional<int64_t> ConstantCloner::expressionSize(ShardingRuleOpInterface op) {
   const ShardingRule &rule = rules.of(op);
-  // What can be split: factors that have more than one element.
+  // The factors that can be split: those with more than one element.
   auto factorsOf = [&](const TensorFactors &dims) {
     llvm::SmallBitVector set(rule.factors.size());
     for (const auto &factors : dims)
@@ -86,7 +86,7 @@ void ConstantCloner::run() {
       dataFree.insert(arg);
   Block &block = function.front();
   for (Operation &op : block.without_terminator()) {
-    // What dist has are requests of a user about one value.
+    // Ops of dist are requests of a user about one value.
     if (isa<DtcDialect>(op.getDialect()))
       if (auto rule = dyn_cast<ShardingRuleOpInterface>(op))
         if (std::optional<int64_t> size = expressionSize(rule))

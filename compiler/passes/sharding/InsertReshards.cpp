@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Ops are visited in order. Propagation has decided the axes of each op's factors (dist.factors);
-// where it did not run, the layouts of the operands and those that the results are given vote. What
-// an operand lacks is a reshard; what the op produces is recorded as the result's layout, and the
-// users adapt in their turn.
+// where it did not run, the layouts of the operands and those required of the results vote. An
+// operand with another layout gets a reshard; the layout that the op produces is recorded for the
+// result, and the users adapt in their turn.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,8 +51,8 @@ private:
   /// Whether the value is a partial sum over `axis`, or will be one when its op is visited.
   bool isPartialSum(Value value, unsigned axis);
   /// The axes over which operands are partial sums and the op leaves its results so, where the
-  /// operands laid out as `required` have at least `resultBytes`, or what the results are added to
-  /// is partial as well; adds them to `required`.
+  /// operands laid out as `required` have at least `resultBytes`, or the values that the results
+  /// are added to are partial as well; adds them to `required`.
   AxisList keepPartial(Operation *op, const ShardingRule &rule, ArrayRef<Layout> actual,
                        const FactorAxes &axes, double resultBytes,
                        MutableArrayRef<Layout> required);
@@ -69,7 +69,7 @@ private:
   bool hasLateOperand(Operation *op) const {
     return llvm::any_of(op->getOperands(), [&](Value operand) { return late.contains(operand); });
   }
-  /// Notes of which stage of a pipeline the op's results are sums over microbatches.
+  /// Notes the stage of a pipeline that computes the op's results as sums over microbatches.
   void noteStage(Operation *op);
   /// Whether sums over microbatches of several stages of a pipeline meet in `op`: they are
   /// completed first, so that they meet once a step.
@@ -82,7 +82,7 @@ private:
   llvm::DenseMap<Value, Layout> layouts;
   llvm::DenseMap<Value, Layout> wanted; ///< what propagation gave the results of ops
   llvm::DenseMap<Value, std::optional<Layout>> completions;
-  /// Sums over all microbatches, and what is computed from them: known after the last one.
+  /// Sums over all microbatches, and values computed from them: known after the last one.
   llvm::DenseSet<Value> late;
   llvm::DenseMap<Value, int64_t> stages; ///< of a pipeline, where values have one
   llvm::DenseMap<Value, SmallVector<std::pair<Layout, Value>, 1>> reshards;
@@ -119,7 +119,7 @@ Value ReshardInserter::reshard(Value value, const Layout &layout, Operation *use
       return result;
   OpBuilder builder(user);
   MLIRContext *context = user->getContext();
-  // Its place is that of the value that moves: that is what the user wants to know.
+  // Its place is that of the value that moves: the user wants to know that one.
   Location loc = isa<BlockArgument>(value) ? user->getLoc() : value.getLoc();
   auto op = dist::ReshardOp::create(builder, loc, value.getType(), value,
                                     toAttr(context, mesh, from), toAttr(context, mesh, layout));
@@ -290,7 +290,7 @@ void ReshardInserter::visitConstrain(dist::ConstrainOp op) {
   noteStage(op);
 }
 
-/// Sums over batches and sums over devices come in any order: what is partial stays so.
+/// Sums over batches and sums over devices come in any order: partial values stay so.
 void ReshardInserter::visitSumBatches(dist::SumBatchesOp op) {
   Layout layout = layouts.at(op.getInput());
   if (!layout.partial.empty() && layout.partialKind != ReductionKind::Sum)
@@ -389,7 +389,7 @@ LogicalResult ReshardInserter::visit(ShardingRuleOpInterface op) {
   keepSumsTogether(op, rule, actual, axes);
   dropInexpressible(mesh, rule, tensors, axes);
 
-  // What the op computes, and whether all of that has to be completed anyway.
+  // The layouts of the op's results, and whether all of these are sums to be completed anyway.
   SmallVector<Layout> results;
   double resultBytes = 0;
   bool sums = true;

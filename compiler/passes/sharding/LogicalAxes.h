@@ -31,14 +31,15 @@ using LogicalAxisMap = llvm::StringMap<LogicalAxis>;
 
 /// Parses entries of the form "logical=axis+axis" or "logical=axis@priority" into `map`. A name
 /// that stands for several axes of the mesh (see dtc-split-mesh-axes) is all of them. With `asked`
-/// a logical axis that is in the axis map is an error; without, what the axis map has stays.
+/// a logical axis that is in the axis map is an error; without it, the entries of the axis map
+/// stay.
 mlir::LogicalResult parseLogicalAxes(mlir::Location loc, const LinkedMesh &mesh,
                                      llvm::ArrayRef<std::string> entries, bool asked,
                                      LogicalAxisMap &map);
 
-/// Marks what is the batch: the logical axis of that name, and first dimensions of inputs that the
-/// axis map names by their arguments. It is split over `axes` of the mesh as well, after those that
-/// the axis map says; `map` has what the user asks for.
+/// Marks the dimensions of the batch: the logical axis of that name, and first dimensions of inputs
+/// that the axis map names by their arguments. It is split over `axes` of the mesh as well, after
+/// those of the axis map; `map` has the user's requests.
 mlir::LogicalResult completeBatch(mlir::ModuleOp module, mlir::Location loc, const LinkedMesh &mesh,
                                   llvm::ArrayRef<std::string> axes, LogicalAxisMap &map);
 

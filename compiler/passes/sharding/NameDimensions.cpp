@@ -43,7 +43,7 @@ struct NameDimensionsPass : dtc::impl::NameDimensionsPassBase<NameDimensionsPass
 private:
   LogicalResult name(func::FuncOp function, ArrayRef<StringRef> keys,
                      const llvm::StringMap<StringRef> &byName) {
-    // What is wrong with the axis map is not at a place of the model.
+    // Errors of the axis map have no place in the model.
     auto loc = FileLineColLoc::get(&getContext(), "<command line>", 1, 1);
     SignatureAttributes attributes(function);
     for (StringRef key : keys) {

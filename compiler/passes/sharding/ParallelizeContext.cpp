@@ -169,7 +169,7 @@ std::optional<std::string> ZigzagOrder::findObstacle() {
 }
 
 /// Moves the logical axis of a dimension from an argument to the op that puts it in order: each
-/// device has the argument as a whole, and takes its part of what is in order.
+/// device has the argument as a whole, and takes its part of the ordered tensor.
 static void moveAxis(func::FuncOp function, BlockArgument argument, Operation *op, unsigned dim) {
   unsigned number = argument.getArgNumber();
   auto names = function.getArgAttrOfType<ArrayAttr>(number, DtcDialect::kAxesAttrName);

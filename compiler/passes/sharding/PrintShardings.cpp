@@ -270,7 +270,7 @@ void Printer::printInputs() {
     for (StringRef other : {"dtc.scalar", "dtc.cache", "dtc.step_state"})
       if (name.empty())
         name = attributeOf(arg, other);
-    // What is neither is a value of a function that is no model.
+    // An argument that is neither belongs to a function that is no model.
     std::string other = llvm::formatv("argument {0}", arg.getArgNumber());
     if (name.empty() && attributeOf(arg, "dtc.param").empty() &&
         attributeOf(arg, "dtc.state").empty())

@@ -7,8 +7,8 @@
 // Nested strategies, each run to a fixpoint before the next may act (the idea is Shardy's):
 //
 //  0. Dimensions that are split over microbatches, before all others.
-//  1. Priorities, the most urgent first. Requests of one priority enter together; what was decided
-//     before is kept.
+//  1. Priorities, the most urgent first. Requests of one priority enter together; earlier decisions
+//     are kept.
 //  2. Within a priority, ops that pass every dimension through (elementwise, reshapes) before those
 //     that reduce one.
 //  3. Last, conflicts between the tensors of an op are resolved by cost.
@@ -114,7 +114,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Location> fixed;
   /// Constraints that stand for a sharding written on an op's result.
   llvm::DenseSet<mlir::Operation *> ownConstraints;
-  /// Logical axes, with sizes, of which it was said that some shards are empty.
+  /// Logical axes, with sizes, for which a warning has said that some shards are empty.
   std::set<std::pair<std::string, int64_t>> warned;
   std::map<int64_t, std::vector<ShardingRequest>> requests;
   /// The decided axes of each op.

@@ -11,8 +11,8 @@
 
 namespace dtc {
 
-/// What moves, for whom, and what would keep it in place: the dist.reason of a reshard of `value`
-/// before `user`.
+/// The dist.reason of a reshard of `value` before `user`: the data that moves, the op that needs
+/// it, and the change that would keep it in place.
 mlir::DictionaryAttr describeReason(const LinkedMesh &mesh, mlir::Value value, const Layout &from,
                                     const Layout &to, mlir::Operation *user);
 

@@ -59,15 +59,16 @@ static AxisList freeAxes(const Layout &layout, ArrayRef<unsigned> axes) {
 
 namespace {
 
-/// What a device holds of the tensors that ZeRO was asked to split, and how much more that is than
-/// an even part of them.
+/// The bytes of a device of the tensors that ZeRO was asked to split, and the excess over an even
+/// part of them.
 class UnevenTensors {
 public:
   UnevenTensors(Propagation &propagation, const ZeroOptions &options)
       : propagation(propagation), options(options) {}
 
   /// Counts a parameter that lies as `layout` without ZeRO and as `target` with it, or stays as it
-  /// is; `bytes` is what the stage splits for each of its elements. A remark names what stays.
+  /// is; `bytes` is the number that the stage splits for each of its elements. A remark names the
+  /// rest.
   void count(BlockArgument parameter, int64_t bytes, const Layout &layout,
              const std::optional<Layout> &target);
   /// Warns where a device holds much more than an even part.
@@ -189,7 +190,7 @@ static void splitGradient(Propagation &propagation, OptimizerOpInterface op, OpO
   propagation.addOwnConstraint(constrain);
   if (auto batches = dyn_cast<dist::SumBatchesOp>(gradient.getOwner()))
     place(batches.getResult());
-  // Their votes come from what they read now.
+  // Their votes come from their present operands.
   for (Value changed : {Value(constrain.getResult()), op.getGradientMutable().get()})
     for (Operation *user : changed.getUsers())
       propagation.revisit(user);
@@ -227,7 +228,7 @@ static void splitTrained(Propagation &propagation, const ZeroOptions &options,
     bytes += elementBytes(type);
   if (!axes.empty())
     tensors.count(parameter, bytes, layout, target);
-  // What a stage leaves alone must not follow the optimizer's state.
+  // Parameters that a ZeRO stage leaves whole must not follow the optimizer's state.
   if (options.stage < 3 || !target)
     for (Value each : parameters)
       propagation.close(each);

@@ -19,9 +19,9 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// With l the lse of the keys alone and z a sink: the lse is z + log(1 + exp(l - z)), and what the
-/// keys give is multiplied by exp(l - lse), the sigmoid of l - z. Both are right of a query that
-/// sees no key, as padding may, whose l is -inf.
+/// With l the lse of the keys alone and z a sink: the lse is z + log(1 + exp(l - z)), and the
+/// output of the keys is multiplied by exp(l - lse), the sigmoid of l - z. Both are right for a
+/// query that sees no key, as padding may, whose l is -inf.
 static void expand(AttentionOp op) {
   Operation *placed = op;
   OpBuilder builder(op);

@@ -310,7 +310,7 @@ LogicalResult Partitioner::classifyOps() {
       diag.attachNote(late->getLoc()) << "the sum over microbatches is completed here";
       return failure();
     }
-    // What leaves the loop is a sum: nothing else of a microbatch is known outside it.
+    // Only sums leave the loop: no other value of a microbatch is known outside it.
     for (Value result : op.getResults())
       if (inLoop && !mentionsTemporalAxis(layoutOf(result)) && !isOfBatch(result)) {
         if (reshard)
@@ -389,9 +389,9 @@ LogicalResult Partitioner::classifyLate(const llvm::DenseSet<Operation *> &batch
 LogicalResult Partitioner::classifySingle() {
   Block &block = function.front();
   bool sumsBatches = !block.getOps<dist::SumBatchesOp>().empty();
-  // What each batch has its own of: all that depends on data or on random masks, up to the sums
-  // over batches. Where the function does not say which these are, that whose sharding mentions the
-  // temporal axis.
+  // The values that each batch has its own of: those that depend on data or on random masks, up to
+  // the sums over batches. Where the function does not mark these sums, the values whose sharding
+  // mentions the temporal axis.
   llvm::DenseSet<Value> ofBatch, ofStep;
   auto isOfBatch = [&](Value value) { return ofBatch.contains(value); };
   auto isOfStep = [&](Value value) { return ofStep.contains(value); };
@@ -428,7 +428,7 @@ LogicalResult Partitioner::classifySingle() {
       phase = Phase::After;
       sums.insert(&op);
     } else if (llvm::none_of(op.getResults(), isOfBatch)) {
-      // A summand that is the same for all batches counts once for each. What is as large as a
+      // A summand that is the same for all batches counts once for each. A value as large as a
       // batch is not kept for all of them.
       bool isTerm = llvm::any_of(op.getUsers(), isSum);
       auto counts = [&](Operation *user) { return isa<dist::SumBatchesOp>(user) || inLoop(user); };
@@ -451,8 +451,8 @@ LogicalResult Partitioner::classifySingle() {
   return success();
 }
 
-/// What only ops after the loop use, such as the shards of parameters that an optimizer updates,
-/// is made there: it would be kept through all microbatches.
+/// Values that only ops after the loop use, such as the shards of parameters that an optimizer
+/// updates, are made there: otherwise they would be kept through all microbatches.
 void Partitioner::sinkIntoAfter() {
   if (llvm::none_of(phases, [](auto &entry) { return entry.second == Phase::Loop; }))
     return;

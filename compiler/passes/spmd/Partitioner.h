@@ -63,7 +63,7 @@ private:
   void cutArguments(mlir::Block &body, mlir::OpBuilder &loopBuilder);
   /// The loop over microbatches at the end of `body`, and its sums.
   mlir::LogicalResult emitLoop(mlir::Block &body, mlir::OpBuilder &builder);
-  /// What the loop yields for a value that it sums.
+  /// The value that the loop yields for one that it sums.
   mlir::Value yieldOf(mlir::Value value, mlir::Block &body, mlir::OpBuilder &loopBuilder,
                       bool hasStages);
   /// The return, in local types, and the attributes of the signature.

@@ -249,8 +249,8 @@ void Partitioner::cutArguments(Block &body, OpBuilder &loopBuilder) {
 
 Value Partitioner::yieldOf(Value value, Block &body, OpBuilder &loopBuilder, bool hasStages) {
   Value local = locals.lookup(value);
-  // What is made before the loop, such as the gradient of a parameter that is not used, is made
-  // in it where it is a sum: a stage of a pipeline has to have it.
+  // A sum that is made before the loop, such as the gradient of a parameter that is not used, is
+  // made in it: a stage of a pipeline has to have it.
   if (Operation *definer = local.getDefiningOp(); definer && definer->getBlock() == &body)
     local = loopBuilder.clone(*definer)->getResult(cast<OpResult>(local).getResultNumber());
   // It is in a stage, without which it would be taken for the one before the loop.
@@ -302,7 +302,7 @@ void Partitioner::emitReturn(OpBuilder &builder) {
   }
   func::ReturnOp::create(builder, ret.getLoc(), results);
 
-  // Shardings of the signature from here on are those of what lies in memory: spatial, but where
+  // Shardings of the signature from here on are those of the tensors in memory: spatial, but where
   // memory has a piece of each microbatch.
   for (BlockArgument arg : global.getArguments()) {
     Layout layout = layoutOf(arg);

@@ -269,8 +269,8 @@ LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
   return success();
 }
 
-/// What the gradients have been multiplied by: the divisor of the loss, its scale, and the number
-/// of batches. Null: nothing.
+/// The factor of the gradients: the divisor of the loss, its scale, and the number of batches.
+/// Null: 1.
 Value TrainStepBuilder::gradientFactor() {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
   Value factor = divisor;
@@ -280,7 +280,7 @@ Value TrainStepBuilder::gradientFactor() {
   return factor;
 }
 
-/// The norm of all gradients together, divided by what they have been multiplied by (null: 1).
+/// The norm of all gradients together, divided by their factor (null: 1).
 Value TrainStepBuilder::gradientNorm(ArrayRef<Value> gradients, Value factor) {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
   // Joined and then summed, not added one after another: devices then complete all parts of the sum

@@ -9,7 +9,7 @@
 // loss, the logits of one chunk exist at a time. After Hsu et al., "Liger Kernel"
 // (arXiv:2410.10989), section 3.2, and Wijmans et al., "Cut Your Losses" (arXiv:2411.09009).
 //
-// A chunk of an op is what a shard of it would be: the sharding rule says which dimensions of its
+// A chunk of an op is like a shard of it: the sharding rule says which dimensions of its
 // tensors are the tokens.
 //
 //===----------------------------------------------------------------------===//
@@ -41,7 +41,7 @@ static void mark(Operation *op) {
 
 namespace {
 
-/// Divides what a cross-entropy is computed from, and what is computed from it, into chunks of
+/// Divides the operands of a cross-entropy, and the values computed from it, into chunks of
 /// tokens. The tokens are the last dimension of the labels.
 class LossChunker {
 public:
@@ -336,7 +336,7 @@ struct ChunkLossPass : dtc::impl::ChunkLossPassBase<ChunkLossPass> {
 // DelayLossChunksPass
 //===----------------------------------------------------------------------===//
 
-/// Moves marked ops, and what is computed from them before the first gradient of a loss, to where
+/// Moves marked ops, and ops that use them before the first gradient of a loss, to where
 /// they are first used.
 static void delayChunks(Block &block) {
   auto grads = block.getOps<CrossEntropyGradOp>();

@@ -22,7 +22,8 @@ struct OptimizerSettings {
   double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weightDecay = 0.1, momentum = 0.9;
 };
 
-/// What the updates of all parameters share. `step` is null where the optimizer does not count.
+/// The scalars that the updates of all parameters share. `step` is null where the optimizer counts
+/// no steps.
 struct OptimizerScalars {
   mlir::Value learningRate, step, gradScale, apply;
 };

@@ -298,7 +298,7 @@ class Printer:
         return self.emit(eqn, "pow", {"self": x}, {"exponent": float(y.known)})
 
     def on_log1p(self, eqn, x):
-        # log(u) + (x - (u - 1)) / u with u = 1 + x: the second term is what the rounding of u has lost.
+        # log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u.
         u = self.emit(eqn, "add", {"self": x}, {"other": 1.0})
         lost = self.emit(eqn, "sub", {"self": x, "other": self.emit(eqn, "sub", {"self": u}, {"other": 1.0})})
         return self.emit(eqn, "add", {"self": self.emit(eqn, "log", {"self": u}),

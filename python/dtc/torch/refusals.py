@@ -18,7 +18,7 @@ ITSELF = os.path.dirname(os.path.abspath(__file__))
 OF_DATA = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException",
            "PendingUnbackedSymbolNotFound")
 READS_DATA = ("numpy", "tolist", "__array__", "item", "__bool__", "__int__", "__float__", "__index__")
-# What torch logs of an exception that is explained here.
+# The loggers of torch that print an exception that is explained here.
 NOISY = ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes", "torch.export", "torch._export")
 
 

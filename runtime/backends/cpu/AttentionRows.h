@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What becomes of the scores of a block between the products, in f32 or f64.
+// The work on the scores of a block between the two products, in f32 or f64.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,9 @@ template <typename F> struct AttentionGradOperands {
   F *dq, *dk, *dv;
 };
 
-/// What each row of a block has while its blocks of keys are gone through: the largest score, the
-/// sum of the exponentials of the scores less that, and the sum of the values with these weights.
+/// The state of each row of a block while its blocks of keys are gone through: the largest score,
+/// the sum of the exponentials of the scores less that, and the sum of the values with these
+/// weights.
 template <typename W> struct RowSums {
   W *largest, *sums;
   HeadRows<W> out;
@@ -143,7 +144,7 @@ void finish(const AttentionShape &shape, const AttentionBlock &block, double fac
   }
 }
 
-/// The scores of a block, their gradients, and what they are computed with.
+/// The scores of a block, their gradients, and the values that these are computed with.
 template <typename W> struct ScoreGrads {
   W *weights, *dweights, *slopes;
   int64_t stride;

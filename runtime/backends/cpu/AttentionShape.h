@@ -64,8 +64,8 @@ struct AttentionBlock {
   int64_t lse;   // offset of its first row in lse
   KeyRange seen[kRowBlock];
 
-  /// What rows [first, first + count) see of `block`, from a panel's begin on, counted from the
-  /// block's first key.
+  /// The keys of `block` that rows [first, first + count) see, from a panel's begin on, counted
+  /// from the block's first key.
   KeyRange ofRows(int64_t first, int64_t count, KeyRange block) const {
     KeyRange range = KeyRange{seen[first].begin, seen[first + count - 1].end}.within(block);
     return {range.begin / kPanel<float> * kPanel<float>, range.end};

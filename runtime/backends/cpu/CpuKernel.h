@@ -13,7 +13,7 @@
 
 namespace dtc::runtime::cpu {
 
-/// What a kernel gets when it runs.
+/// The arguments of a kernel when it runs.
 struct CpuArguments : KernelArguments {
   /// Threads that it may use, at least 1.
   int threads = 1;

@@ -15,7 +15,7 @@
 
 namespace dtc::runtime::cpu {
 
-/// What `work` returns or throws.
+/// Returns the error that `work` returns or throws.
 template <typename Work> static MaybeError guarded(const Work &work) {
   try {
     return work();

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A DirectQueue runs what it is given at once, in the thread that enqueues it: for it, enqueuing a
+// A DirectQueue runs its work at once, in the thread that enqueues it: for it, enqueuing a
 // kernel is a call. A ThreadQueue has a thread of its own, so that communication overlaps with
 // kernels. Nothing here allocates memory once a queue has held as much as it ever will.
 //

@@ -70,7 +70,7 @@ template <typename F>
 std::unique_ptr<CpuKernel> makeCrossEntropyGrad(int64_t rows, int64_t width, double labelSmoothing,
                                                 int64_t classes) {
   using W = Wide<F>;
-  // What the target distribution gives every class, and what more it gives the label.
+  // The probability of every class in the target distribution, and the additional one of the label.
   W everyClass =
       static_cast<W>(labelSmoothing / static_cast<double>(std::max<int64_t>(classes, 1)));
   W onLabel = static_cast<W>(1 - labelSmoothing);

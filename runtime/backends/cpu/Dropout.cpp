@@ -30,7 +30,7 @@ template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, in
                    F *to = out + first;
 #pragma omp simd
                    for (int64_t i = 0; i < length; ++i) {
-                     // What is left out is zero, also where it is no finite number.
+                     // Dropped elements are zero, also where the input is not finite.
                      Wide<F> scaled = static_cast<Wide<F>>(from[i]) * scale;
                      to[i] = static_cast<F>(keeps[i] ? scaled : Wide<F>(0));
                    }

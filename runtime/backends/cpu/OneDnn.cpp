@@ -49,7 +49,7 @@ bool runPrimitive(const Primitive &primitive, std::span<const PrimitiveOperand> 
   std::array<LibraryMemory, kMost> memories;
   std::array<dnnl_exec_arg_t, kMost> arguments;
   for (size_t i = 0; i < operands.size(); ++i) {
-    // The library does not write to what it reads.
+    // The library does not write to its inputs.
     void *data = const_cast<void *>(operands[i].data);
     if (dnnl_memory_create(memories[i].out(), operands[i].desc, hostEngine(), data) != dnnl_success)
       return false;

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The binary runs on any x86-64, yet the inner loops use what the host has. simd(body) holds three
-// copies of the body, compiled for the baseline, for x86-64-v3 (AVX2, FMA) and for x86-64-v4
-// (AVX-512), and calls one of them. `flatten` inlines everything that the body calls, so that its
-// callees are compiled for that instruction set too.
+// The binary runs on any x86-64, yet the inner loops use the instructions that the host has.
+// simd(body) holds three copies of the body, compiled for the baseline, for x86-64-v3 (AVX2, FMA)
+// and for x86-64-v4 (AVX-512), and calls one of them. `flatten` inlines everything that the body
+// calls, so that its callees are compiled for that instruction set too.
 //
 //===----------------------------------------------------------------------===//
 

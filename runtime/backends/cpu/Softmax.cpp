@@ -15,8 +15,8 @@ namespace dtc::runtime::cpu {
 
 namespace {
 
-/// The rows of a softmax, and what it does besides: it multiplies by `scale`, and, if it is
-/// `causal`, row i of each matrix of `rows` x `width` sees the columns j <= i + width - rows alone.
+/// The rows of a softmax, and its options: it multiplies by `scale`, and, if it is `causal`, row i
+/// of each matrix of `rows` x `width` sees the columns j <= i + width - rows alone.
 struct SoftmaxShape {
   int64_t width;
   int64_t rows;

@@ -62,9 +62,9 @@ private:
   std::vector<std::unique_ptr<Worker>> workers; // worker i - 1 is meant for slot i
   int wanted = 0;                               // workers that run() has asked for
 
-  // What the workers read. `sequence` is odd while the caller describes a job, which is then the
-  // even number that follows: a worker that reads the same even number before and after the rest
-  // has read one job.
+  // The job, which the workers read. `sequence` is odd while the caller describes a job, which is
+  // then the even number that follows: a worker that reads the same even number before and after
+  // the rest has read one job.
   alignas(64) std::atomic<uint64_t> sequence{0};
   std::atomic<Body> jobBody{nullptr};
   std::atomic<const void *> jobContext{nullptr};

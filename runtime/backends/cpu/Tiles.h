@@ -8,7 +8,7 @@
 // operand lies in panels of 16 columns, and in them the elements (l, j) and (l + 1, j) in one word,
 // as the tiles take them: at [j / 16][l / 2][j % 16]. Sums are those of f32. A tile has 16 rows of
 // 64 bytes, so rows and columns of the result come in multiples of 16 and the depth in multiples of
-// 32; what pads an operand is zero.
+// 32; the padding of an operand is zero.
 //
 //===----------------------------------------------------------------------===//
 

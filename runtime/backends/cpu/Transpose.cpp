@@ -58,7 +58,7 @@ template <typename T> static void transposeBlock(const T *from, int64_t, T *to, 
 }
 #endif
 
-/// In blocks of `size` by `size`, and what is left element by element. Blocks are done in squares,
+/// In blocks of `size` by `size`, and the rest element by element. Blocks are done in squares,
 /// so that a cache line of the result is written at once.
 template <typename T>
 static void transposeInBlocks(const T *from, int64_t stride, int64_t rows, int64_t columns, T *to,

@@ -37,7 +37,7 @@ struct KeyRange {
 /// How much of a block of keys the queries of a block see.
 enum class Visibility { None, Part, Full };
 
-/// What the queries of one batch element see.
+/// The keys that the queries of one batch element see.
 class VisibleKeys {
 public:
   explicit VisibleKeys(const AttentionShape &shape) : shape(shape) {}
@@ -65,7 +65,7 @@ public:
     return {std::min(end, of(begin).begin), end};
   }
 
-  /// What the queries [begin, begin + rows) see of a block of keys.
+  /// The keys of a block that the queries [begin, begin + rows) see.
   Visibility ofBlock(int64_t begin, int64_t rows, KeyRange block) const {
     KeyRange first = of(begin), last = of(begin + rows - 1);
     if (last.end <= block.begin || first.begin >= block.end)

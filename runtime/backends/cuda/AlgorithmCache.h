@@ -28,7 +28,8 @@ namespace dtc::runtime::cuda {
 /// Its functions may be called from any thread.
 class AlgorithmCache {
 public:
-  /// What cuBLASLt calls opaque: it may be written down and used again with the same version.
+  /// An algorithm in the form that cuBLASLt calls opaque: it may be stored and used again with the
+  /// same version.
   using Algorithm = std::array<uint64_t, 8>;
 
   /// The file need not exist; without a path the algorithms live as long as the cache.

@@ -23,7 +23,7 @@ template <typename F> struct Operands {
   const F *sinks;
 };
 
-/// What a thread knows of its rows: the largest score so far, its own share of the sum of the
+/// The state of a thread's rows: the largest score so far, its own share of the sum of the
 /// exponentials relative to that, and its columns of the sum of the values with these weights.
 template <typename T, int D> struct RowState {
   using W = typename T::W;

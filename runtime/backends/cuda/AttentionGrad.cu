@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kDotThreads)
   }
 }
 
-/// What becomes of one score: in `weight` its product, then the weight, with the mask where
-/// `factor` is the mask's; in `slope` the gradient of the masked weight, then that of the product.
+/// Transforms one score: `weight` has its product, then the weight, with the mask where `factor` is
+/// the mask's; `slope` has the gradient of the masked weight, then that of the product.
 template <bool IsBounded, typename W>
 __device__ __forceinline__ void weighGradient(const DeviceAttention &shape, bool isVisible, W scale,
                                               W lse, W dot, W factor, W &weight, W &slope) {

@@ -49,7 +49,7 @@ struct Shape {
   template <typename Count> static __device__ __forceinline__ int atMostTile(Count left) {
     return left < kTileSize ? static_cast<int>(left) : kTileSize;
   }
-  /// A tile of q, or of what is shaped so.
+  /// A tile of q, or of an operand of its shape.
   template <typename F>
   __device__ __forceinline__ HeadRows<F> queryTile(const F *q, int64_t b, int64_t head,
                                                    int64_t tile) const {

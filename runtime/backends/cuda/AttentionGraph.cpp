@@ -215,7 +215,7 @@ MaybeError buildGraph(frontend::graph::Graph &graph, const AttentionCall &call,
   return check(graph.check_support(), "find an engine for the call");
 }
 
-/// What `function` gives; exceptions of the frontend become errors.
+/// Returns the result of `function`; exceptions of the frontend become errors.
 template <typename Function> auto guarded(const char *what, Function function) {
   try {
     return function();

@@ -24,8 +24,8 @@ struct cudnnContext; // cudnnHandle_t is a pointer to one
 
 namespace dtc::runtime::cuda {
 
-/// cuDNN, which is loaded at the first call and stays: what its version is, for people. The error
-/// says which file was looked for and where, or that the library is too old.
+/// Loads cuDNN at the first call, for good, and returns its version, for people. The error says
+/// which file was looked for and where, or that the library is too old.
 Expected<std::string> loadCudnn();
 
 /// A handle for the GPU that is the calling thread's.

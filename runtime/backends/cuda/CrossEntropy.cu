@@ -47,7 +47,7 @@ template <typename F> struct CrossEntropyGradArrays {
   F *dlogits;
 };
 
-/// What the label and every class take of a row.
+/// The shares of the label and of every class in a row.
 template <typename W> struct LabelShares { W everyClass, onLabel; };
 
 /// The larger of two; NaN if one is.
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(kWideRowThreads, 1)
     gradOfRow<V>(at, row, width, at.lse[row], shares);
 }
 
-/// V elements of a thread, which stay what they are in memory for as long as can be.
+/// V elements of a thread, which stay in the type of memory as long as possible.
 template <int V, typename F> struct LogitVector {
   Vector<F, V> elements;
   __device__ __forceinline__ void load(const F *from) { elements = loadVector<V>(from); }
@@ -252,11 +252,11 @@ inline constexpr int kWholeRowBlocks = 2;
 #endif
 
 /// Both, with a row in shared memory in between: its first `kept` elements, all of it or whole
-/// steps of the block. Two vectors of each thread are kept in registers after them; what is left
-/// is read again, from its end on: what was read last is the likeliest to be in a cache. Threads
-/// keep what they read themselves, so that nothing but the sums needs a barrier. The first vectors
-/// of the next row are copied while the last of this one are written. `isWhole`: `kept` is the
-/// width, and two blocks have room on a multiprocessor.
+/// steps of the block. Two vectors of each thread are kept in registers after them; the rest is
+/// read again, from its end on: the elements read last are the likeliest to be in a cache. Threads
+/// keep the elements that they read themselves, so that nothing but the sums needs a barrier. The
+/// first vectors of the next row are copied while the last of this one are written. `isWhole`:
+/// `kept` is the width, and two blocks have room on a multiprocessor.
 template <int V, bool isWhole, typename F>
 __global__ void __launch_bounds__(kWideRowThreads, isWhole ? kWholeRowBlocks : 1)
     crossEntropyWithGradKernel(const CrossEntropyArrays<F> __grid_constant__ loss,

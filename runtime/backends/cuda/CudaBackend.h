@@ -34,7 +34,7 @@ struct CudaOptions {
   std::function<void(const std::string &)> note = {};
 };
 
-/// What cuDNN is used, for people ("cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"). The error says why
+/// The cuDNN in use, for people ("cuDNN 9.19.0 (/usr/lib/libcudnn.so.9)"). The error says why
 /// none is.
 Expected<std::string> findCudnn();
 

@@ -54,7 +54,7 @@ private:
   size_t size;
 };
 
-/// What a call of the host needs when its turn has come; deleted by it.
+/// The data of a call of the host, which deletes it when its turn has come.
 struct HostCall {
   HostWork *work;
   std::shared_ptr<QueueFailure> failure;

@@ -20,7 +20,7 @@
 
 namespace dtc::runtime::cuda {
 
-/// A prepared call: what it does is the work that enqueue() gives a queue. One object serves all
+/// A prepared call, whose work enqueue() gives a queue. One object serves all
 /// GPUs, so it holds no memory of a device.
 class CudaKernel : public Kernel {
 public:

@@ -27,8 +27,9 @@ public:
       : isDemanded(isDemanded), note(std::move(note)) {}
 
   /// A call of `attention` or `attention_grad` that cuDNN computes; `own` if it does not, and for
-  /// every call of another kernel. What it cannot do with operands is done by `own`: a GPU of
-  /// another model, operands that are not aligned, and results in the place of operands.
+  /// every call of another kernel. `own` also computes the calls that turn out to be impossible for
+  /// cuDNN when they run: on a GPU of another model, with operands that are not aligned, or with
+  /// results in the place of operands.
   PrepareResult prepare(const KernelSignature &signature, std::unique_ptr<CudaKernel> own);
 
 private:

@@ -7,7 +7,7 @@
 // The elements are cut into chunks, by their number alone. A block sums a chunk and leaves the sum
 // in the workspace; a second launch adds the chunks of each product. The order of all additions
 // depends on the number of elements alone: neither on their addresses, nor on the size of the grid,
-// nor on what else is in the launch.
+// nor on the other products of the launch.
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(256)
     for (int64_t i = first; i < last; ++i) {
       int64_t offset[1];
       loops.offsetsAt(i, offset);
-      // What is left out is zero, also where it is no finite number.
+      // Dropped elements are zero, also where the input is not finite.
       y[i] = narrow<F>(reader.keeps(origin + offset[0]) ? widen(x[i]) * scale : Wide<F>(0));
     }
   }

@@ -62,7 +62,7 @@ template <typename F> struct FmaTiles {
                                                     Scores &scores, Memory &memory) {
     W *as = memory.stage, *bs = memory.stage + depth * pitch;
     for (int first = 0; first < a.width; first += depth) {
-      __syncthreads(); // what lay here has been read
+      __syncthreads(); // the earlier contents were read
       loadColumns(a, first, as);
       loadColumns(b, first, bs);
       __syncthreads();
@@ -101,7 +101,7 @@ template <typename F> struct FmaTiles {
     constexpr int chunk = size * 64 / D;
     static_assert(chunk * D <= 2 * depth * pitch && D % size == 0);
     for (int first = 0; first < values.rows; first += chunk) {
-      __syncthreads(); // what lay here has been read; the weights are complete
+      __syncthreads(); // the earlier contents have been read; the weights are complete
 #pragma unroll 4
       for (int step = 0; step < chunk * D / threads; ++step) {
         int i = step * threads + static_cast<int>(threadIdx.x);

@@ -6,8 +6,8 @@
 //
 // A model has hundreds of parameters, and a launch for each takes longer than the update of most of
 // them. So a queue holds back calls of kernels that can take the tensors of many calls in one
-// launch (multi-tensor launches), until it gets work of another kind or has to say what it holds:
-// an event, a copy, a wait. What is launched then has the effect of the calls in their order.
+// launch (multi-tensor launches), until it gets work of another kind or has to run the calls: for
+// an event, a copy, a wait. The launches then have the effect of the calls in their order.
 //
 // Which calls may share a launch follows from the addresses that they read and write: a call moves
 // before those that it has nothing to do with, and no other. So the update of a parameter and the
@@ -52,7 +52,8 @@ struct HeldCall {
                                 std::span<const TensorGroup> groups);
 
   Launch launch = nullptr;
-  /// The bytes of what all calls of a launch have in common, apart from their tensors.
+  /// The bytes of the arguments that all calls of a launch have in common, apart from their
+  /// tensors.
   std::vector<std::byte> shared;
   TensorGroup tensors;
   /// All memory that the call reads and writes.

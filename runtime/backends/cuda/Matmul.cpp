@@ -38,8 +38,8 @@ uint32_t alignmentOf(const void *pointer) {
   return static_cast<uint32_t>(address & (~address + 1));
 }
 
-/// More than what split sums of a result take is of no use; 32 MiB is what NVIDIA recommends for
-/// the largest products.
+/// A larger workspace than the split sums of a result take is of no use; NVIDIA recommends 32 MiB
+/// for the largest products.
 size_t workspaceFor(int64_t results) {
   constexpr size_t largest = size_t{32} << 20;
   size_t wanted = static_cast<size_t>(std::min<int64_t>(results, int64_t{largest})) * 64;

@@ -57,7 +57,7 @@ template <typename F, int N> struct MmaTiles {
   static __device__ __forceinline__ void addProduct(const HeadRows<F> &a, const HeadRows<F> &b,
                                                     Scores &scores, Memory &memory) {
     for (int first = 0; first < a.width; first += depth) {
-      __syncthreads(); // what lay here has been read
+      __syncthreads(); // the earlier contents were read
       load<size>(a, first, memory.left);
       load<N>(b, first, memory.right);
       __syncthreads();
@@ -98,7 +98,7 @@ template <typename F, int N> struct MmaTiles {
     for (int first = 0; first < D; first += depth) {
       if (first >= values.width)
         break;
-      __syncthreads(); // what lay here has been read
+      __syncthreads(); // the earlier contents were read
       load<N>(values, first, memory.right);
       __syncthreads();
 #pragma unroll

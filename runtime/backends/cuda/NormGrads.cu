@@ -102,7 +102,7 @@ template <typename F> constexpr int kMostNormVectors = sizeof(Wide<F>) == 8 ? 1 
 
 template <typename F> using NormVector = PackedVector<F, kNormVector<F>>;
 
-/// What a thread has of a row: C vectors.
+/// The part of a row that a thread has: C vectors.
 template <typename F, int C> struct NormGradRow {
   NormVector<F> x[C], dy[C];
   Wide<F> mean, rstd;
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
   auto store = [&](const W(&own)[C][V], W *to) {
     if constexpr (C == 1) { // rows in more vectors have all threads of the block
       __shared__ W ofThread[V][kMaxBlockThreads];
-      __syncthreads(); // what was there before has been read
+      __syncthreads(); // the earlier contents have been read
 #pragma unroll
       for (int j = 0; j < V; ++j)
         ofThread[j][threadIdx.x] = own[0][j];

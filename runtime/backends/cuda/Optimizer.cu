@@ -78,7 +78,7 @@ __device__ __forceinline__ W update(const StepConstants<W> &c, W p, W g, W &firs
   }
 }
 
-/// What all calls of a launch share. `step` is null for rules that have none.
+/// The operands that all calls of a launch share. `step` is null for rules that have none.
 template <typename W> struct SharedOperands {
   CallConstants constants;
   const W *learningRate, *step, *gradScale;

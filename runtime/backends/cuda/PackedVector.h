@@ -86,8 +86,8 @@ template <typename F, int V> struct PackedVector {
     }
   }
 
-  /// What has been computed of the elements is computed again where it is next needed, rather than
-  /// kept in registers.
+  /// Makes the compiler compute values of the elements again at their next use, rather than keep
+  /// them in registers.
   __device__ __forceinline__ void forgetResults() {
 #ifdef __CUDACC__
 #pragma unroll

@@ -21,7 +21,7 @@ namespace dtc::runtime::cuda {
 
 namespace {
 
-/// What a launch computes: for chunk c of result r, the combination of the elements [c * chunk,
+/// The work of a launch: for chunk c of result r, the combination of the elements [c * chunk,
 /// (c + 1) * chunk) of those that are reduced, at index c * (number of results) + r of the output.
 struct Work {
   DeviceLoops<1> kept, reduced;

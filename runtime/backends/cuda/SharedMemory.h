@@ -6,7 +6,7 @@
 //
 // Beside the variables that a kernel declares, a block may have an array of shared memory whose
 // size the launch tells. A thread can have it filled from global memory while it does other work:
-// what it has begun to copy are its own groups, which it ends and waits for in their order.
+// the copies that it begins form groups of its own, which it ends and waits for in their order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -45,13 +45,38 @@ static std::vector<fs::path> matching(const fs::path &folder, const std::string 
   return found;
 }
 
-/// The folders of libraries of the wheels nvidia-*: site-packages/nvidia/<package>/lib.
+/// The folders of libraries of the wheels nvidia-* among packages: nvidia/<package>/lib.
+static void addWheelsOf(const fs::path &packages, std::vector<std::string> &folders) {
+  for (const fs::path &wheel : matching(packages / "nvidia", ""))
+    if (std::error_code error; fs::is_directory(wheel / "lib", error))
+      folders.push_back(wheel / "lib");
+}
+
 static void addWheels(const fs::path &prefix, std::vector<std::string> &folders) {
   for (const fs::path &python : matching(prefix / "lib", "python3"))
     for (const char *packages : {"site-packages", "dist-packages"})
-      for (const fs::path &wheel : matching(python / packages / "nvidia", ""))
-        if (std::error_code error; fs::is_directory(wheel / "lib", error))
-          folders.push_back(wheel / "lib");
+      addWheelsOf(python / packages, folders);
+}
+
+std::vector<std::string> wheelFoldersBeside(const std::string &file) {
+  std::vector<std::string> folders;
+  fs::path packages = fs::path(file).parent_path();
+  for (int i = 0; i < 2; ++i) {
+    packages = packages.parent_path();
+    addWheelsOf(packages, folders);
+  }
+  return folders;
+}
+
+/// The program, or the shared library that this function is in. Empty if it is not known.
+static std::string ownFile() {
+  Dl_info found;
+  std::error_code error;
+  if (dladdr(reinterpret_cast<const void *>(&ownFile), &found) == 0 || !found.dli_fname)
+    return "";
+  // The name of a program is how it was started.
+  fs::path link = fs::read_symlink("/proc/self/exe", error);
+  return fs::path(found.dli_fname).is_absolute() || error ? found.dli_fname : link.string();
 }
 
 LibraryFolders libraryFolders() {
@@ -61,6 +86,8 @@ LibraryFolders libraryFolders() {
     if (std::string root = environment(name); !root.empty())
       folders.after.push_back(fs::path(root) / "lib64");
   folders.after.push_back("/usr/local/cuda/lib64");
+  for (std::string &folder : wheelFoldersBeside(ownFile()))
+    folders.after.push_back(std::move(folder));
   if (std::string root = environment("VIRTUAL_ENV"); !root.empty())
     addWheels(root, folders.after);
   for (const std::string &folder : splitAtColons(environment("PATH"))) {

@@ -7,8 +7,8 @@
 // One program runs with and without the libraries of a vendor: it opens them when it needs them.
 // They are sought, in this order, in the folders that DTC_CUDA_LIBRARIES names (with colons
 // between), where the dynamic linker looks (LD_LIBRARY_PATH, /etc/ld.so.conf), in the CUDA toolkit
-// (CUDA_HOME, CUDA_PATH, /usr/local/cuda), and in the Python wheels nvidia-* (of the active virtual
-// environment, of the first python3 of PATH, of the system).
+// (CUDA_HOME, CUDA_PATH, /usr/local/cuda), and in the Python wheels nvidia-* (beside the package
+// dtc, of the active virtual environment, of the first python3 of PATH, of the system).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,10 @@ struct LibraryFolders {
   std::vector<std::string> before, after;
 };
 LibraryFolders libraryFolders();
+
+/// The folders of libraries of the wheels nvidia-* that are installed where the file's own package
+/// is: it is `packages/dtc/_native.abi3.so` or `packages/dtc/bin/dtc-run`.
+std::vector<std::string> wheelFoldersBeside(const std::string &file);
 
 /// A shared library, open until the process ends.
 class VendorLibrary {

@@ -38,7 +38,7 @@ static __global__ void __launch_bounds__(kSegmentThreads)
   for (int64_t b = blockIdx.x; b < batch; b += gridDim.x) {
     const int32_t *number = numbers + b * keys;
     SegmentRange *range = ranges + b * keys;
-    __syncthreads(); // what lay here has been read
+    __syncthreads(); // the earlier contents were read
     begins[thread] = ends[thread] = -1;
 #pragma unroll 1
     for (int i = from; i < to; ++i) {
@@ -70,7 +70,7 @@ static __global__ void __launch_bounds__(kSegmentThreads)
   }
 }
 
-/// What decides which keys a query sees, as a parameter of kernels.
+/// The rules that decide which keys a query sees, as a parameter of kernels.
 struct DeviceVisibility {
   int64_t batch, queries, keys, earlier, window, sequence;
   bool causal;

@@ -130,8 +130,7 @@ __device__ __forceinline__ void waitForCopies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/// The compiler moves what computes with a result, or what it is computed by, neither up nor down
-/// from here.
+/// The compiler does not move the instructions that compute a result, or use it, across this point.
 __device__ __forceinline__ void keepOrder(WarpgroupResult &result) {
 #pragma unroll
   for (float &value : result.at)
@@ -147,9 +146,9 @@ __device__ __forceinline__ void keepOrder(WarpgroupOperand &operand) {
 
 #if DTC_HAS_WARPGROUPS
 
-/// What the instructions know of a tile: its address and how far groups of 8 rows lie apart, both
-/// in units of 16 bytes, and the swizzle of 128 bytes. The distance at bit 16 is of no importance
-/// to a single tile.
+/// The description of a tile for the instructions: its address and the distance between groups of 8
+/// rows, both in units of 16 bytes, and the swizzle of 128 bytes. The distance at bit 16 is of no
+/// importance to a single tile.
 __device__ __forceinline__ uint64_t descriptorOf(const SwizzledTile &tile) {
   auto address = static_cast<uint32_t>(__cvta_generic_to_shared(tile.words));
   return uint64_t{(address & 0x3FFFF) >> 4} | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
@@ -204,7 +203,7 @@ __device__ __forceinline__ void multiplyColumns(float (&c)[32], const uint32_t (
 __device__ __forceinline__ void beginProducts() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
-/// What was begun since the last call is one group of products.
+/// The products begun since the last call become one group.
 __device__ __forceinline__ void endProducts() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }

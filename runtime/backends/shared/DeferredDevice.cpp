@@ -27,7 +27,7 @@ namespace {
 // Events
 //===----------------------------------------------------------------------===//
 
-/// What an event shares with the queues that hold back a record of it or a wait for it.
+/// The state that an event shares with the queues that hold back a record of it or a wait for it.
 class Moments {
 public:
   explicit Moments(std::unique_ptr<Event> event) : event(std::move(event)) {}
@@ -106,7 +106,7 @@ public:
 class DeferredQueue final : public Queue {
 public:
   explicit DeferredQueue(std::unique_ptr<Queue> queue) : queue(std::move(queue)) {}
-  /// Waits for what is held back, which the caller must have made to end.
+  /// Waits for the operations that are held back; the caller must have made them end.
   ~DeferredQueue() override;
 
   MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override;
@@ -135,7 +135,8 @@ public:
   }
 
 private:
-  /// What is held back. Called with whether the queue has failed; it then does not use the device.
+  /// An operation that is held back. Called with whether the queue has failed; it then does not use
+  /// the device.
   using Operation = std::function<MaybeError(bool failed)>;
 
   bool holdsNothing() const { return held.load(std::memory_order_acquire) == 0; }

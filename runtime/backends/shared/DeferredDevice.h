@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The functions of the host that a GPU calls may share one thread, and then must not wait for each
-// other; a queue of a GPU can wait only for what it already holds. Here such a function runs on a
-// thread of its queue, which holds back what comes later: kernels, copies, records and waits go to
-// the queue of the device once it has run. As long as a queue holds nothing back, all that it gets
-// goes there at once, in the thread that enqueues it.
+// other; a queue of a GPU can wait only for work that it already holds. Here such a function runs
+// on a thread of its queue, which holds back what comes later: kernels, copies, records and waits
+// go to the queue of the device once it has run. As long as a queue holds nothing back, all that it
+// gets goes there at once, in the thread that enqueues it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,8 @@
 
 namespace dtc::runtime {
 
-/// What the devices of one process share: groups for collectives, mailboxes for transfers.
+/// The state that the devices of one process share: groups for collectives, mailboxes for
+/// transfers.
 class LocalWorld {
 public:
   explicit LocalWorld(Mesh mesh)

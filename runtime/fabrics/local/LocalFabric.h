@@ -17,7 +17,7 @@ namespace dtc::runtime {
 inline constexpr int64_t kMaxLocalDevices = 1024;
 
 /// A fabric whose devices are all in this process, each a thread. They exchange tensors in the
-/// memory of the host; what lies in another memory is copied there and back (Staged.h).
+/// memory of the host; tensors in another memory are copied there and back (Staged.h).
 Expected<std::shared_ptr<Fabric>> openLocalFabric(const Mesh &mesh);
 
 } // namespace dtc::runtime

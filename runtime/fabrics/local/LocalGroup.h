@@ -50,7 +50,7 @@ public:
     release(lock);
     return true;
   }
-  /// What a member published. Valid until that member's next publish().
+  /// The slot that a member published. Valid until that member's next publish().
   const Slot &slot(size_t rank) const { return slots[rank]; }
   /// Waits until all members are here. False if the group was aborted.
   bool barrier();

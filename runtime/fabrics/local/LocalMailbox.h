@@ -18,7 +18,7 @@
 
 namespace dtc::runtime {
 
-/// What has become of the transfers of one device. The device's thread waits, others report.
+/// The results of the transfers of one device. The device's thread waits, others report.
 class LocalResults {
 public:
   using Ticket = Transfers::Ticket;
@@ -66,7 +66,8 @@ private:
   struct Message {
     End from, to;
   };
-  /// What one end has started and the other has not, the oldest first. One of the two is empty.
+  /// The transfers that one end has started and the other has not, the oldest first. One of the two
+  /// is empty.
   struct Sender {
     std::deque<End> sends, receives;
   };

@@ -30,7 +30,7 @@ public:
 
   using Transfers::startReceive;
   using Transfers::startSend;
-  /// What queues do, on the calling thread.
+  /// The work that queues do, on the calling thread.
   Ticket startSend(int64_t peer, std::span<const TransferTensor> tensors);
   Ticket startReceive(int64_t peer, std::span<const TransferTensor> tensors);
   void abort() { world->abort(); }

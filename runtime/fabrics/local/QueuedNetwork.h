@@ -48,7 +48,7 @@ public:
   MaybeError enqueueWait(Queue &queue, Ticket ticket, TransferResult &result) final {
     return calls.enqueue(queue, [&](Call &to) { to = {{false, 0, {}, ticket}, &result}; });
   }
-  /// What queues do, on the calling thread: waits for a message asleep.
+  /// The work that queues do, on the calling thread: waits for a message asleep.
   TransferResult wait(Ticket ticket) { return results.wait(ticket); }
 
 protected:
@@ -63,7 +63,7 @@ protected:
   /// `results` are those of this device, and outlive the transfers.
   explicit QueuedTransfers(LocalResults &results) : results(results) {}
 
-  /// What fails is told by the results.
+  /// The results report failures.
   virtual void start(const Start &end) = 0;
   Ticket newTicket() { return ++lastTicket; }
 

@@ -16,14 +16,14 @@
 namespace dtc::runtime {
 
 /// Enqueues calls of one function with different arguments, and keeps these until they have run: on
-/// a queue that runs at once, one set of them is enough. It is used by one thread at a time; what
-/// it has enqueued may run on others, and it outlives that.
+/// a queue that runs at once, one set of them is enough. It is used by one thread at a time; its
+/// calls may run on others, and it outlives them.
 template <typename Arguments> class WorkPool {
 public:
   explicit WorkPool(std::function<MaybeError(const Arguments &)> function)
       : function(std::move(function)) {}
 
-  /// `fill` sets all arguments; what earlier ones have allocated is there to be used again.
+  /// `fill` sets all arguments; memory that earlier ones have allocated is there to be used again.
   /// `waits`: the function may wait for work of other queues.
   template <typename Fill> MaybeError enqueue(Queue &queue, const Fill &fill, bool waits = true) {
     Work &work = takeUnused();
@@ -31,7 +31,7 @@ public:
     fill(work.arguments);
     work.isUsed.store(true, std::memory_order_relaxed);
     MaybeError error = queue.call(work);
-    // What a queue refuses it does not run.
+    // A queue does not run a call that it refuses.
     if (error)
       work.isUsed.store(false, std::memory_order_relaxed);
     return error;

@@ -43,7 +43,7 @@ MaybeError errorOf(int code, const char *call) {
   return Error{fmt::format("{}: {}", call, std::string(text, static_cast<size_t>(length)))};
 }
 
-/// The communicators of a network, and what this process has heard of its end.
+/// The communicators of a network, and the news of its end that this process has received.
 struct Network {
   MPI_Comm messages = MPI_COMM_NULL;
   MPI_Comm reasons = MPI_COMM_NULL; // of an abort
@@ -177,7 +177,7 @@ public:
         MPI_Request_free(&requests[i]);
         continue;
       }
-      // What has begun to come cannot be stopped; its sender may have ended.
+      // A message that has begun to come cannot be stopped; its sender may have ended.
       MPI_Cancel(&requests[i]);
       int done = 0;
       MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);

@@ -13,8 +13,8 @@ namespace dtc::runtime::nccl {
 
 static Expected<Nccl> load() {
 #if NCCL_VERSION_CODE < 22900
-  // What NcclGroup says in its configuration where NCCL's header has a field for it. NCCL reads the
-  // variable at its first communicator.
+  // NcclGroup says the same in its configuration where NCCL's header has a field for it. NCCL reads
+  // the variable at its first communicator.
   (void)setenv("NCCL_GRAPH_MIXING_SUPPORT", "0", /*overwrite=*/0);
 #endif
   Expected<cuda::VendorLibrary> library =

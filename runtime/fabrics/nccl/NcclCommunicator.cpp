@@ -164,7 +164,7 @@ MaybeError NcclCommunicator::doEnqueue(Queue &queue, Group index,
     return error;
   call.isUsed.store(true, std::memory_order_relaxed);
   MaybeError error = queue.enqueue(call, {});
-  if (error) // what a queue refuses it does not keep
+  if (error) // a queue does not keep refused work
     call.isUsed.store(false, std::memory_order_relaxed);
   return error;
 }

@@ -67,7 +67,8 @@ private:
   std::shared_ptr<NcclMessages> sizes = std::make_shared<NcclMessages>();
 };
 
-/// The least of what the option and the environment, which NCCL prefers to it, allow.
+/// The smaller of the limits of the option and of the environment, which NCCL prefers to the
+/// option.
 NcclChannels channelsOf(const NcclOptions &options) {
   NcclChannels channels;
   if (options.mostChannels > 0)
@@ -88,7 +89,7 @@ Fabric::MemoryUse NcclFabric::memoryFor(const CommunicatorNeeds &needs) const {
   return {memory.total(), memory.describe(channels)};
 }
 
-/// What a process has, in words that the others read.
+/// The equipment of a process, in words that the others read.
 struct Equipment {
   std::string host;
   std::string lack;              // why it cannot take part, or nothing
@@ -163,7 +164,7 @@ Equipment findEquipment(const Mesh &mesh, const Processes &processes, const Nccl
   return own;
 }
 
-/// What keeps the processes from using NCCL together; each finds the same.
+/// Reports a reason why the processes cannot use NCCL together; each finds the same.
 MaybeError checkEquipment(const std::vector<Equipment> &all, const NcclOptions &options) {
   auto nameOf = [&](size_t process) {
     return fmt::format("process {} on {}", process, all[process].host);

@@ -16,7 +16,7 @@ namespace dtc::runtime {
 
 struct NcclOptions {
   /// Devices may share a GPU, where NCCL is 2.30 or newer: for tests of plans on few GPUs. They
-  /// take turns, and what they exchange stays on the GPU, so times say nothing.
+  /// take turns, and the data that they exchange stays on the GPU, so times say nothing.
   bool sharesGpus = false;
   /// The most channels of a communicator, 1 to 64; each takes memory of the GPU and a
   /// multiprocessor. 0: as many as NCCL chooses, and few where devices share a GPU.

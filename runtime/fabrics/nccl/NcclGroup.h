@@ -54,8 +54,8 @@ public:
   /// or that of the run if it failed meanwhile.
   MaybeError call(size_t rank, const char *what,
                   const std::function<ncclResult_t(ncclComm_t)> &functions);
-  /// Tells what the next collective of a rank is. An error, which ends the run, if other members in
-  /// this process have said something else. All processes have the same plan.
+  /// Announces the next collective of a rank. An error, which ends the run, if other members in
+  /// this process have announced another one. All processes have the same plan.
   MaybeError agree(size_t rank, uint64_t fingerprint, const char *what);
 
   /// An error that NCCL has found in work that was enqueued.

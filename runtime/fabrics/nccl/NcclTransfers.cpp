@@ -162,7 +162,7 @@ Expected<Transfers::Ticket> NcclTransfers::start(Queue &queue, int64_t peer,
     world->abort(*differs);
     return message.ticket;
   }
-  // What the queue holds comes first; what it gets next does not wait.
+  // The work that the queue holds comes first; the work that it gets next does not wait.
   if (MaybeError error = queue.record(*message.started))
     return *error;
   Queue &own = *message.channel->queue;

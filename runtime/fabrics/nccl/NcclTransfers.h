@@ -61,7 +61,7 @@ private:
     explicit Message(const NcclTransfers &owner) : CudaKernel("message of NCCL"), owner(owner) {}
     MaybeError enqueue(cuda::CudaQueue &queue, const KernelArguments &) const override;
 
-    /// What has moved, in the result that was given or will be.
+    /// Write the times of the move into the result that was given or will be.
     void begin() const;
     void end() const;
     /// Ends the wait, if there is one, with an error: nothing is written to its result afterwards,

@@ -113,7 +113,8 @@ MaybeError NcclWorld::connectPairs() {
 
 Expected<std::vector<ncclUniqueId>>
 NcclWorld::shareIds(const std::vector<std::shared_ptr<NcclGroup>> &added) {
-  /// What one process sends to another for a group. Both have the same groups in the same order.
+  /// The message of one process to another for a group. Both have the same groups in the same
+  /// order.
   struct Sent {
     ncclUniqueId id;
     std::array<char, 128> group; // as much of its name as fits

@@ -24,8 +24,8 @@
 
 namespace dtc::runtime::nccl {
 
-/// What an abort tells before it makes queues fail: who sees that a queue has failed finds complete
-/// what the listener writes.
+/// A listener that an abort calls before it makes queues fail: a thread that sees a failed queue
+/// finds the listener's output complete.
 class AbortListener {
 public:
   virtual ~AbortListener() = default;

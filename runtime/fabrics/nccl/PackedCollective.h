@@ -29,8 +29,8 @@ namespace dtc::runtime::nccl {
 struct PackedCollective {
   static Expected<PackedCollective> create(const CollectiveSpec &spec);
 
-  /// What is sent: `count` elements for each member of what ncclAllGather sends and
-  /// ncclReduceScatter receives, and of each message of AllToAll; else all.
+  /// The elements that are sent: `count` is the number for each member that ncclAllGather sends,
+  /// ncclReduceScatter receives, or a message of AllToAll has; else the number of all.
   ncclDataType_t type = ncclUint8;
   ncclRedOp_t reduction = ncclSum;
   int64_t count = 0;

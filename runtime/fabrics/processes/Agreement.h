@@ -18,13 +18,13 @@ namespace dtc::runtime {
 /// The tags from 0 that agreements use.
 inline constexpr int64_t kAgreementTags = 2;
 
-/// What all processes give, reduced, along a binomial tree. All call it and what follows in the
-/// same order, each from one thread at a time. Sums wrap.
+/// Reduces the values of all processes along a binomial tree. All call it and the functions below
+/// in the same order, each from one thread at a time. Sums wrap.
 Expected<int64_t> agree(Messages &messages, ReductionKind reduction, int64_t value);
-/// In process 0, what each process gives, in their order; in the others, which do not wait for it,
-/// nothing. Along a binomial tree.
+/// Returns in process 0 the values of all processes, in their order; in the others, which do not
+/// wait for it, nothing. Along a binomial tree.
 Expected<std::vector<double>> gather(Messages &messages, double value);
-/// What process `from` gives, along a binomial tree.
+/// Returns the bytes of process `from`, along a binomial tree.
 Expected<std::string> broadcast(Messages &messages, int64_t from, std::string bytes);
 
 } // namespace dtc::runtime

@@ -73,7 +73,7 @@ void copyBlock(std::byte *to, const Block &toBlock, const std::byte *from, const
   }
 }
 
-/// What rank `to` gets of the input of another.
+/// The block that rank `to` gets of the input of another.
 Block sourceBlock(const CollectiveSpec &spec, size_t to) {
   return spec.kind == CollectiveKind::AllToAll
              ? blockOf(spec.input, spec.splitDim, spec.members, to)

@@ -18,9 +18,9 @@
 
 namespace dtc::runtime {
 
-/// The parts of a collective whose group has members in several processes: what each process
-/// reduces, what it moves to the others, and what needs no other process. However the bytes get
-/// from process to process, the bits of the results are the same.
+/// The parts of a collective whose group has members in several processes: the part that each
+/// process reduces, the part that it moves to the others, and the part that needs no other process.
+/// However the bytes get from process to process, the bits of the results are the same.
 class CollectiveParts {
 public:
   explicit CollectiveParts(const ProcessGroup &group) : group(group) {}
@@ -41,7 +41,7 @@ protected:
   };
   /// Staged pieces lie one after the other, each at a multiple of 64 bytes.
   using Segment = std::vector<Piece>;
-  /// What a process reduces, in parts that are on their way one after the other.
+  /// The elements that a process reduces, in parts that are on their way one after the other.
   using Segments = std::vector<Segment>;
 
   /// AllGather, AllToAll and Permute.
@@ -64,11 +64,11 @@ protected:
   void receiveMoved(size_t process, std::vector<MessagePart> &to) const;
   /// Between members of this process.
   void moveHere() const;
-  /// Gives the other members what the first one has gathered from other processes.
+  /// Gives the other members the data that the first one has gathered from other processes.
   void shareGathered() const;
 
-  /// What that process reduces, or everything, in segments of `room` bytes, a multiple of 64, of
-  /// the inputs' type; the same in all processes.
+  /// The part that process `process` reduces, or everything, in segments of `room` bytes, a
+  /// multiple of 64, of the inputs' type; the same in all processes.
   Segments segmentsOf(size_t process, bool everything, size_t room) const;
   /// Sums of some members travel as wide as they are, so that a result in 16 bits is rounded once.
   DType sentType(size_t tensor) const;
@@ -84,7 +84,7 @@ protected:
                     std::byte *results) const;
 
   const ProcessGroup &group;
-  // What belongs to the running call.
+  // State of the running call.
   std::span<const CollectiveSpec> specs;
   std::span<const std::span<const CollectiveOperands>> operands;
 

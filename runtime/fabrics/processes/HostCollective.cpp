@@ -101,7 +101,7 @@ size_t HostCollective::movedBytes() const {
 }
 
 MaybeError HostCollective::move() {
-  // What is gathered is the same for all.
+  // Gathered data is the same for all.
   bool isForAll = kind() == CollectiveKind::AllGather;
   size_t room = isForAll ? exchange->allBytes() : exchange->pairBytes();
   std::vector<PartCursor> sent, received;
@@ -203,7 +203,7 @@ void HostCollective::takeResults(size_t number) const {
 
 MaybeError HostCollective::reduce() {
   bool isAllReduce = kind() == CollectiveKind::AllReduce;
-  // What is sent may be twice as wide as what is added up.
+  // Sent elements may be twice as wide as the inputs of the sum.
   size_t width = group.hasShared() ? 2 : 1, bytes = 0, longest = 0;
   for (const CollectiveSpec &spec : specs)
     bytes += alignedBytes(spec.input.numBytes() * width);

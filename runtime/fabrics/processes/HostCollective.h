@@ -37,7 +37,7 @@ private:
   size_t movedBytes() const;
 
   std::unique_ptr<HostExchange> exchange;
-  // What belongs to the running call.
+  // State of the running call.
   Segment everything;
   std::vector<Segments> segments;                // of each process
   std::array<std::vector<std::byte>, 2> partial; // what this process adds up of its own segments

@@ -22,9 +22,9 @@
 
 namespace dtc::runtime {
 
-/// What a process gives the others at a time. The larger it is, the less often processes wait for
-/// each other, which takes long where others use the cores too; the smaller it is, the more of it
-/// stays in the caches.
+/// The bytes that a process gives the others at a time. The larger it is, the less often processes
+/// wait for each other, which takes long where others use the cores too; the smaller it is, the
+/// more of it stays in the caches.
 static constexpr size_t kChunkBytes = 1024 * 1024;
 
 /// The least bytes that one process has for another.

@@ -36,9 +36,9 @@ public:
   static Expected<std::unique_ptr<HostExchange>> open(Messages &messages, const ProcessGroup &group,
                                                       int64_t tag);
 
-  /// Room for what each process gives to all others by exchangeSmall().
+  /// Room for the bytes that each process gives to all others by exchangeSmall().
   static constexpr size_t smallBytes() { return size_t{32} * 1024; }
-  /// Calls write(std::byte *) for what this process gives to all, and waits for what they give,
+  /// Calls write(std::byte *) for the bytes that this process gives to all, and waits for theirs,
   /// which fromSmall() has until the next call.
   template <typename Write> MaybeError exchangeSmall(uint64_t fingerprint, const Write &write) {
     write(smallOf(group.own));
@@ -46,10 +46,10 @@ public:
   }
   const std::byte *fromSmall(size_t process) const { return smallOf(process, smallExchanges - 1); }
 
-  /// Room for what one process gives to another one in a chunk, or for its result; a multiple
-  /// of 64.
+  /// Room for the bytes that one process gives to another one in a chunk, or for its result; a
+  /// multiple of 64.
   size_t pairBytes() const { return pair; }
-  /// Room for what it gives to all together.
+  /// Room for the bytes that it gives to all together.
   size_t allBytes() const { return pair * (group.numProcesses() - 1); }
 
   MaybeError startChunk();

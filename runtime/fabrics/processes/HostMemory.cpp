@@ -49,7 +49,7 @@ private:
   int number;
 };
 
-/// What processes tell each other first.
+/// The first message between processes.
 struct Hello {
   std::array<char, 240> host{};
   int64_t pid = 0;
@@ -73,7 +73,7 @@ std::string hostKey() {
                      geteuid());
 }
 
-/// What each process of the group gives, in their order.
+/// The values of all processes of the group, in their order.
 template <typename T>
 Expected<std::vector<T>> exchange(Messages &messages, const ProcessGroup &group, int64_t tag,
                                   T own) {

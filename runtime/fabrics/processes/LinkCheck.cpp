@@ -42,7 +42,7 @@ static int roundsInTime(int wanted, double seconds) {
 
 namespace {
 
-/// What two processes send each other to measure the link between them.
+/// The messages of two processes that measure the link between them.
 class LinkGame {
 public:
   LinkGame(Messages &messages, int64_t first, int64_t second)
@@ -97,7 +97,7 @@ private:
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  /// Messages one after the other, all of which are under way, to one of both.
+  /// Sends messages to one of the two, one after the other, all under way at once.
   MaybeError pass(bool sends, std::vector<std::byte> &memory, int count) {
     MessagePart part{memory.data(), memory.size()};
     for (int message = 0; message < count; ++message)

@@ -56,7 +56,7 @@ void MessageCollective::stagedParts(const Segment &segment, std::byte *staging,
   }
 }
 
-/// Sends the other processes this one's values of what they reduce, and receives theirs.
+/// Sends the other processes this one's values of the parts that they reduce, and receives theirs.
 MaybeError MessageCollective::startExchange(size_t number) {
   Exchange &exchange = exchanges[number % 2];
   size_t processes = group.numProcesses(), largest = 0;
@@ -115,7 +115,7 @@ MaybeError MessageCollective::finishExchange(size_t number) {
   return std::nullopt;
 }
 
-/// Sends all processes what this one has reduced, and receives what they have.
+/// Sends the results of this process to all others, and receives theirs.
 MaybeError MessageCollective::spreadResults(size_t number) {
   auto resultParts = [&](size_t process) {
     parts.clear();
@@ -139,7 +139,7 @@ MaybeError MessageCollective::spreadResults(size_t number) {
   return std::nullopt;
 }
 
-/// Gives the other members what the first one has got from other processes.
+/// Gives the other members the data that the first one has got from other processes.
 void MessageCollective::shareReduced() const {
   for (size_t process = 0; process < group.numProcesses(); ++process)
     for (const Segment &segment : segments[process])

@@ -43,7 +43,7 @@ private:
   void shareReduced() const;
 
   int64_t tag;
-  // What belongs to the running call.
+  // State of the running call.
   bool everywhere = false;        // each process reduces everything
   bool direct = false;            // inputs are sent from where they are
   std::vector<Segments> segments; // of each process

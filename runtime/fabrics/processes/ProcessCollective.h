@@ -21,13 +21,13 @@ namespace dtc::runtime {
 /// The collectives of a group whose members live in several processes, one at a time. A call does
 /// the part of all members of this process.
 ///
-/// What is moved goes from process to process once. What is reduced is divided among the processes:
-/// each gets the others' values of its part, adds them up, and for AllReduce gives the result to
-/// all (Rabenseifner 2004, "Optimization of Collective Reduction Operations", section 4.1, with
-/// direct exchanges). The members of a process are added first, in the order of their ranks; then
-/// the processes, in theirs. So an element's bits depend neither on the sizes nor on the other
-/// tensors of a bucket, nor on how the processes exchange it, and where each process has one member
-/// they are those of the local fabric.
+/// Data that only moves goes from process to process once. Data that is reduced is divided among
+/// the processes: each gets the others' values of its part, adds them up, and for AllReduce gives
+/// the result to all (Rabenseifner 2004, "Optimization of Collective Reduction Operations", section
+/// 4.1, with direct exchanges). The members of a process are added first, in the order of their
+/// ranks; then the processes, in theirs. So an element's bits depend neither on the sizes nor on
+/// the other tensors of a bucket, nor on how the processes exchange it, and where each process has
+/// one member they are those of the local fabric.
 class ProcessCollective {
 public:
   /// The messages of the group have `tag`, which no other group has.

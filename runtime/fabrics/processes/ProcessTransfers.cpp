@@ -11,7 +11,7 @@
 namespace dtc::runtime {
 
 void ProcessTransfers::start(const Start &end) {
-  // What has failed is told by the wait.
+  // The wait reports the failure.
   if (world->failure())
     return;
   std::vector<MessagePart> parts;

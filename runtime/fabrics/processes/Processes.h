@@ -41,11 +41,11 @@ public:
 
   /// Whether it holds in any of them.
   Expected<bool> any(bool holds) const;
-  /// What each gives, in their order, in the first one; nothing in the others.
+  /// The values of all, in their order, in the first one; nothing in the others.
   Expected<std::vector<double>> inFirst(double value) const;
-  /// What the first one gives; what the others give is ignored.
+  /// The bytes of the first one; those of the others are ignored.
   Expected<std::string> ofFirst(std::string bytes) const;
-  /// What each gives, in their order.
+  /// The texts of all, in their order.
   Expected<std::vector<std::string>> all(const std::string &own) const;
   /// work() in the first process. An error of it is that of all.
   MaybeError inFirst(const std::function<MaybeError()> &work) const;
@@ -53,7 +53,7 @@ public:
   /// node8"; empty if there are none.
   Expected<std::string> differing(const std::string &value) const;
 
-  /// What they send each other; null where there is one process.
+  /// The messages between them; null where there is one process.
   const std::shared_ptr<Messages> &network() const { return messages; }
   /// For the session of a plan: the local fabric of one process.
   Expected<std::shared_ptr<Fabric>> openFabric(const Mesh &mesh) const;

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 
 /// Before what a process says first.
 static constexpr const char *kGreeting = "dtc-run 1";
-/// Most bytes of what a process says, and of the list of all.
+/// Most bytes of the message of a process, and of the list of all.
 static constexpr size_t kMostHello = 4096, kMostList = 64 << 20;
 static constexpr size_t kMostStrangers = 1024;
 /// A process waits this much longer for the list of process 0 than process 0 waits for the others.
@@ -37,7 +37,7 @@ static constexpr auto kPatience = 5s;
 namespace {
 
 //===----------------------------------------------------------------------===//
-// What processes say
+// Messages of processes
 //===----------------------------------------------------------------------===//
 
 /// The first word of a process, and its entry in the list of all.
@@ -71,7 +71,7 @@ struct Hello {
 // Finding each other
 //===----------------------------------------------------------------------===//
 
-/// Connections at a listener, and what each has said until it is known.
+/// Connections at a listener that are not known yet, and the bytes that each has sent.
 class Strangers {
 public:
   explicit Strangers(const SocketListener &listener) : listener(listener) {}

@@ -21,15 +21,15 @@ namespace dtc::runtime {
 /// Most bytes of a key.
 inline constexpr size_t kMostKeyBytes = 2048;
 
-/// What each process knows before it has found the others: what launchers put into RANK,
+/// The data that each process has before it has found the others: launchers put it into RANK,
 /// WORLD_SIZE, MASTER_ADDR and MASTER_PORT.
 struct RendezvousOptions {
   int64_t process = 0;
   int64_t numProcesses = 1;
   std::string address; ///< of process 0, which listens there: a name or a number
   int port = 0;
-  /// What all processes of a run know and others need not: one that gives another is not let in. A
-  /// line.
+  /// A line that all processes of a run know and others need not: a process that gives another one
+  /// is not let in.
   std::string key;
   std::chrono::milliseconds timeout{60000};
 };
@@ -44,8 +44,8 @@ struct Rendezvous {
 };
 
 /// All processes call it together. Process 0 listens; the others connect to it, and hear from it
-/// where they reach each other. A connection that does not say what it has to is closed, and others
-/// go on.
+/// where they reach each other. A connection that does not send the expected message is closed, and
+/// others go on.
 Expected<Rendezvous> meet(const RendezvousOptions &options);
 
 } // namespace dtc::runtime

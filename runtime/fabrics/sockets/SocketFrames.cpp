@@ -68,7 +68,7 @@ bool SocketLink::writeSome() {
   message.msg_iovlen = vectors.size();
   ssize_t sent = ::sendmsg(handle.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent < 0) {
-    // What is broken is told by reading, after all that came before.
+    // Reading reports a broken connection, after everything that came before.
     return errno == EINTR;
   }
   for (auto left = static_cast<size_t>(sent); !outputs.empty();) {

@@ -47,12 +47,12 @@ struct SocketOperation {
 /// The connection to another process, or from this process to itself. A thread that wants something
 /// to move calls move(); the network's thread does it too, when the socket says that something can.
 ///
-/// A message goes as one frame, with the bytes right after its head. What the receiver has not
-/// asked for yet is kept there. A large message is offered first, and sent once the receiver has
-/// asked for it, so that its bytes go straight to their place.
+/// A message goes as one frame, with the bytes right after its head. The receiving end keeps
+/// messages that its process has not asked for yet. A large message is offered first, and sent once
+/// the receiver has asked for it, so that its bytes go straight to their place.
 class SocketLink {
 public:
-  /// What the other end has told beside messages: the reason of an abort.
+  /// Takes the other end's news beside messages: the reason of an abort.
   using Heard = std::function<void(const Error &reason)>;
 
   /// No file: to itself. `secret` has been exchanged.

@@ -26,7 +26,7 @@ namespace {
 /// How long the end of a network waits for the other processes, which may have failed.
 constexpr std::chrono::seconds kGoodbyeTime(30);
 
-/// The links of a process, and what it has heard of the network's end.
+/// The links of a process, and the news of the network's end that it has received.
 class Network {
 public:
   Network(int64_t process, Rendezvous met) : own(process) {
@@ -159,7 +159,7 @@ public:
     thread.join();
   }
 
-  /// Tells the thread of the sockets, each of which it hears of when something has changed.
+  /// Registers all sockets, so that the thread hears of each when something has changed.
   static Expected<std::shared_ptr<Messages>> open(std::shared_ptr<Network> network) {
     OwnedFile events(epoll_create1(EPOLL_CLOEXEC)), wake(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     auto watch = [&](int file, uint32_t what, void *which) {

@@ -101,7 +101,7 @@ TEST_F(Product, AWholeFactorWantsNothing) {
 // factorAxesSeconds
 //===----------------------------------------------------------------------===//
 
-/// What 576 bytes of memory traffic take on the device that the estimate assumes.
+/// The seconds of 576 bytes of memory traffic on the device that the estimate assumes.
 static constexpr double kTraffic = 576 / 1.5e12;
 
 TEST_F(Product, NothingMovesWhereAllAgree) {

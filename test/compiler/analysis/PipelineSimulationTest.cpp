@@ -204,7 +204,7 @@ static UnitTimes checkUnits(const PipelineSchedule &schedule,
   return times;
 }
 
-/// What a unit needs has ended, and has come over, before it starts.
+/// The units that a unit needs have ended, and their results have arrived, before it starts.
 static void checkDependencies(const PipelineSchedule &schedule, const std::vector<StageEdge> &links,
                               const UnitTimes &times) {
   auto check = [&](StagePass fromKind, int from, StagePass toKind, int to, double seconds) {

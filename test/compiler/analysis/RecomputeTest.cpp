@@ -153,7 +153,7 @@ static int64_t getAllBytes(const RecomputeProblem &problem) {
 /// Seeds begin at 1, those of the engine at 0.
 static std::mt19937_64 makeEngine(uint64_t seed) { return std::mt19937_64(seed - 1); }
 
-/// What a choice says of itself is what it costs, and it obeys the problem.
+/// The numbers of a choice are its actual costs, and it obeys the problem.
 static void expectConsistent(const RecomputeProblem &problem, const RecomputeChoice &choice) {
   RecomputeChoice again = evaluateRecompute(problem, choice.recompute);
   EXPECT_EQ(again.recompute, choice.recompute);
@@ -164,7 +164,7 @@ static void expectConsistent(const RecomputeProblem &problem, const RecomputeCho
 }
 
 //===----------------------------------------------------------------------===//
-// What choices cost
+// Costs of choices
 //===----------------------------------------------------------------------===//
 
 TEST(RecomputeTest, EvaluateTakesOutWhatNothingNeeds) {
@@ -411,7 +411,7 @@ TEST(RecomputeTest, LayersFillTheMemory) {
       expectConsistent(graph, choice);
       EXPECT_LE(choice.keptBytes, keepBytes);
       EXPECT_GE(choice.seconds, before.seconds);
-      // Less than what a layer has is left free.
+      // Fewer bytes than a layer has are left free.
       EXPECT_GE(choice.keptBytes, keepBytes - all / numLayers);
       EXPECT_EQ(chooseRecompute(graph, keepBytes).recompute, choice.recompute);
       before = choice;

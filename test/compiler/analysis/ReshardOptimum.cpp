@@ -18,7 +18,7 @@ static constexpr double kSlice = 1e-9;
 
 namespace {
 
-/// The cost of a single step between two layouts, by what it does to them.
+/// The cost of a single step between two layouts, from the difference between them.
 class Edges {
 public:
   explicit Edges(const ReshardCase &c) : c(c), mesh(c.mesh) {}

@@ -20,7 +20,7 @@ struct Block {
   std::vector<int64_t> shape;
   std::vector<int64_t> cells;
 
-  /// Elements [begin, begin + size) of dimension `dim`; what does not exist is padding.
+  /// Elements [begin, begin + size) of dimension `dim`; elements that do not exist are padding.
   Block range(size_t dim, int64_t begin, int64_t size) const {
     int64_t outer = 1, inner = 1;
     for (size_t i = 0; i < shape.size(); ++i)

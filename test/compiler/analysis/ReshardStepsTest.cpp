@@ -160,7 +160,7 @@ TEST(ReshardSteps, TimeIsOnlySliced) {
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{}}, {3}}, {{{}}}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{}}, {3}}, {{{3}}}));
   EXPECT_FALSE(findReshardSteps(kMesh, kBytes, kVector, {{{0, 3}}}, {{{3}}}));
-  // What one microbatch has can still change hands.
+  // The data of one microbatch can still move between devices.
   EXPECT_EQ(kinds(kVector, {{{0, 3}}}, {{{2, 3}}}), Kinds({CollectiveKind::Permute}));
 }
 

@@ -18,7 +18,7 @@ using namespace dtc;
 
 namespace {
 
-/// What can be kept: plans by rising bytes, falling seconds.
+/// The values that can be kept: plans by rising bytes, falling seconds.
 struct Device {
   std::vector<SavedBytesTrial> plans;
 
@@ -124,7 +124,7 @@ TEST(SavedBytesSearch, FindsALine) {
   }
 }
 
-// What is recomputed takes room: the arena is smallest in between.
+// Recomputed values take room: the arena is smallest in between.
 TEST(SavedBytesSearch, FindsAValley) {
   Device device = makeDevice(200, [](int step) { return 100 + std::abs(step - 60) / 2; });
   for (int limit : {102, 110, 120, 129, 140, 160}) {

@@ -65,10 +65,10 @@ static void check(const std::vector<SlotInterval> &intervals) {
 TEST(SlotColoring, GivesTheLowestFreeSlot) {
   EXPECT_EQ(colorSlots({{0, 4}, {1, 2}, {3, 6}, {5, 7}, {6, 8}}).slotOf,
             (std::vector<int64_t>{0, 1, 1, 0, 2}));
-  // Places are included: what ends where another begins is in its way.
+  // Places are included: a range that ends where another begins is in its way.
   EXPECT_EQ(colorSlots({{0, 1}, {1, 2}}).slots, 2);
   EXPECT_EQ(colorSlots({{0, 1}, {2, 2}}).slots, 1);
-  // What begins at one place goes by its number.
+  // Ranges that begin at one place go by their numbers.
   EXPECT_EQ(colorSlots({{1, 1}, {0, 1}, {1, 1}}).slotOf, (std::vector<int64_t>{1, 0, 2}));
 }
 

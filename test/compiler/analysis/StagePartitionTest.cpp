@@ -97,8 +97,8 @@ static std::vector<Candidate> findBest(const StagePartitionProblem &problem) {
   return best;
 }
 
-/// What is left of `best` when, from the last stage to the first, only those are kept whose stage
-/// is closest to an even share of the stages up to it, and the longest of these.
+/// The rest of `best` when, from the last stage to the first, only those partitions stay whose
+/// stage is closest to an even share of the stages up to it, and the longest of these.
 static std::vector<int> findMostEven(const StagePartitionProblem &problem,
                                      std::vector<Candidate> best) {
   for (int stage = problem.stages - 1; stage >= 0; --stage) {

@@ -31,7 +31,7 @@ using namespace dtc::test;
 
 namespace {
 
-/// What one device of a plan needs and takes.
+/// The memory and the time of one device of a plan.
 struct DeviceCost {
   int64_t arena = 0;
   double flops = 0;
@@ -92,7 +92,7 @@ std::vector<DeviceCost> Sweep::lower(llvm::ArrayRef<int64_t> keepBytes) {
 }
 
 void Sweep::run(int steps) {
-  // More than everything: what is kept is a part of the arena, with its views some of it twice.
+  // More than everything: the saved bytes are a part of the arena, with views some of them twice.
   std::vector<DeviceCost> all = lower({});
   int64_t most = 0;
   for (const DeviceCost &device : all)
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
                     SweepCase{chain(512, {32, 48, 64, 80, 64, 48, 32, 16}, true), ""}),
     sweepName);
 
-// What selective or full fits, auto fits too.
+// Auto fits every limit that selective or full fits.
 TEST(RecomputeAutoLimits, MeetsWhatOtherModesMeet) {
   for (const char *strategy : {"", "pp=2", "pp=2 m=4", "dp=2 m=2 zero=3"})
     for (Recompute mode : {Recompute::Selective, Recompute::Full}) {

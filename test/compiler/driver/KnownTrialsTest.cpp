@@ -74,8 +74,9 @@ static std::vector<int64_t> lower(mlir::ModuleOp module, const ResolvedOptions &
   return arenas;
 }
 
-// Trials with random bounds on what each device keeps. What a trial does not build, as an earlier
-// one had it, would be the same function, and all arenas are those of a search that knows nothing.
+// Trials with random bounds on the saved bytes of each device. A function that a trial takes from
+// an earlier one is the same as the one that it would build, and all arenas are those of a search
+// that knows nothing.
 TEST_P(KnownFunctions, AreThoseOfAllDevices) {
   forEachRandomCase(3, [&](uint64_t seed) {
     std::mt19937_64 random(seed);

@@ -67,7 +67,7 @@ TEST(ModelFingerprint, HasThirtyTwoDigits) {
   EXPECT_EQ(fingerprint({}).find_first_not_of("0123456789abcdef"), std::string::npos);
 }
 
-// They say nothing of what is trained; what is done with tokens that find no row does.
+// They do not affect training; the treatment of tokens that find no row does.
 TEST(ModelFingerprint, HasNoMetrics) {
   Described model = {.config = R"({"model_type": "mixtral", "vocab_size": 17, "hidden_size": 16,
     "intermediate_size": 24, "num_hidden_layers": 2, "num_attention_heads": 4,

@@ -27,8 +27,8 @@ struct SearchedModel {
 
 void PrintTo(const SearchedModel &model, std::ostream *os);
 
-/// What dtc-compile makes of the model; nullopt where it refuses, which fails the test if there is
-/// nowhere to put the diagnostics and their notes, a line each.
+/// The plan of dtc-compile for the model; nullopt where it refuses. That fails the test, unless
+/// there is a place for the diagnostics and their notes, a line each.
 std::optional<plan::Plan> compileModel(const SearchedModel &model, const CompileOptions &options,
                                        std::string *diagnostics = nullptr);
 

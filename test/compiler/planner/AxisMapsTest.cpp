@@ -41,7 +41,7 @@ protected:
     int64_t layers = shortened.layers;
     return findAxisDecisions(functionOf(*module), fixed, shortened.prefix, layers, layers);
   }
-  /// What each decision is about.
+  /// The dimensions of each decision.
   static Strings dimsOf(const std::vector<AxisDecision> &decisions) {
     Strings result;
     for (const AxisDecision &decision : decisions)
@@ -56,7 +56,8 @@ protected:
 
 TEST_F(AxisDecisions, NamesOfTheDefaultMapAreOffAndOn) {
   auto decisions = decisionsOf({.name = "gpt2"}, /*isNamed=*/true);
-  // What has no name in a model that has some is a decision as well: queries, keys and values.
+  // Dimensions without a name in a model that has some are decisions as well: queries, keys and
+  // values.
   llvm::erase_if(decisions, [](const AxisDecision &decision) {
     return decision.dims == Strings{"transformer.h.*.attn.c_attn.weight#1"} ||
            decision.dims == Strings{"transformer.h.*.attn.c_attn.bias#0"};
@@ -98,7 +99,7 @@ TEST_F(AxisDecisions, LayersThatRepeatAreOneDecision) {
   }
 }
 
-/// What the user says stays as it is said.
+/// The user's entries stay as they are.
 TEST_F(AxisDecisions, WhatIsFixedIsNone) {
   PlannedModel gpt2{.name = "gpt2"};
   auto namesBeside = [&](const Strings &fixed) {
@@ -237,7 +238,7 @@ TEST_F(AxisMapSearch, SplitsSomething) {
   EXPECT_EQ(choose(cost), Strings{"heads="});
 }
 
-/// What gains most by itself excludes what gains more together.
+/// The decision that gains most by itself excludes those that gain more together.
 TEST_F(AxisMapSearch, StartsFromEachWhereNothingIsSplit) {
   decisions = {unnamed("embed#0", {0, 1}), unnamed("heads#0", {0}), unnamed("mlp#0", {1})};
   auto cost = [](const std::set<std::string> &entries) {

@@ -4,8 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the planner estimates that a device needs, against the arenas of compiled plans: for models
-// whose memory is mostly weights, activations, logits or data, and for strategies of all kinds.
+// The planner's estimates of the memory of a device, against the arenas of compiled plans: for
+// models whose memory is mostly weights, activations, logits or data, and for strategies of all
+// kinds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,7 +148,7 @@ TEST_P(MemoryEstimates, AreNearThePlans) {
     if (std::getenv("DTC_PRINT"))
       fmt::print("{:>8.3f} estimated {:>12.0f} compiled {:>12} {}\n", ratio, estimate.bytes,
                  candidate->peak(), describeStrategy(strategy.toOptions(options.base)));
-    // Where no layers repeat, what a stage of a pipeline has is a guess.
+    // Where no layers repeat, the share of a stage of a pipeline is a guess.
     const double factor = c.text.empty() ? 2 : 3;
     EXPECT_GT(ratio, 1 / factor) << describeStrategy(strategy.toOptions(options.base));
     EXPECT_LT(ratio, factor) << describeStrategy(strategy.toOptions(options.base));

@@ -27,7 +27,7 @@ protected:
     entry.estimate.bytes = bytes;
     entry.estimate.memoryBytes = 100;
   }
-  /// What is added.
+  /// The strategies that are added.
   std::vector<EstimatedStrategy> added() {
     std::vector<EstimatedStrategy> all = strategies;
     addPartlyRecomputed(all, /*memoryLimit=*/100);
@@ -63,7 +63,7 @@ TEST_F(PartialRecompute, OfThoseThatFitTheFastestCounts) {
   EXPECT_EQ(partly[0].estimate.bytes, 80);
 }
 
-/// What has hardly any memory left by its estimate may not fit.
+/// A strategy that has hardly any memory left by its estimate may not fit.
 TEST_F(PartialRecompute, StandsBesideWhatNearlyFills) {
   add(Recompute::None, 97, 10);
   add(Recompute::Full, 30, 15);
@@ -81,7 +81,7 @@ TEST_F(PartialRecompute, IsNotWhereItGainsNothing) {
   add(Recompute::Full, 120, 15);
   EXPECT_EQ(added().size(), 0u);
   strategies.clear();
-  add(Recompute::None, 200, 15); // what fits is as fast
+  add(Recompute::None, 200, 15); // one that fits is as fast
   add(Recompute::Full, 30, 15);
   EXPECT_EQ(added().size(), 0u);
 }

@@ -147,7 +147,7 @@ TEST_F(PlannerSearch, WhatLooksAsGoodAsTheChoiceIsSimulated) {
   EXPECT_LE(choice.progress.simulated, 20) << "the model is no large one";
   EXPECT_EQ(formatChoice(choice, options).find("not listed: ") != std::string::npos,
             choice.unknown > 0);
-  // With little memory most of what is fast does not fit: nothing of that is listed.
+  // With little memory most of the fast strategies do not fit: none of those is listed.
   double memory = 0;
   for (const EstimatedStrategy &entry : choice.best)
     memory = std::max(memory, double(entry.arenaBytes));
@@ -196,8 +196,8 @@ TEST_F(PlannerSearch, SlowMessagesAreEstimated) {
   }
 }
 
-/// Half of the devices are three times as fast: a pipeline gives them more to do, and what it gives
-/// them is in the strategy.
+/// Half of the devices are three times as fast: a pipeline gives them more layers, and the strategy
+/// has their numbers.
 TEST_F(PlannerSearch, DevicesOfSeveralKinds) {
   machines = mixedCluster(2, 3);
   model.layers = 8;

@@ -54,7 +54,7 @@ struct Chain {
   std::string body = "%m# = dtc.einsum \"bi,io->bo\" %in, %w# : (tensor<4x8xf32>, "
                      "tensor<8x8xf32>) -> tensor<4x8xf32> loc(\"h.#.mlp\")\n"
                      "%a# = dtc.tanh %m# : tensor<4x8xf32> loc(\"h.#.act\")\n";
-  /// What takes the place of a layer's body.
+  /// Ops that take the place of a layer's body.
   std::map<int, std::string> others, otherArguments;
 
   std::string str(int layers) const {
@@ -139,7 +139,7 @@ TEST_F(RepeatedLayers, WindowsAndPositionsMayDiffer) {
   EXPECT_EQ(result.keptLayers, 3);
 }
 
-/// What follows the last layer, a choice of the class token's row, is no part of it.
+/// The op after the last layer, a choice of the class token's row, is no part of it.
 TEST_F(RepeatedLayers, ImagesToo) {
   const char *config = R"({"model_type": "vit", "image_size": 8, "patch_size": 4,
     "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 6, "num_attention_heads": 2,
@@ -195,7 +195,7 @@ TEST_F(RepeatedLayers, AFewUnlikeLayersAtTheBeginningAreTakenOut) {
   EXPECT_EQ(shapeOf(*result.module), shapeOf(*many));
 }
 
-/// The metrics of all layers are results of the function; what stays is the model without them.
+/// The metrics of all layers are results of the function; the model stays without them.
 TEST_F(RepeatedLayers, MetricsAreTakenOut) {
   auto import = [&](int64_t layers, bool hasMetrics) {
     std::string config = R"({"model_type": "mixtral", "vocab_size": 32, "hidden_size": 16,
@@ -275,7 +275,7 @@ TEST_F(RepeatedLayers, SkipsOverLayersStayWhole) {
   chain.others[4] = "%m4 = dtc.add %in, %a1 : tensor<4x8xf32> loc(\"h.4.mlp\")\n"
                     "%a4 = dtc.tanh %m4 : tensor<4x8xf32> loc(\"h.4.act\")\n";
   expectWhole(chain.str(5));
-  // What comes after the layers sees all of them.
+  // The ops after the layers see all of them.
   for (const char *layer : {"%a0", "%a3", "%m4"}) {
     chain = {};
     chain.outside = std::string("%out = dtc.add %in, ") + layer + " : tensor<4x8xf32>\n";

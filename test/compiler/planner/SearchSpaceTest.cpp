@@ -71,7 +71,7 @@ TEST_F(SearchSpace, NoStrategyIsThereTwiceAndTheOrderIsFixed) {
     EXPECT_EQ(textOf(once[i]), textOf(again[i])) << i;
 }
 
-/// What a search writes, a person can give back.
+/// A person can give a search the texts that it has written.
 TEST_F(SearchSpace, EveryStrategyIsReadFromItsText) {
   auto check = [&] {
     ASSERT_FALSE(strategies().empty());

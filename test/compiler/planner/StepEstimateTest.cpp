@@ -321,7 +321,7 @@ TEST_F(MixedEstimates, StagesAreInProportionToSpeed) {
   StepEstimate refined = balanced;
   StepEstimator(options, traits).refine(strategy, costs, refined);
   EXPECT_NEAR(refined.seconds() / balanced.seconds(), 1, 0.05);
-  // What comes after the layers counts for the kind of node that it is on.
+  // The part after the layers counts for the kind of node that it is on.
   costs[1].after.forward = 2e-3;
   strategy = {.dp = 2, .pp = 2, .microbatches = 8};
   balance();

@@ -99,7 +99,7 @@ TEST_F(StrategySearch, ErrorsOfWhatIsFixed) {
             "no strategy with pp=3 divides 4 devices and a batch of 8 samples; leave out pp=3");
 }
 
-/// The errors of the planner name what would do as it is asked for.
+/// The errors of the planner name possible requests in the form of the caller's.
 TEST_F(StrategySearch, ErrorsNameFlagsOrFields) {
   cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/4);
   request.devices = 7;

@@ -113,7 +113,8 @@ TEST(Strategy, EveryFieldIsWritten) {
   EXPECT_NE(formatStrategy({}).find("bucket_bytes: 26214400\n"), std::string::npos);
 }
 
-/// What a strategy leaves out has its default, whatever there was before; the rest is left alone.
+/// Fields that a strategy leaves out get their defaults, whatever they were before; the rest is
+/// left alone.
 TEST(Strategy, WhatIsLeftOutHasItsDefault) {
   CompileOptions before = fullOptions();
   before.optimizer = Optimizer::Lion;
@@ -248,8 +249,8 @@ TEST_F(StrategyCheck, WhatTheModelDoesNotHave) {
             0u);
 }
 
-/// Texts that are nearly strategies: bytes changed, removed, repeated. What is read is also what is
-/// written.
+/// Texts that are nearly strategies: bytes changed, removed, repeated. A strategy that was read is
+/// written as the same text.
 TEST(Strategy, NoTextCrashes) {
   const uint64_t rounds = randomCases(3000), seed = randomSeed();
   SCOPED_TRACE("DTC_RANDOM_SEED=" + std::to_string(seed));

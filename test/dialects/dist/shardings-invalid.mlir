@@ -58,7 +58,7 @@ func.func private @open_twice(tensor<8xf32> {dist.sharding = #dist.sharding<@mes
 
 // -----
 
-// What is partial is partial over these axes and no others.
+// A partial value is partial over these axes and no others.
 dist.mesh @mesh <"dp"=2, "tp"=4>
 // expected-error@+1 {{expected string}}
 func.func private @open_partial(tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{}], partial = sum{"dp", ?}>})

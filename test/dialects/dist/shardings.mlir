@@ -30,7 +30,7 @@ func.func @requests(%a: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [
   return
 }
 
-// Priority 0 is what a dimension has anyway, and is not printed; the two attributes are one.
+// Priority 0 is the default of a dimension, and is not printed; the two attributes are one.
 // CHECK-LABEL: func.func @priority_zero(
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}]>}
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}p1, {}]>}

@@ -102,7 +102,7 @@ TEST(ReshapeRule, DimensionsOfSizeOne) {
   EXPECT_EQ(sources({1, 8, 12}, {1, 8, 2, 6}), (Dims{0, 1, -1, -1}));
   EXPECT_EQ(sources({2, 1, 12}, {2, 1, 2, 6}), (Dims{0, 1, -1, -1}));
   EXPECT_EQ(sources({1, 1, 2, 6}, {1, 1, 12}), (Dims{0, 1, -1}));
-  // The heads are one: the first that are left are the same, and what is new has no factor.
+  // The heads are one: the first that are left are the same, and the new one has no factor.
   EXPECT_EQ(sources({2, 1, 1, 6}, {2, 1, 6}), (Dims{0, 1, 3}));
   EXPECT_EQ(sources({2, 1, 6}, {2, 1, 1, 6}), (Dims{0, 1, -1, 2}));
   EXPECT_EQ(sources({2, 8, 6, 1}, {2, 8, 6}), (Dims{0, 1, 2}));

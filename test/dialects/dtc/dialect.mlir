@@ -42,7 +42,7 @@ func.func @axes(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
   return %1 : tensor<16x64xf32>
 }
 
-// What passes add to the signature of a step.
+// Attributes that passes add to the signature of a step.
 // CHECK-LABEL: func.func private @step
 // CHECK-SAME: tensor<4xf32> {dtc.file_shape = array<i64: 2, 2>, dtc.global_shape = array<i64: 8>, dtc.param = "x"}
 // CHECK-SAME: tensor<4xf32> {dtc.state = "m", dtc.state_of = "x"}

@@ -480,7 +480,7 @@ func.func @batched_embedding(%t: tensor<4x5x3xf32>, %i: tensor<2x4x6xi32>) -> (t
   return %z : tensor<2x4x6x3xf32>
 }
 
-// What is added to a row has the gradient of the row.
+// A summand of a row has the gradient of the row.
 // CHECK-LABEL: func.func @embedding_grad_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x4xi32>, %[[ARG1:[^ ,:)]+]]: tensor<2x4x3xf32>, %[[ARG2:[^ ,:)]+]]: tensor<5x3xf32>
 // CHECK: %[[V0:[^ ,:)]+]] = dtc.embedding_grad %[[ARG0]], %[[ARG1]]
@@ -704,7 +704,7 @@ func.func @attention_sinks(%q: tensor<2x3x4x2xf32>, %k: tensor<2x3x2x2xf32>, %si
   return %o : tensor<2x3x4x2xf32>
 }
 
-// Of 16 bits, the sum and what it is multiplied by are f32; the gradient has the type of the sinks.
+// With 16 bits, the sum and its factor are f32; the gradient has the type of the sinks.
 // CHECK-LABEL: func.func @attention_sinks_low_vjp(
 // CHECK-SAME: %[[ARG0:[^ ,:)]+]]: tensor<2x3x4x2xbf16>, %[[ARG1:[^ ,:)]+]]: tensor<2xi32>, %[[ARG2:[^ ,:)]+]]: tensor<4xbf16>, %[[ARG3:[^ ,:)]+]]: tensor<2x3x4x2xbf16>
 // CHECK: %[[OUT:[^ ,:)]+]], %[[LSE:[^ ,:)]+]] = dtc.attention %[[ARG0]], %[[ARG0]], %[[ARG0]] key %[[ARG1]] sinks %[[ARG2]] {causal = true, dropout = 2.500000e-01 : f64, scale = 1.000000e+00 : f64}

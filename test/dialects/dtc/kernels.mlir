@@ -220,7 +220,7 @@ func.func @optimizer(%p: tensor<4x8xf32>, %s: tensor<f32>, %ap: tensor<i1>) {
   return
 }
 
-// A kernel is told of which tensor its mask is a part: of its own, if nothing else is said.
+// A kernel gets the shape of the tensor that its mask is a part of: by default its own.
 func.func @random(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
   // expected-remark@+1 {{dropout {op = 3 : i64, rate = 5.000000e-01 : f64, shape = array<i64: 4, 8>, sharding = ["", ""]} 0=>0 flops 32.}}
   %0 = dtc.dropout %x, %key {number = 3, rate = 0.5} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<4x8xf32>
@@ -287,7 +287,7 @@ func.func @attention_dropout(%q: tensor<2x8x6x16xf32>, %k: tensor<2x9x2x16xf32>,
   return
 }
 
-// What an op is told of its result is told to its kernel.
+// A kernel gets the attributes of its op about the result.
 func.func @smoothing(%logits: tensor<4x32xf32>, %labels: tensor<4xi32>, %x: tensor<4xf32>) {
   // expected-remark@+1 {{cross_entropy {label_smoothing = 1.000000e-01 : f64} flops 128.}}
   %0:2 = dtc.cross_entropy %logits, %labels {label_smoothing = 0.1} : (tensor<4x32xf32>, tensor<4xi32>) -> (tensor<4xf32>, tensor<4xf32>)

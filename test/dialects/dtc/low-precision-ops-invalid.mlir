@@ -49,7 +49,7 @@ func.func @wide_einsum(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) {
 
 // -----
 
-// Only what says so is wide.
+// Only ops that ask for it are wide.
 func.func @narrow_einsum(%x: tensor<4x8xbf16>, %w: tensor<8x6xbf16>) {
   // expected-error@+1 {{'dtc.einsum' op result #0 has type 'tensor<4x6xf32>', expected 'tensor<4x6xbf16>'}}
   %0 = dtc.einsum "bi,io->bo" %x, %w : (tensor<4x8xbf16>, tensor<8x6xbf16>) -> tensor<4x6xf32>

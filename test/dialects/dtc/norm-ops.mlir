@@ -10,7 +10,7 @@ func.func @softmax(%x: tensor<2x3x8xf32>) {
   %2 = dtc.softmax %x {causal = true, scale = 0.125} : tensor<2x3x8xf32>
   // CHECK: dtc.softmax_grad {{%[^ ,]+}}, {{%[^ ,]+}} {scale = 1.250000e-01 : f64} : tensor<2x3x8xf32>
   %3 = dtc.softmax_grad %2, %x {scale = 0.125} : tensor<2x3x8xf32>
-  // What is as without it is not printed.
+  // Attributes with their default value are not printed.
   // CHECK: dtc.softmax {{%[^ ,]+}} : tensor<2x3x8xf32>
   %4 = dtc.softmax %x {causal = false, scale = 1.0} : tensor<2x3x8xf32>
   return

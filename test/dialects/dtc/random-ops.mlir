@@ -22,7 +22,7 @@ func.func @dropout_types(%d: tensor<4xf64>, %b: tensor<4xbf16>, %h: tensor<4xf16
   return
 }
 
-// A shard says of which tensor it is one, and which axes split it.
+// A shard names the shape of its whole tensor, and the axes that split it.
 // CHECK-LABEL: func.func @dropout_shard
 func.func @dropout_shard(%x: tensor<4x8xf32>, %key: tensor<2xi32>) {
   // CHECK: dtc.dropout {{%[^ ,]+}}, {{%[^ ,]+}} {number = 3 : i64, rate = 5.000000e-01 : f64, shape = array<i64: 16, 8>, sharding = ["dp,micro", ""]} : (tensor<4x8xf32>, tensor<2xi32>) -> tensor<4x8xf32>

@@ -320,7 +320,7 @@ func.func @rounding(%x: tensor<4x8xf32>, %b: tensor<4x8xbf16>, %d: tensor<4x8xf6
   return
 }
 
-// What decoding does is done of each sample, and of each head, alone; along a sequence everything is whole.
+// Decoding works on each sample, and on each head, alone; along a sequence everything is whole.
 func.func @cache(%cache: tensor<4x32x2x8xf32>, %rows: tensor<4x3x2x8xf32>, %q: tensor<4x3x6x8xf32>, %x: tensor<4x32x16xf32>, %positions: tensor<4xi32>, %sinks: tensor<6xf32>) {
   // expected-remark@+1 {{abcd,aecd,a->abcd a=4 b=32 whole c=2 d=8 e=3 whole.}}
   %0 = dtc.cache_update %cache, %rows, %positions : (tensor<4x32x2x8xf32>, tensor<4x3x2x8xf32>, tensor<4xi32>) -> tensor<4x32x2x8xf32>

@@ -532,6 +532,6 @@ dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=4 temporal>
 
 exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4x8xf32>
-  // expected-error@+1 {{'exec.state' op is the step state 'speed', expected one of applied_steps, skipped_steps, loss_scale, good_steps, growth_interval, random_key [state-c1]}}
+  // expected-error@+1 {{'exec.state' op is the step state 'speed', expected applied_steps, skipped_steps, loss_scale, good_steps, growth_interval or random_key [state-c1]}}
   exec.state "s" step_state "speed" = %a shape [4, 8] file_shape [32] sharding <@mesh, [{}, {}]> : memref<4x8xf32>
 }

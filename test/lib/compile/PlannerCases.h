@@ -69,7 +69,7 @@ struct PlannedCase {
 /// `mostDevices`, and fixed options with which about 20 to 60 strategies remain.
 PlannedCase randomCase(uint64_t seed, int64_t mostDevices);
 
-/// What a search finds and what is best.
+/// The result of a search and the best strategy.
 struct Regret {
   int64_t strategies = 0, compiled = 0, fitting = 0; ///< of all; that compile; and fit
   int64_t simulated = 0;                             ///< by the planner

@@ -81,7 +81,7 @@ private:
   std::unique_ptr<Kernel> inner; // null: nothing
 };
 
-/// The queue of a thread, which tells the gate what it is given.
+/// The queue of a thread, which tells the gate about its work.
 class AsyncQueue final : public Queue {
 public:
   MaybeError enqueue(const Kernel &kernel, const KernelArguments &arguments) override {

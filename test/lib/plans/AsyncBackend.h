@@ -47,8 +47,8 @@ private:
   std::optional<uint64_t> failing;
 };
 
-/// The kernels of the fake backend on devices that, as GPUs do, run what they are given on threads
-/// of their own and have a memory that the host is told not to follow. Fresh memory is full of
+/// The kernels of the fake backend on devices that, like GPUs, run their work on threads of their
+/// own and have a memory that the host must not access. Fresh memory is full of
 /// bytes 0xFF. A kernel of the gate's name waits there; its name may also be "test_gate", which
 /// computes nothing.
 std::shared_ptr<const Backend> createAsyncBackend(std::shared_ptr<KernelGate> gate = nullptr);

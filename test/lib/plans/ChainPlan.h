@@ -26,15 +26,15 @@ struct ChainStrategy {
 
 /// A plan in the order of 1F1B, with receives that are started a microbatch ahead and sends that
 /// are finished before their copy is written again. The first stage makes x = its coordinates on
-/// (pp, dp, micro) as f32[3]; each later stage doubles what it gets, with what comes out of it is
-/// h. The last one sends its h back; every other adds its own h to what comes back. The first stage
-/// adds up what it then has over the microbatches: output "sum", f32[3 * dp].
+/// (pp, dp, micro) as f32[3]; each later stage doubles its input; the result of a stage is its h.
+/// The last one sends its h back; every other adds its own h to the tensor that comes back. The
+/// first stage adds up the sums over the microbatches: output "sum", f32[3 * dp].
 std::shared_ptr<plan::Plan> chainPlan(const ChainStrategy &strategy);
 
-/// What the output "sum" of that plan must be.
+/// The expected output "sum" of that plan.
 std::vector<float> chainSum(const ChainStrategy &strategy);
 
-/// The kernels of a backend, many of which sleep for a random part of a millisecond first.
+/// The kernels of a backend; many of them sleep for a random part of a millisecond first.
 std::shared_ptr<const Backend> createJitterBackend(std::shared_ptr<const Backend> backend);
 
 } // namespace dtc::runtime::testing

@@ -21,7 +21,7 @@
 
 namespace dtc::runtime::testing {
 
-/// What the backends of these tests have beside the kernels of docs/kernels.md.
+/// Adds the kernels that the backends of these tests have beside those of docs/kernels.md.
 static void addTestKernels() {
   for (const char *name : {"test_throw", "test_sleep", "test_hang", "test_gate"})
     EXPECT_OK(addKernel({.name = name, .inputs = {0, 0}, .outputs = 0}));

@@ -34,7 +34,7 @@ public:
   void axis(const std::string &name, int64_t size, bool temporal = false);
   /// Gives the plan `size` programs.
   void pipelineAxis(const std::string &name, int64_t size);
-  /// What follows goes to that program; without a call, to the first.
+  /// Further instructions go to that program; without a call, to the first.
   void inProgram(int index) { current = index; }
   uint32_t buffer(DType dtype, const Shape &shape,
                   plan::Buffer::Kind kind = plan::Buffer::ACTIVATION);

@@ -32,7 +32,7 @@ std::shared_ptr<plan::Plan> forwardPlan();
 
 /// A plan with collectives of all kinds, buckets among them, on a mesh of a x b, which divide 8. It
 /// runs its task twice and replaces its state "w" each time. With `async`, some collectives run
-/// beside kernels and others are queued after those; what is computed is the same.
+/// beside kernels and others are queued after those; the results are the same.
 std::shared_ptr<plan::Plan> overlapPlan(bool async, int64_t a = 2, int64_t b = 2);
 
 /// A plan that calls most kernels of docs/kernels.md once, and every collective, on a mesh of 2

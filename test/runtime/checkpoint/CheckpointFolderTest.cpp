@@ -104,7 +104,7 @@ TEST_F(CheckpointFolders, KeepsTheNewest) {
     EXPECT_OK(write(folder, step));
   EXPECT_OK(folder.keepNewest(4, 2));
   EXPECT_EQ(steps(), (std::vector<int64_t>{3, 4}));
-  // What is after the step is another trajectory's.
+  // Checkpoints after the step are of another trajectory.
   EXPECT_OK(folder.keepNewest(3, 1));
   EXPECT_EQ(steps(), (std::vector<int64_t>{3, 4}));
 }

@@ -177,7 +177,7 @@ TEST_F(Load, StepStateOfPlansThatScaleTheirLossAndOfOthers) {
   auto scaling = open(makePlan(true), 1), plain = open(makePlan(false), 1);
   set(*scaling, 100);
   Checkpoint scaled = save(*scaling);
-  // What the options decide is not in it.
+  // States that the options decide are not in it.
   EXPECT_EQ(scaled.manifest().tensors.size(), 4u);
   for (const auto &[name, tensor] : scaled.manifest().tensors)
     EXPECT_TRUE(tensor.isStepState) << name;

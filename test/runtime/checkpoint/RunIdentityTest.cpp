@@ -94,7 +94,7 @@ TEST(RunIdentity, OperationsAreComparedOfTheSameParameters) {
   now.adapters = "a";
   now.model = "n";
   EXPECT_OK(check(saved, now));
-  // What one of the two does not know.
+  // Fields that one of the two does not know.
   now.model = "m";
   now.operations = "";
   EXPECT_OK(check(saved, now));

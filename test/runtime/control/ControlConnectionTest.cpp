@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ends of a run are in this process. Some are made by hand, of sockets, and do what a process
-// does that is lost.
+// The ends of a run are in this process. Some are made by hand, of sockets, and behave like a lost
+// process.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,8 @@ TEST(Findings, AnErrorOfAllNamesNone) {
   EXPECT_EQ(findings.decide().reason, "no such file");
 }
 
-/// What comes first in what all do in the same order, whichever is heard of first.
+/// The error that comes first in the work that all do in the same order counts, whichever is heard
+/// of first.
 TEST(Findings, TheEarlierPoint) {
   Findings findings(kHosts);
   findings.fail(1, "no such data", 7);

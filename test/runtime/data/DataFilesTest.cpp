@@ -22,7 +22,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// What the names and patterns stand for, both below the folder.
+/// The files that names and patterns stand for, both below the folder.
 std::vector<std::string> found(const TempDir &dir, std::vector<std::string> patterns) {
   for (std::string &pattern : patterns)
     pattern = dir.path(pattern);

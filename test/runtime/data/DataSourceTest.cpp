@@ -104,7 +104,7 @@ TEST(TokenSource, AWrongWidthIsNoticed) {
   wide[7] = 128'000;
   EXPECT_EQ(error("a.bin", bytesOf(wide), 50'257), ""); // a token that no such file has
   EXPECT_TRUE(contains(error("a.bin", bytesOf(wide), 128'256), "16-bit numbers is at most 1, as"));
-  // Files that look like 16-bit tokens, that have few tokens, and that do not show what they are.
+  // Files that look like 16-bit tokens, that have few tokens, and that do not show their type.
   EXPECT_EQ(error("b.bin", bytesOf(countingTokens(600)), 128'256), "");
   EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint16_t>(600, 0)), 50'257), "");
   EXPECT_EQ(error("b.bin", bytesOf(std::vector<uint32_t>(wide.begin(), wide.begin() + 20)), 50'257),
@@ -143,7 +143,7 @@ TEST(TokenSource, TokensOf64BitsAreNoticed) {
   EXPECT_TRUE(contains(error("a.bin", bytesOf(tokens), 128'256),
                        "numbers is at most 1, as in a file of 64"));
   EXPECT_EQ(error("a.bin", bytesOf(tokens), 50'257), "");
-  // What 32-bit tokens are like: 0 is one of them, but not every second.
+  // Usual 32-bit tokens: 0 is one of them, but not every second.
   std::vector<uint32_t> honest(400);
   for (size_t i = 0; i < honest.size(); ++i)
     honest[i] = i % 2 == 1 && i != 301 ? 0 : static_cast<uint32_t>(i);
@@ -620,7 +620,7 @@ TEST(DataSource, LabelsCountWhereMasksAreOne) {
       "has no tensor \"positions\", which the plan needs as an input");
   tensors.erase("segments");
 
-  // What is neither 0 nor 1 is an error, and so is a file without segments or a mask.
+  // A number other than 0 and 1 is an error, and so is a file without segments or a mask.
   tensors.at("loss_mask") = tensorOf({1, 1, 1, 1, 1, 2});
   ASSERT_OK(writeSafetensors(path, tensors));
   source = openFile(path, {{"labels", row, 9, -100}}, 1);

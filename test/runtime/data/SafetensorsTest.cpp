@@ -131,8 +131,8 @@ TEST(Safetensors, RefusesHostileHeaders) {
   EXPECT_TRUE(contains(errorOf(fileOf("{\"a\":{}}", "")), "expected an object with dtype"));
 }
 
-/// What must be linear in the header, and stop at its first error, would here take minutes or
-/// gigabytes.
+/// Checks that are not linear in the header, or do not stop at its first error, would take minutes
+/// or gigabytes here.
 TEST(Safetensors, LargeHeadersTakeLinearTimeAndLittleMemory) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begin = Clock::now();

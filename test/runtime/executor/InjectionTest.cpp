@@ -105,7 +105,7 @@ TEST(Injection, FollowsTheKernel) {
   changed[0] = kInf;
   EXPECT_EQ(sumsOf({"op=loss,step=1,device=0,microbatch=1"})[0], changed);
   EXPECT_EQ(sumsOf({"op=loss,step=1,device=0,microbatch=1"})[1], plain);
-  // What is put there after the first is added to.
+  // A value that is injected with the first microbatch is added to.
   EXPECT_EQ(sumsOf({"op=loss,step=1,device=0,microbatch=0"})[0], changed);
 }
 

@@ -20,7 +20,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// A device of the fake backend that says what its free memory is.
+/// A device of the fake backend with a free memory that the test chooses.
 class LimitedDevice final : public Device {
 public:
   LimitedDevice(std::unique_ptr<Device> device, FreeMemory free)
@@ -66,8 +66,8 @@ private:
   Device::FreeMemory free;
 };
 
-/// The local fabric, as the first of several processes of a host would see one. What the others
-/// broadcast is given.
+/// The local fabric, as the first of several processes of a host would see one. The test gives the
+/// bytes that the others broadcast.
 class FirstProcess final : public Fabric {
 public:
   FirstProcess(std::shared_ptr<Fabric> local, std::vector<std::string> others, uint64_t takes)

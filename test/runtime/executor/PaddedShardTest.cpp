@@ -75,7 +75,7 @@ int64_t placeOf(int64_t index, int64_t size, const Mesh &mesh, const Axes &axes,
   return index;
 }
 
-/// What shardOf is to give, element by element.
+/// The expected result of shardOf, element by element.
 std::vector<int32_t> expectedShard(const Mesh &mesh, const DimAxes &dims, const Shape &shape,
                                    int64_t device) {
   Shape local = ShardRegion::of(mesh, shardingOf(dims), shape, device).local;

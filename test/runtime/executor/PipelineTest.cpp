@@ -295,7 +295,7 @@ TEST(Pipeline, ListsOfDistinctNames) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is measured
+// Measurements
 //===----------------------------------------------------------------------===//
 
 TEST(Pipeline, MemoryIsThatOfEachProgram) {

@@ -56,7 +56,7 @@ private:
   std::shared_future<void> released = promise.get_future().share();
 };
 
-/// What step() says of a plan that the verifier need not accept.
+/// The error of step() for a plan that the verifier need not accept.
 MaybeError stepOf(std::shared_ptr<const plan::Plan> plan, const SessionOptions &options,
                   const std::shared_ptr<const Backend> &backend = createFakeBackend()) {
   auto prepared = PreparedPlan::create(std::move(plan), *backend, 1);

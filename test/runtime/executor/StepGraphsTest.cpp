@@ -43,7 +43,7 @@ protected:
     return builder.async();
   }
 
-  /// Prepares the first program as it is; what it computes does not matter.
+  /// Prepares the first program as it is; its results do not matter.
   const PreparedProgram &prepare() {
     auto made = std::make_shared<plan::Plan>(builder.plan);
     auto created = PreparedPlan::create(made, *createFakeBackend(), 1);
@@ -96,7 +96,7 @@ TEST_F(StepGraphsTest, AnAsyncCollectiveIsFinishedWhereItIsStarted) {
   builder.wait(first); // 7
   kernels(3);
   EXPECT_EQ(stretches(true), (Ends{{0, 11}}));
-  // What overlaps with a collective that no graph holds is not captured either.
+  // Instructions that overlap with a collective that no graph holds are not captured either.
   EXPECT_EQ(stretches(false), (Ends{{0, 3}, {8, 11}}));
 }
 

@@ -112,7 +112,7 @@ TEST_F(StepsInFlight, TheNextStepIsEnqueuedBeforeTheFirstHasEnded) {
   gate->let(1);
   ASSERT_OK(session->finishStep());
   EXPECT_FALSE(session->stepIsDone());
-  // What is read is of the first step, whatever the second does.
+  // Outputs that are read are of the first step, whatever the second does.
   float loss = scalar(*session, "loss");
   EXPECT_EQ(scalar(*session, "token_sum"), sumFrom(1));
   EXPECT_NEAR(scalar(*session, "grad_norm"), 2 * std::sqrt(loss), 1e-3);

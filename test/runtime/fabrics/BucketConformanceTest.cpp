@@ -108,7 +108,7 @@ TEST_P(BucketConformance, ATensorIsTheSameAloneAndInABucket) {
               ASSERT_TRUE(sameBytes(together[i][device].bytes, alone[device].bytes))
                   << name(kind) << " tensor " << i << " device " << device;
           }
-          // What the tensors alone have sent comes on top.
+          // The bytes of the tensors alone come on top.
           CommunicatorBytes after = network.ends[0]->sent();
           EXPECT_EQ(after.total() - between.total(), between.total() - before.total());
           EXPECT_EQ(after.of(kind) - before.of(kind), after.total() - before.total());
@@ -158,7 +158,7 @@ TEST_P(BucketConformance, MembersThatDisagreeOnTheBucketGetAnError) {
       operands.push_back({data[device].data() + 4 * i, data[device].data() + 4 * i});
     return network.run(device, 0, specs, operands);
   });
-  // Messages have sizes alone: all have the same plan. What each gets is right, besides.
+  // Messages only have sizes: all have the same plan. The results of each are right, besides.
   if (hasProcesses() && !sharesMemory()) {
     EXPECT_OK(error);
   } else {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the networks between processes promise to those who hear of an abort.
+// The promises of the networks between processes to listeners of an abort.
 //
 //===----------------------------------------------------------------------===//
 

@@ -91,7 +91,7 @@ protected:
     standin::Settings settings;
     settings.devices = 24;           // as many as the largest mesh has
     settings.refusesWaits = false;   // of tests that allocate between messages
-    settings.addsInRankOrder = true; // as what results are compared with
+    settings.addsInRankOrder = true; // like the expected results
     standin::reset(settings);
   }
   void TearDown() override {
@@ -126,8 +126,8 @@ protected:
     return is("Processes") || is("Sockets") || is("HostMemory") || hasShared();
   }
 
-  /// Where a process adds up its own members first, the order is not that of the ranks: what such a
-  /// fabric adds are whole numbers.
+  /// Where a process adds up its own members first, the order is not that of the ranks: the tests
+  /// let such a fabric add whole numbers.
   template <typename T>
   static std::vector<HostTensor> randomInputs(const Mesh &mesh, const TensorType &type,
                                               uint64_t seed) {

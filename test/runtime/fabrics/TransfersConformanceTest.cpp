@@ -218,7 +218,7 @@ TEST_P(TransfersConformance, AnAbortWakesWhoWaits) {
   ends.fabric->abort(Error{"no more power"});
   for (std::future<std::string> &each : waiting)
     EXPECT_EQ(each.get(), "another device failed: no more power");
-  // What comes later fails at its start or at its end.
+  // A later transfer fails at its start or at its end.
   auto started = ends.ends[3]->startReceive(*ends.queues[3], 0, lateIn);
   std::string error = messageOf(started);
   if (started)

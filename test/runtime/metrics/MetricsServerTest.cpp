@@ -34,7 +34,7 @@ static int connectTo(const std::string &address) {
   return fd;
 }
 
-/// What a server at an address answers to GET /metrics.
+/// The answer of a server at an address to GET /metrics.
 static std::string get(const std::string &address) {
   int fd = connectTo(address);
   std::string request = "GET /metrics HTTP/1.0\r\n\r\n", answer;

@@ -119,7 +119,7 @@ std::vector<double> valuesOf(const Expected<HostTensor> &tensor) {
   return values;
 }
 
-/// What a parameter of f16 holds for these master weights.
+/// The values of a parameter of f16 for these master weights.
 std::vector<double> inHalf(std::vector<double> values) {
   for (double &value : values)
     value = Float16(static_cast<float>(value));

@@ -32,8 +32,8 @@ namespace plan = dtc::plan;
 
 namespace {
 
-/// Runs plans that say what the loop gave them: "grad_norm" is a number of the file, one of which
-/// is drawn in each step.
+/// Runs plans whose outputs show the inputs from the loop: "grad_norm" is a number of the file;
+/// each step draws one.
 class SkippedStep : public ::testing::Test {
 protected:
   SkippedStep() {

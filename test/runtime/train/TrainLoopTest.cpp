@@ -217,7 +217,7 @@ TEST_F(TrainLoop, WeightsThatAreNotFiniteAreNotSaved) {
                "the parameters after step 4 are not finite, and have not been since the update "
                "of step 1,");
   EXPECT_EQ(dir.read("w.safetensors"), "good");
-  // Whoever goes on all the same does not save them.
+  // A run that goes on all the same does not save them.
   options.allowNonfinite = true;
   EXPECT_ERROR(run(), "the parameters after step 4 are not finite");
   EXPECT_EQ(dir.read("w.safetensors"), "good");
@@ -393,7 +393,7 @@ protected:
     return lines;
   }
 
-  /// Runs until so many steps are done, and leaves the checkpoint.
+  /// Runs until `steps` steps are done, and leaves the checkpoint.
   void runUntil(int64_t steps) {
     std::optional<int64_t> all = std::exchange(options.steps, steps);
     options.checkpointPath = dir.path("ckpt");

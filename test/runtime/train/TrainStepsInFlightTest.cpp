@@ -108,7 +108,7 @@ protected:
     return lines;
   }
 
-  /// The weights of a run of so many steps on the host, which leaves its metrics.
+  /// The weights of a run of `steps` steps on the host, which leaves its metrics.
   std::string weightsAfter(int64_t steps) {
     TrainOptions before = options;
     options.steps = steps;

@@ -195,7 +195,7 @@ TEST(ClusterReader, ReadsAllExamples) {
     EXPECT_EQ(cluster->name() + ".textproto", entry.path().filename());
     names.insert(cluster->name());
     for (const cluster::DeviceKind &device : cluster->devices()) {
-      // What was measured has none.
+      // Measured devices have none.
       if (device.busy_watts() > 0) {
         EXPECT_GT(device.busy_watts(), device.idle_watts());
       }

@@ -81,7 +81,7 @@ TEST(CollectiveTime, TorusOfSeveralAxes) {
   EXPECT_DOUBLE_EQ(onTorus(CollectiveKind::Permute, 3000, axes), 2 + 60);
 }
 
-/// A node in which all reach each other does what a torus of one axis does, and has trees.
+/// A node in which all reach each other works like a torus of one axis, and has trees.
 TEST(CollectiveTime, TorusesHaveRingsAlone) {
   GroupShape node = inNode(8), torus = GroupShape::ofTorus(std::vector<GroupAxis>{{8, {100, 1}}});
   for (CollectiveKind kind : kKinds)
@@ -93,7 +93,7 @@ TEST(CollectiveTime, TorusesHaveRingsAlone) {
   EXPECT_DOUBLE_EQ(collectiveTime(CollectiveKind::AllReduce, 800, node).seconds, 16 + 2 * 3);
 }
 
-/// What is told of a collective's bytes is what a plan's summary counts.
+/// The bytes of a collective are those that a plan's summary counts.
 TEST(CollectiveTime, BytesThatAreSent) {
   for (CollectiveKind kind : kKinds)
     for (int64_t members : {2, 3, 8}) {
@@ -141,7 +141,7 @@ TEST(CollectiveTime, OneMemberInEachNode) {
   expectTime(CollectiveKind::Permute, 400, four, 400 / 50.0 + 10, Ring);
   EXPECT_FALSE(collectiveTime(CollectiveKind::AllGather, 8, four).usesLink);
   EXPECT_TRUE(collectiveTime(CollectiveKind::AllGather, 8, four).usesNetwork);
-  // What the link does is nobody's business.
+  // The work of the link does not matter.
   GroupShape other = four;
   other.linkBandwidth = 1;
   for (CollectiveKind kind : kKinds)

@@ -138,7 +138,7 @@ TEST(DeviceTime, SumsInParts) {
   EXPECT_DOUBLE_EQ(ofSum(54, 4097), 2049 * step);
 }
 
-/// Each element of a matrix is used once: what takes time is reading it.
+/// Each element of a matrix is used once: reading it takes the time.
 TEST(DeviceTime, ProductsWithVectorsAreBoundByMemory) {
   EXPECT_EQ(seconds(tiled(8, 4), {5, 1, 400, 300}), 0);
   EXPECT_EQ(seconds(device(), {5, 400, 1, 300}), 0);
@@ -153,7 +153,7 @@ TEST(DeviceTime, ElementTypesWithoutARateAreThoseOfF32) {
   half.set_flops(216e3);
   EXPECT_DOUBLE_EQ(seconds(two, {1, 9, 9, 9}, DType::BF16), 2 * 729 / 216e3);
   EXPECT_DOUBLE_EQ(seconds(two, {1, 9, 9, 9}, DType::F16), 2 * 729 / 108e3);
-  two.mutable_matrix()->DeleteSubrange(0, 1); // no f32 either: what there is
+  two.mutable_matrix()->DeleteSubrange(0, 1); // no f32 either: the types that are left
   EXPECT_DOUBLE_EQ(seconds(two, {1, 9, 9, 9}, DType::F16), 2 * 729 / 216e3);
   EXPECT_DOUBLE_EQ(peakFlops(two, "f16"), 216e3);
   EXPECT_DOUBLE_EQ(peakFlops(device(), "bf16"), 108e3);

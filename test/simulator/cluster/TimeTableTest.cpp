@@ -43,7 +43,7 @@ TEST(TimeTable, BeyondPoints) {
 TEST(TimeTable, OnePoint) {
   EXPECT_DOUBLE_EQ(at({{100, 2}}, 10), 2);
   EXPECT_DOUBLE_EQ(at({{100, 2}}, 300), 6);
-  // What was measured without bytes says nothing of what bytes take.
+  // A measurement without bytes says nothing about the time of bytes.
   EXPECT_DOUBLE_EQ(at({{0, 2}}, 0), 2);
   EXPECT_DOUBLE_EQ(at({{0, 2}}, 300), 2);
 }
@@ -101,7 +101,7 @@ TEST(MatrixTable, WithAModel) {
   EXPECT_NEAR(interpolateRate(table, 10, 4, 400, model), 2 * model(10, 4, 400), 1e-9);
   EXPECT_NEAR(interpolateRate(table, 77, 5, 123, model), 2 * model(77, 5, 123), 1e-9);
   EXPECT_NEAR(interpolateRate(table, 4000, 1, 7, model), 2 * model(4000, 1, 7), 1e-9);
-  // The table is of single products; what several at once gain is the model's.
+  // The table is of single products; the gain of several at once is the model's.
   EXPECT_NEAR(interpolateRate(table, 77, 5, 123, model, 9), 2 * model(77, 5, 123, 9), 1e-9);
 }
 

@@ -73,7 +73,7 @@ TEST(Topology, TheLastAxisLiesInANode) {
   EXPECT_EQ(tp.linkLatency, 2);
   EXPECT_EQ(tp, topology.slowestGroup(0, {"tp"}));
 
-  // Four groups of two share what the node has.
+  // Four groups of two share the resources of the node.
   GroupShape dp = topology.group(5, {"dp"});
   EXPECT_EQ(dp.members, 2);
   EXPECT_EQ(dp.nodes, 2);
@@ -174,7 +174,7 @@ TEST(Topology, ProgramsOfAPipeline) {
   EXPECT_EQ(inside.group(0, {"pp"}).nodes, 1);
 }
 
-/// What looks at every group needs time for every device, not for every pair.
+/// A look at every group needs time for every device, not for every pair.
 TEST(Topology, ManyDevices) {
   cluster::Cluster cluster = threeNodes();
   cluster.mutable_nodes(0)->set_count(1 << 18);

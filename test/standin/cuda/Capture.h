@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a stream gets while it is captured becomes a node of a graph, with edges from all that comes
-// before it in its stream and at the events that the stream has waited for. A launch of the graph
-// gives the engine chains of nodes as streams of their own, so that it executes them in any order
-// that the edges allow.
+// Work that a stream gets while it is captured becomes a node of a graph, with edges from all that
+// comes before it in its stream and at the events that the stream has waited for. A launch of the
+// graph gives the engine chains of nodes as streams of their own, so that it executes them in any
+// order that the edges allow.
 //
 // All with the engine's lock.
 //
@@ -37,12 +37,12 @@ struct Capture {
 
 /// The operation becomes a node of the stream's capture.
 void addToCapture(Stream &stream, Operation operation);
-/// What the stream gets comes after `moment` too. The stream becomes one of the capture.
+/// The work that the stream gets comes after `moment` too. The stream becomes one of the capture.
 cudaError_t joinCapture(Stream &stream, const CapturedMoment &moment);
 /// The error of a call that the calling thread may not make while it captures, which ends the
 /// capture; cudaSuccess where it does not capture.
 cudaError_t checkNotCapturing(Engine &engine);
-/// The error of a call that waits for a stream, or asks for what it has done.
+/// The error of a call that waits for a stream, or asks for the state of its work.
 cudaError_t checkNotCaptured(const Stream &stream);
 /// Enqueues all nodes, between what the stream holds and what it gets next.
 void launchGraph(Engine &engine, const std::shared_ptr<Stream> &stream, const Capture &graph);

@@ -27,7 +27,8 @@ bool isAlgorithm(const cublasLtMatmulAlgo_t &algorithm) {
   return algorithm.data[0] >= kFirstAlgorithm && algorithm.data[0] < kFirstAlgorithm + kAlgorithms;
 }
 
-/// What a product needs where there is room: so that callers give one that may be overwritten.
+/// The workspace of a product where there is room: so that callers give one that may be
+/// overwritten.
 constexpr size_t kWorkspaceBytes = 1024;
 
 cublasStatus_t statusOf(cudaError_t error) {

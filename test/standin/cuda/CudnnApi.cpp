@@ -172,7 +172,7 @@ void finalize(CudnnDescriptor &descriptor) {
   descriptor.isFinalized = true;
 }
 
-/// What cudnnBackendGetAttribute gives: elements, or descriptors to copy.
+/// The value for cudnnBackendGetAttribute: elements, or descriptors to copy.
 CudnnAttribute findAttribute(const CudnnDescriptor &descriptor, cudnnBackendAttributeName_t name) {
   auto number = [](cudnnBackendAttributeType_t type, auto value) {
     return readAttribute(type, 1, &value);

@@ -34,7 +34,8 @@ struct Rule {
         CUDNN_TYPE_##type __VA_OPT__(, ) __VA_ARGS__                                               \
   }
 
-/// What is not here, the stand-in does not have. Source: NVIDIA, "cuDNN Backend API", version 9.
+/// The attributes that the stand-in has; it has no others. Source: NVIDIA, "cuDNN Backend API",
+/// version 9.
 const Rule kRules[] = {
     RULE(TENSOR, TENSOR_UNIQUE_ID, INT64, true),
     RULE(TENSOR, TENSOR_DATA_TYPE, DATA_TYPE, true),

@@ -17,7 +17,7 @@ struct cudnnContext {
 
 namespace dtc::standin {
 
-/// What every plan needs: so that callers give memory that may be overwritten.
+/// The workspace of every plan: so that callers give memory that may be overwritten.
 constexpr size_t kCudnnWorkspaceBytes = 2048;
 
 cudnnStatus_t statusOf(cudaError_t error);
@@ -31,7 +31,7 @@ struct CudnnWork {
 
 /// Checks that a variant pack has one pointer for each id.
 void checkPack(const CudnnDescriptor &pack);
-/// Gives each tensor of the plan's graph what the pack has for it.
+/// Binds each tensor of the plan's graph to its entry in the pack.
 CudnnWork prepare(const CudnnDescriptor &plan, const CudnnDescriptor &pack);
 /// Checks the memory of all tensors, and enqueues the work on the handle's stream. With the
 /// engine's lock.

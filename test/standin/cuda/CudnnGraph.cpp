@@ -215,7 +215,7 @@ private:
     return {CudnnOperation::Kind::Reduction, {from}, to, CUDNN_POINTWISE_IDENTITY, -1, reduction};
   }
 
-  /// The result of a pointwise operation on tensors of which the first has all elements.
+  /// The result of a pointwise operation on tensors; the first of them has all elements.
   size_t compute(cudnnPointwiseMode_t mode, std::vector<size_t> inputs) {
     size_t result = between(graph.tensors[inputs[0]].dims);
     add({CudnnOperation::Kind::Pointwise, std::move(inputs), result, mode});

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a finalized operation graph is: tensors, and operations in an order in which each comes
+// A finalized operation graph has tensors, and operations in an order in which each comes
 // after those that it reads from. The operations are elementary ones; an operation for all of
 // attention is lowered to them.
 //
@@ -67,7 +67,7 @@ std::shared_ptr<const CudnnGraph> buildGraph(const CudnnDescriptor &descriptor);
 /// multiple of 8 elements and at most 256, which cuDNN has kernels for in both passes on an H100.
 void checkSupported(const CudnnGraph &graph);
 
-/// What execution gives a tensor: its memory on the device, or its value.
+/// The binding of a tensor for an execution: its memory on the device, or its value.
 struct CudnnBinding {
   std::byte *data = nullptr;
   float value = 0;

@@ -59,8 +59,8 @@ CudnnDims packedStrides(const CudnnDims &dims) {
   return strides;
 }
 
-/// Of an operand with `dims`, each of which divides that of `over`: an element is for as many that
-/// follow each other.
+/// The offsets of an operand whose `dims` each divide those of `over`: an element serves
+/// consecutive elements of `over`.
 Offsets offsetsOver(const CudnnDims &over, const CudnnDims &dims, const CudnnDims &strides) {
   Offsets offsets(over.size());
   for (size_t axis = 0; axis < over.size(); ++axis)

@@ -327,8 +327,8 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"NotDeterministic", {.keyHeads = 2}, false, false, false}),
     [](const auto &info) { return info.param.name; });
 
-/// cudnn-frontend's left bound is a number of keys: a query sees so many, the one at its own
-/// position among them, and not one more before them. With the bottom right as alignment, the last
+/// cudnn-frontend's left bound is a number of keys: a query sees exactly that number up to its own
+/// position, whose key counts too. With the bottom right as alignment, the last
 /// query is at the position of the last key.
 TEST_F(CudnnStandin, LeftBoundIsTheNumberOfKeysThatAQuerySees) {
   for (bool isBottomRight : {true, false}) {
@@ -444,7 +444,7 @@ TEST_F(CudnnStandin, DevicePropertiesHaveTheLayoutOfCuda) {
   EXPECT_EQ(attributes.type, cudaMemoryTypeDevice);
 }
 
-// What is refused.
+// Refused calls.
 
 class CudnnRefusal : public CudnnStandin {
 protected:

@@ -25,7 +25,7 @@ thread_local bool hostFunction = false;
 /// Of the engine's thread.
 const Operation *currentOperation = nullptr;
 
-/// The order of what is executed does not depend on how long short host functions take.
+/// The order of execution does not depend on the time of short host functions.
 constexpr auto kHostFunctionGrace = std::chrono::milliseconds(5);
 
 } // namespace
@@ -401,7 +401,7 @@ void Engine::loseDevice(int device, cudaError_t error) {
   for (auto &stream : active) {
     if (stream->device != device)
       continue;
-    // What is being executed ends in finish().
+    // The operation that is being executed ends in finish().
     while (stream->operations.size() > (stream->busy ? 1 : 0)) {
       if (stream->operations.back().kind == Operation::Kind::Record)
         stream->operations.back().moment->done = true;

@@ -39,7 +39,7 @@ struct Stream;
 struct Capture;
 class Engine;
 
-/// What one call of cudaEventRecord refers to.
+/// The place that one call of cudaEventRecord refers to.
 struct Moment {
   std::shared_ptr<Stream> stream;
   uint64_t position = 0; // of the record in its stream
@@ -65,7 +65,7 @@ struct Operation {
   std::shared_ptr<Moment> stall = nullptr; // it does not end before this
 };
 
-/// A place in what a capture has recorded: all that comes before.
+/// A place in a capture: all work that comes before.
 struct CapturedMoment {
   std::shared_ptr<Capture> capture; // none: it is of no capture
   std::vector<size_t> after;        // nodes
@@ -78,7 +78,7 @@ struct Stream {
   uint64_t given = 0, done = 0;
   std::deque<Operation> operations;
   uint64_t priority = 0;
-  /// What the stream gets while it is captured comes after this.
+  /// Work that the stream gets while it is captured comes after this.
   CapturedMoment captured = {};
 };
 
@@ -135,8 +135,8 @@ public:
     ++counts.launches;
     ++launches[kernel];
   }
-  /// What CUDA loads at the first use on a device: kernels, by their address, and those of
-  /// libraries, by a number of the calls that use them.
+  /// Code that CUDA has loaded at its first use on a device: kernels, by their address, and those
+  /// of libraries, by a number of the calls that use them.
   std::set<std::pair<int, uint64_t>> loaded;
   std::vector<PendingCall> pendingCalls;
   /// The device waits in a call of NCCL for other members, beside calls of `group`; the name of the
@@ -223,7 +223,7 @@ private:
 
 /// Whether the calling thread executes a host function, which may not call functions of CUDA.
 bool inHostFunction();
-/// What is executed now, for reports: "cudaMemcpyAsync of 4096 bytes on stream 2".
+/// The work that is executed now, for reports: "cudaMemcpyAsync of 4096 bytes on stream 2".
 std::string describeCurrentWork();
 
 } // namespace dtc::standin

@@ -79,9 +79,9 @@ Fiber::Fiber(std::function<void()> function) : function(std::move(function)) {
   stackBottom = mapping + kStackGuardBytes;
   stackBytes = kStackBytes;
 #if defined(__x86_64__)
-  // What dtcStandinSwitch pops; the stack is aligned to 16 bytes before dtcStandinEnter's call.
-  // Stacks begin in different lines of a page, or all would share the few lines of the cache that
-  // are for one of them.
+  // The values that dtcStandinSwitch pops; the stack is aligned to 16 bytes before
+  // dtcStandinEnter's call. Stacks begin in different lines of a page, or all would share the few
+  // lines of the cache that are for one of them.
   static std::atomic<unsigned> number = 0;
   size_t line = number++ % (kMostOffset / kCacheLineBytes) * kCacheLineBytes;
   auto *top = reinterpret_cast<uint64_t *>(mapping + kStackGuardBytes + kStackBytes - line) - 2;
@@ -131,7 +131,7 @@ void Fiber::enter(Fiber *self) {
   std::abort();
 }
 
-/// What the first lines after a switch to this fiber do.
+/// The work of the first lines after a switch to this fiber.
 void Fiber::arrive() {
 #if defined(DTC_STANDIN_ADDRESS)
   __sanitizer_finish_switch_fiber(fakeStack, &previous->stackBottom, &previous->stackBytes);

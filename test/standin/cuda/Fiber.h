@@ -50,7 +50,7 @@ private:
   ucontext_t context;
 #endif
   Fiber *previous = nullptr; // the one that switched to this one last
-  // What the sanitizers know of the stack.
+  // The sanitizers' state of the stack.
   void *fakeStack = nullptr;
   const void *stackBottom = nullptr;
   size_t stackBytes = 0;

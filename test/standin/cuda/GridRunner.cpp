@@ -112,7 +112,7 @@ void GridRunner::findSharedOfKernel() {
   }
 }
 
-/// At the end of the memory, so that what comes after it is a crash.
+/// At the end of the memory, so that an access after it is a crash.
 void GridRunner::placeArray(size_t bytes) {
   if (bytes && arrayMemory.empty()) {
     constexpr size_t page = 4096, most = (kMaxSharedBytes + page - 1) / page * page;
@@ -225,7 +225,7 @@ void GridRunner::suspend(State state) {
   goOn();
 }
 
-/// The message is not made here: what is on the stack of a coroutine that is given up is not
+/// The message is not made here: objects on the stack of a coroutine that is given up are not
 /// destroyed.
 void GridRunner::fail(Problem found, unsigned other) {
   problem = found;

@@ -43,7 +43,7 @@ public:
   /// Whether `address` is just below the stack of a thread of a kernel.
   bool isBelowStack(const void *address) const;
 
-  // What threads of kernels call.
+  // Functions that threads of kernels call.
   void barrier(Place place);
   uint64_t exchange(unsigned mask, uint64_t bits, unsigned source, const char *function,
                     Place place);
@@ -55,7 +55,7 @@ private:
   enum class State : uint8_t { NotBegun, Running, AtBarrier, InWarp, Left };
   /// Why a block cannot go on.
   enum class Problem { None, Stuck, TwoBarriers, SelfNotInMask, SourceNotInMask };
-  /// What a thread waits for.
+  /// The event that a thread waits for.
   struct Wait {
     Fiber *fiber;
     const char *function;

@@ -182,7 +182,7 @@ TEST_F(GridRunnerTest, Atomics) {
   EXPECT_EQ(read(total, 1, stream)[0], 151);
 }
 
-// What is wrong with a kernel is reported with the kernel, the block and the threads.
+// Errors of a kernel are reported with the kernel, the block and the threads.
 
 __global__ void barrierInBranch(int *) {
   if (threadIdx.x < 3)

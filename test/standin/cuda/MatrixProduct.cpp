@@ -34,7 +34,7 @@ double geluSlope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * std::sqrt(2 / M_PI) * (1 + 3 * 0.044715 * x * x);
 }
 
-/// What becomes of the element (row, column) of the result on its way to memory.
+/// The epilogue of the element (row, column) of the result on its way to memory.
 template <typename Sum>
 Sum applyEpilogue(const Product &product, uint64_t row, uint64_t column, Sum value) {
   const cublasLtMatmulDescOpaque_t &desc = product.desc;

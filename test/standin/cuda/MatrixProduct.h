@@ -91,7 +91,7 @@ struct Product {
   uint64_t k() const { return desc.transA ? a.layout.rows : a.layout.columns; }
   /// The bias, or its gradient, of the type of D, as a matrix with one column.
   Matrix bias() const;
-  /// What the GELU is of, of the type of D.
+  /// The operand of the GELU, of the type of D.
   Matrix aux() const;
 };
 

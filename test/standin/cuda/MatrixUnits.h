@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What runtime/backends/cuda/MatrixUnits.h writes as instructions of PTX, with the operands of a
+// The instructions that runtime/backends/cuda/MatrixUnits.h writes in PTX, with the operands of a
 // lane as it describes them.
 //
 //===----------------------------------------------------------------------===//

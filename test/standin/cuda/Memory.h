@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An allocation is between pages that cannot be accessed; what remains of its own first and last
-// page is a red zone with a pattern. Memory of a device can be accessed only while work of that
+// An allocation is between pages that cannot be accessed; the rest of its own first and last page
+// is a red zone with a pattern. Memory of a device can be accessed only while work of that
 // device is executed: the host, and kernels of other devices, end the process with a report. Fresh
 // memory is full of bytes 0xFF, which are a NaN in every floating-point type and -1 as an integer.
 // The addresses of freed memory are not used again for a while.
@@ -50,12 +50,12 @@ public:
 
   /// The allocation that has `address`, its end, or its surroundings; a freed one too.
   const Allocation *find(const void *address) const;
-  /// What is allocated on the device, and what libraries have taken.
+  /// The bytes that are allocated on the device, and those that libraries have taken.
   size_t bytesOf(int device) const;
   /// Memory that a library takes for itself, which nobody accesses; negative: gives back.
   void take(int device, ptrdiff_t bytes) {
     ptrdiff_t &all = taken[device];
-    all = std::max<ptrdiff_t>(0, all + bytes); // what was forgotten is not given back
+    all = std::max<ptrdiff_t>(0, all + bytes); // forgotten bytes are not given back
   }
   size_t count() const;
 

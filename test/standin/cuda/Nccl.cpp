@@ -128,7 +128,7 @@ bool isInGraph(const Engine &engine, const Member &member) {
   });
 }
 
-/// What keeps the communicator from its end; null: nothing.
+/// The use that keeps the communicator from its end; null: none.
 const char *findUser(const Engine &engine, const Member &member) {
   bool isDone = std::all_of(member.ends.begin(), member.ends.end(), [&](const auto &end) {
     return end.first->done >= end.second || engine.errorOf(end.first->device);

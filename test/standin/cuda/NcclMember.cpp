@@ -47,8 +47,8 @@ template <typename T> T combine(ncclRedOp_t reduction, T a, T b) {
 }
 
 /// The elements of `count` that go round the ring together for all ranks: a loop of a channel has a
-/// part for each rank. NCCL's parts depend on the protocol, the channels and the size; what they
-/// have in common is that they are multiples of 16 bytes, and that the last loop, or the only one,
+/// part for each rank. NCCL's parts depend on the protocol, the channels and the size; all of them
+/// are multiples of 16 bytes, and that the last loop, or the only one,
 /// is divided evenly.
 size_t partOf(size_t left, size_t ranks, size_t width) {
   constexpr size_t kAlignment = 16, kLongest = 1024; // bytes
@@ -56,8 +56,8 @@ size_t partOf(size_t left, size_t ranks, size_t width) {
   return std::min(kLongest, (bytes + kAlignment - 1) / kAlignment * kAlignment) / width;
 }
 
-/// The rank that an element of an AllReduce belongs to: the last one that adds to it, which then
-/// hands the sum on (NCCL 2.28, runRing() in src/device/all_reduce.h).
+/// The rank that an element of an AllReduce belongs to: the last one that adds to it, and hands the
+/// sum on (NCCL 2.28, runRing() in src/device/all_reduce.h).
 size_t ownerOf(size_t element, size_t count, size_t ranks, size_t width) {
   for (size_t begin = 0;;) {
     size_t part = partOf(count - begin, ranks, width);
@@ -284,9 +284,9 @@ static void captureCalls(const std::shared_ptr<Member> &member,
   addToCapture(*calls.front().stream, std::move(node));
 }
 
-/// What NCCL does at the first collective of a communicator and at the first message with a peer:
-/// it allocates memory and waits for the device. All members do it together, before the kernel of
-/// any. False: the device has no memory, which the communicator has as an error from then on.
+/// Allocates memory and waits for the device, as NCCL does at the first collective of a
+/// communicator and at the first message with a peer. All members do it together, before the kernel
+/// of any. False: the device has no memory, which the communicator has as an error from then on.
 static bool connectAtFirstUse(Engine &engine, Member &member, const NcclCall &call) {
   bool isNew = call.isMessage() ? member.connectedPeers.insert(call.peer).second
                                 : !std::exchange(member.isConnected, true);

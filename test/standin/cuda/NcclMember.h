@@ -27,7 +27,7 @@ namespace dtc::standin {
 
 size_t widthOf(ncclDataType_t type);
 
-/// What one member calls.
+/// A call of one member.
 struct NcclCall {
   enum Kind { AllReduce, ReduceScatter, AllGather, Send, Recv } kind;
   const void *sent = nullptr;
@@ -80,7 +80,7 @@ struct Letter {
 struct Clique {
   int ranks = 0, joined = 0;
   std::map<uint64_t, std::shared_ptr<Meeting>> meetings; // that not all have come to
-  /// By sender and receiver: those of which one end has come. One of the two is empty.
+  /// By sender and receiver: the messages with only one end so far. One of the two is empty.
   std::map<std::pair<int, int>, std::deque<std::shared_ptr<Letter>>> sends, receives;
 };
 
@@ -93,7 +93,7 @@ struct Member {
   std::vector<std::vector<NcclCall>> pending;
   uint64_t polls = 0;
   std::vector<std::weak_ptr<Moment>> waits;
-  /// What it has enqueued: up to where, on each stream.
+  /// The end of its enqueued work on each stream.
   std::map<std::shared_ptr<Stream>, uint64_t> ends;
   /// Graphs that have calls of it, if they still exist.
   std::vector<std::weak_ptr<const Capture>> captures;

@@ -18,7 +18,7 @@ namespace {
 
 class NcclTest : public StandinFixture {
 protected:
-  /// Communicators of so many ranks on as many devices, which do not block.
+  /// Makes communicators of `ranks` ranks on as many devices, which do not block.
   void connect(int ranks, std::chrono::milliseconds patience = std::chrono::seconds(20)) {
     Settings settings;
     settings.devices = ranks;
@@ -125,7 +125,7 @@ static float ringSum(const std::vector<std::vector<float>> &values, size_t i, si
 }
 
 TEST_F(NcclTest, PartsAreAddedRoundTheRing) {
-  // Of each sum of three, the first two of which add up first, the order decides about the bits.
+  // The order decides about the bits of each sum of three, whose first two add up first.
   const std::vector<std::vector<float>> values = {
       std::vector<float>(12, 0x1p24F), std::vector<float>(12, 1), std::vector<float>(12, -0x1p24F)};
   connect(3);

@@ -27,8 +27,7 @@ struct RemovedCall {
 };
 
 struct RemovedEvents {
-  /// What is wrong with the whole program: a seed whose result is another one than that of the
-  /// first.
+  /// An error of the whole program: a seed whose result differs from that of the first.
   std::optional<uint64_t> unstableSeed;
   std::vector<RemovedCall> calls; // none of an unstable program
   /// "wait 3, record 0": those without which no result changed.

@@ -44,7 +44,7 @@
 
 namespace dtc::standin {
 
-/// What cuBLASLt does with products that have an epilogue: computes them, has no algorithm for
+/// How cuBLASLt treats products that have an epilogue: it computes them, has no algorithm for
 /// them, or has one that it refuses when it is to run.
 enum class Epilogues { Computed, WithoutAlgorithm, Refused };
 
@@ -63,7 +63,7 @@ struct Settings {
   uint64_t seed;
   bool trace;
   Epilogues epilogues = Epilogues::Computed;
-  bool cudnnCompiles = true; // what it has an engine for
+  bool cudnnCompiles = true; // graphs that it has an engine for
   /// Kernels and products are counted, not executed, and fresh memory is left as it is: for plans
   /// that are too large for a CPU.
   bool countsAlone = false;
@@ -81,8 +81,8 @@ struct Settings {
   /// beside the order. Otherwise it adds as the ring of NCCL: the sum of a part begins at the rank
   /// after the one that the part belongs to.
   bool addsInRankOrder = false;
-  /// The channels of a communicator of NCCL, each of which has buffers (kNcclConnectionBytes) for
-  /// what it receives from its neighbour in the ring, or from a peer that sends messages.
+  /// The channels of a communicator of NCCL. Each has buffers (kNcclConnectionBytes) for data from
+  /// its neighbour in the ring, or from a peer that sends messages.
   int ncclChannels = 2;
 };
 

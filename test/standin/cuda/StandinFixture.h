@@ -71,7 +71,7 @@ protected:
     EXPECT_CUDA(cudaMallocHost(&data, count * sizeof(T)));
     return static_cast<T *>(data);
   }
-  /// What `stream` sees in memory of a device after all that it holds.
+  /// The contents of memory of a device that `stream` sees after all its work.
   template <typename T>
   static std::vector<T> read(const T *from, size_t count, cudaStream_t stream) {
     std::vector<T> values(count);

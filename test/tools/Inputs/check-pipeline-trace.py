@@ -27,7 +27,7 @@ for device in (0, 1):
         for microbatch in range(microbatches):
             assert tasks[f"{kind}.{device}", microbatch] == steps, (device, kind, tasks)
     assert tasks["update", 0] == steps, tasks
-    # Transfers are in their row, of which each says with whom.
+    # Transfers are in their row. Each names its peer.
     for e in events:
         if e["ph"] == "X" and e["pid"] == device and e["name"] in ("send", "receive"):
             assert e["args"]["peer"] == 1 - device and e["args"]["bytes"] > 0, e

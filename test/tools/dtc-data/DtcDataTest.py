@@ -217,7 +217,7 @@ class DtcData(CommandTest):
         self.write("one.json", json.dumps(values[0], indent=1))
         self.run_program("tokens", "one.json", "--tokenizer", "tokenizer.json", "--end", END, "-o", "o.bin")
         self.assertEqual(self.numbers("o.bin", "H"), expected[0])
-        # What is text stays text.
+        # Text stays text.
         for text in ("[Music] the model\nb", "{x} = {1}\nb", '{"a": 1, the model\n', "the model\n" + lines):
             self.write("a.txt", text)
             self.run_program("tokens", "a.txt", "--tokenizer", "tokenizer.json", "--end", "none", "-o", "o.bin")
@@ -480,7 +480,7 @@ class DtcData(CommandTest):
         refused("refuses it: ", "{{ messages.append(1) }}")
         refused("refuses it: ", "{{ ''.__class__.__mro__ }}")
         refused("refuses it: ", "{{ messages[0].content + 1 }}")
-        # What was said before is left out, so that the beginning is another one.
+        # Earlier messages are left out, so that the beginning is another one.
         refused("message 2 is of the assistant, and the chat template of chat_template.jinja writes the messages up to it otherwise",
                 "{% for message in messages %}{% if loop.last %}{{ message.content }}{% endif %}{% endfor %}")
         refused("--prompt does not go with --messages", self.PLAIN, "--prompt", "x")

@@ -141,7 +141,7 @@ TEST_F(DtcRun, SeveralProcessesNeedNoMpi) {
       << err();
   EXPECT_TRUE(contains(out(), "2 processes, 2 on this machine")) << out();
   EXPECT_TRUE(dir.read("one.safetensors") == dir.read("two.safetensors"));
-  // What all find is told once.
+  // An error that all find is reported once.
   EXPECT_EQ(run({plan, "--data", dir.path("missing.txt"), "--processes", "2"}), 1);
   EXPECT_TRUE(err().starts_with("error: ") && contains(err(), "missing.txt: cannot open")) << err();
   EXPECT_EQ(err().find("error: ", 1), std::string::npos) << err();
@@ -218,7 +218,8 @@ TEST_F(DtcRun, OneRunWritesAMetricsFile) {
   EXPECT_EQ(waitForTool(first), -SIGKILL) << dir.read("err1");
   std::string left = dir.read("m.jsonl");
   EXPECT_EQ(left.back(), '\n');
-  // A run that fails before its first step leaves what there is, and no file where there was none.
+  // A run that fails before its first step leaves existing files, and makes none where there was
+  // none.
   EXPECT_EQ(run({plan, "--data", text, "--metrics", metrics, "--init", dir.path("none")}), 1);
   EXPECT_EQ(dir.read("m.jsonl"), left);
   EXPECT_EQ(

@@ -226,8 +226,8 @@ private:
       cluster[i] = find(i);
   }
 
-  /// What the calls read that they do not make, and what they make for others; of a launch also
-  /// what nobody reads.
+  /// The bytes that the calls read but do not make, and those that they make for others; for a
+  /// launch also those that nobody reads.
   int64_t traffic(const std::vector<int> &calls, bool isLaunch) const {
     std::set<uint32_t> made;
     std::map<uint32_t, size_t> reads;
@@ -263,7 +263,7 @@ private:
     return bytes;
   }
 
-  /// What an epilogue reads and writes besides the product's operands and result.
+  /// The bytes that an epilogue reads and writes besides the product's operands and result.
   int64_t epilogueBytes(const Node &node) const {
     if (node.calls.size() < 2)
       return 0;

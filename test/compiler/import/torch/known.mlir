@@ -1,5 +1,5 @@
 // Values that do not depend on inputs are computed at import: numbers are compared in the type of the tensor, rows are counted
-// from the end, and what is repeated is written once.
+// from the end, and repeated elements are written once.
 
 // RUN: split-file %s %t
 // RUN: dtc-import %t/compare.mlir | FileCheck %s --check-prefix COMPARE

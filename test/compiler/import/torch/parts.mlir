@@ -1,4 +1,5 @@
-// Attention, softmax and GELU by their parts: what has the form of an op becomes it, and what only looks like it does not.
+// Attention, softmax and GELU by their parts: parts in the form of an op become it, and parts that only look like it do
+// not.
 
 // RUN: split-file %s %t
 // RUN: dtc-import %t/einsum.mlir 2>&1 | FileCheck %s --check-prefix EINSUM

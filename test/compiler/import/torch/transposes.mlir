@@ -1,4 +1,5 @@
-// PyTorch has heads before positions, dtc after them: what is between the two transposes is computed after both, where they cancel.
+// PyTorch has heads before positions, dtc after them: the ops between the two transposes are computed after both, where
+// they cancel.
 
 // RUN: split-file %s %t
 // RUN: dtc-import %t/thirds.mlir | FileCheck %s --check-prefix THIRDS
@@ -6,7 +7,7 @@
 // RUN: sed 's|start = 4 : i64, end = 6|start = 2 : i64, end = 4|' %t/thirds.mlir > %t/twice.mlir
 // RUN: dtc-import %t/twice.mlir | FileCheck %s --check-prefix TWICE
 
-// Each head has its queries, keys and values, of which those of keys are normalized, and queries are cut and put together again.
+// Each head has its queries, keys and values; the keys are normalized, and queries are cut and put together again.
 // THIRDS: %[[W:.*]] = dtc.reshape %w {dtc.axes = ["heads", "", ""]} : (tensor<12x5xf32>) -> tensor<2x6x5xf32>
 // THIRDS: dtc.slice %[[W]] offsets [0, 0, 0] sizes [2, 2, 5]
 // THIRDS: dtc.slice %[[W]] offsets [0, 2, 0] sizes [2, 2, 5]

@@ -67,8 +67,8 @@ func.func @full(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf3
 
 // -----
 
-// A collective of 64 bytes or more starts at once and alone; what counts is the larger side of it, here of a gather's
-// result (2 x 32 bytes) and a scatter's operand. Small ones around it still find each other.
+// A collective of 64 bytes or more starts at once and alone; the larger side of it counts, here a gather's result (2 x
+// 32 bytes) and a scatter's operand. Small ones around it still find each other.
 // CHECK-LABEL: func.func @large
 // CHECK-NEXT: %[[A:.*]] = dtc.exp
 // CHECK-NEXT: %[[G:.*]] = dist.all_gather %[[A]] {{.*}} -> tensor<16xf32>

@@ -3,7 +3,8 @@
 // RUN: dtc-opt %s --split-input-file --dtc-chunk-collectives | FileCheck %s --check-prefix AUTO
 
 // Experts, in chunks of the rows. The rows of the second chunk travel while the products of the first are computed, and those of the
-// first travel back while the products of the second are. What brings rows to experts is computed in chunks as well.
+// first travel back while the products of the second are. The ops that bring rows to experts are computed in chunks as
+// well.
 dist.mesh @mesh <"ep"=2>
 // CHECK-LABEL: func @experts
 // CHECK: %[[IDS0:.*]] = dtc.slice %{{.*}} offsets [0, 0, 0] sizes [4, 1, 5]
@@ -43,8 +44,8 @@ func.func @experts(%y: tensor<1x32x16xf32>, %w0: tensor<16x16xf32>, %ids: tensor
 
 // -----
 
-// One sequence on each device: positions are cut. What is gathered is a block of each device, so the chunks of the result are joined
-// block by block. Positions that attention needs all together end the chain.
+// One sequence on each device: positions are cut. The gathered tensor has a block of each device, so the chunks of the
+// result are joined block by block. Positions that attention needs all together end the chain.
 dist.mesh @mesh <"tp"=2>
 // CHECK-LABEL: func @positions
 // CHECK-NEXT: %[[X0:.*]] = dtc.slice %{{.*}} offsets [0, 0, 0] sizes [1, 4, 16]
@@ -70,8 +71,8 @@ func.func @positions(%x: tensor<1x8x16xf32>, %w0: tensor<16x16xf32>, %w1: tensor
 
 // -----
 
-// What is scattered has a block for each device. The chain ends with the collective: a softmax and a product that need what follows in
-// one piece.
+// A scattered tensor has a block for each device. The chain ends with the collective: a softmax and a product need its
+// result in one piece.
 dist.mesh @mesh <"tp"=2>
 // CHECK-LABEL: func @scattered
 // CHECK: %[[SLICE0:.*]] = dtc.slice %{{.*}} offsets [0, 0, 0, 0] sizes [1, 2, 4, 32]
@@ -124,8 +125,8 @@ func.func @gradient(%x: tensor<4x512x1024xf32>, %w0: tensor<1024x1024xf32>, %w: 
 
 // -----
 
-// What stays whole: the gather of a parameter, which can start early; the sum of the gradient of a weight, for which nothing waits but
-// a norm and the optimizer; a collective without products; the steps of a ring.
+// These stay whole: the gather of a parameter, which can start early; the sum of the gradient of a weight, for which
+// nothing waits but a norm and the optimizer; a collective without products; the steps of a ring.
 dist.mesh @mesh <"dp"=2>
 // CHECK-LABEL: func @whole
 // CHECK-NOT: dist.chunk

@@ -43,7 +43,7 @@ func.func @scattered(%p: tensor<4x3xf32> {dtc.param = "p", dtc.global_shape = ar
 
 // -----
 
-// What ZeRO leaves partial over another axis is summed before the gradient is rounded, and not after.
+// A gradient that ZeRO leaves partial over another axis is summed before it is rounded, and not after.
 // CHECK-LABEL: func.func @partial(
 // CHECK-SAME: tensor<1x8x3xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {}, {}]>, dtc.global_shape = array<i64: 2, 8, 3>, dtc.state = "residual", dtc.state_of = "p"}
 // CHECK: %[[WHOLE:.*]] = dist.all_reduce sum %{{.*}} over @mesh ["cp"]
@@ -61,7 +61,7 @@ func.func @partial(%p: tensor<4x3xf32> {dtc.param = "p", dtc.global_shape = arra
 
 // -----
 
-// A gradient of which each device along tp has a part, until these are gathered, has a residual for each of them.
+// If each device along tp has a part of a gradient until the parts are gathered, there is a residual for each part.
 // CHECK-LABEL: func.func @gathered(
 // CHECK-SAME: tensor<1x2x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "tp"}, {}, {}]>, dtc.global_shape = array<i64: 4, 2, 8>, dtc.state = "residual", dtc.state_of = "p"}
 dist.mesh @mesh <"dp"=2, "tp"=2>

@@ -47,7 +47,8 @@ func.func @rows(%p: tensor<4x5xf32> {dtc.param = "p", dtc.global_shape = array<i
 
 // -----
 
-// Columns of three dimensions, of which tp splits one: the factor is split as they are, and the sum of the rows is over both.
+// Columns of three dimensions, one of them split by tp: the factor is split as they are, and the sum of the rows is
+// over both.
 // CHECK-LABEL: func.func @columns(
 // CHECK-SAME: tensor<3x2x2xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}, {}]>, dtc.global_shape = array<i64: 3, 4, 2>, {{.*}}dtc.state = "powersgd_factor"
 // CHECK: dtc.einsum "ij,jk->ik" %{{.*}} : (tensor<10x6xf32>, tensor<6x2xf32>) -> tensor<10x2xf32>

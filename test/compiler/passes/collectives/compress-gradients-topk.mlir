@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp method=topk block=8 share=0.25 feedback" 2>/dev/null | FileCheck %s
 // RUN: dtc-opt %s --split-input-file --dtc-compress-gradients="axis=dp method=topk block=8 share=0.25 feedback" --verify-diagnostics --mlir-print-op-on-diagnostic=false -o /dev/null
 
-// Two elements of each of two blocks, the second of which is filled with zeros, go to all devices. The others stay.
+// Two elements of each of two blocks go to all devices; the second block is filled up with zeros. The others stay.
 // CHECK-LABEL: func.func @all_reduce(
 // CHECK-SAME: %[[G:[^:]*]]: tensor<2x5xf32>, %{{[^:]*}}: tensor<f32>, %[[APPLY:[^:]*]]: tensor<i1>,
 // CHECK-SAME: %[[E:[^:]*]]: tensor<1x2x5xf32> {{.*}}dtc.state = "residual"

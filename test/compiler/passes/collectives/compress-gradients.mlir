@@ -35,7 +35,7 @@ func.func @all_reduce(%p: tensor<2x5xf32> {dtc.param = "p"}, %g: tensor<2x5xf32>
 
 // -----
 
-// A part of columns, in blocks of the rows of the part; what is summed over cp is summed before, in full.
+// A part of columns, in blocks of the rows of the part; the sum over cp comes before, in full.
 // CHECK-LABEL: func.func @scattered(
 // CHECK-SAME: %[[G:[^:]*]]: tensor<3x16xf32>
 // CHECK: %[[CP:.*]] = dist.all_reduce sum %[[G]] over @mesh ["cp"] : tensor<3x16xf32>

@@ -132,8 +132,8 @@ func.func @nameless(%w: tensor<4xf32> {dtc.param = "w"}, %v: tensor<4xf32> {dtc.
 
 // -----
 
-// Left alone: a gather over another axis, one of an input, and one of what was computed from a parameter. Over two axes, of
-// which one is meant, is gathered again.
+// Left alone: a gather over another axis, one of an input, and one of what was computed from a parameter. One over two
+// axes, if one of them is meant, is gathered again.
 // CHECK-LABEL: func.func @others
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}, %[[X:[^:]*]]: tensor<4xf32>
 // CHECK-NEXT: %[[T:.*]] = dist.all_gather %[[W]] dim 0 over @mesh ["tp"]
@@ -164,7 +164,7 @@ func.func @others(%w: tensor<4xf32> {dtc.param = "w"}, %x: tensor<4xf32>) -> (te
 
 // -----
 
-// What only moves the elements of a gathered parameter is done again with it.
+// Ops that only move the elements of a gathered parameter are done again with it.
 // CHECK-LABEL: func.func @moved
 // CHECK-SAME: %[[W:[^:]*]]: tensor<2x2xf32> {dtc.param = "w"}
 // CHECK-NEXT: %[[G:.*]] = dist.all_gather %[[W]]

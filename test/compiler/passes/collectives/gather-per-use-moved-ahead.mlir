@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=dp prefetch=1" | FileCheck %s
 
-// What is done to a gathered parameter is done at the visit; only the gather is ahead of it.
+// The ops on a gathered parameter are at the visit; only the gather is ahead of it.
 // CHECK-LABEL: func.func @cut
 // CHECK: dist.all_gather %{{.*}} : (tensor<2xf32>)
 // CHECK-NEXT: %[[G:.*]] = dist.all_gather %{{.*}} : (tensor<4xf32>)

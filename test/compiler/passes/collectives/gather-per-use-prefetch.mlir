@@ -9,7 +9,7 @@
 // RUN: dtc-opt %s --dtc-gather-parameters-per-use="axes=tp" | FileCheck %s --check-prefix SAME
 // RUN: dtc-opt %s --dtc-gather-parameters-per-use | FileCheck %s --check-prefix SAME
 
-// Before the visit that comes so many visits earlier, and never before the block: there a visit is in the loop, or not.
+// The gather is `prefetch` visits earlier, and never before the block: there a visit is in the loop, or not.
 // CHECK-LABEL: func.func @prefetch
 // CHECK-SAME: %[[U:[^:]*]]: tensor<4xf32> {dtc.param = "u"}, %[[V:[^:]*]]: tensor<4xf32> {dtc.param = "v"}, %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}
 

@@ -18,8 +18,8 @@ func.func @weight_gradient(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: 
 
 // -----
 
-// What needs the product goes with it, in its order: here a negation, and the bucket of a reduction over other devices,
-// which later work still hides.
+// The users of the product go with it, in their order: here a negation, and the bucket of a reduction over other
+// devices, which later work still hides.
 dist.mesh @mesh <"dp"=2, "ep"=2>
 // CHECK-LABEL: func @users
 func.func @users(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>, %other: tensor<8xf32>, %large: tensor<4096x4096xf32>)
@@ -69,7 +69,7 @@ func.func @reduction_is_awaited(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>,
 
 // -----
 
-// A product stays where the collective, or what comes before its result is needed, depends on it.
+// A product stays if the collective, or an op before the first use of its result, depends on it.
 dist.mesh @mesh <"ep"=2>
 // CHECK-LABEL: func @needed
 func.func @needed(%dy: tensor<64x128xf32>, %x: tensor<64x256xf32>, %w: tensor<256x128xf32>)

@@ -52,7 +52,7 @@ func.func @two_dimensions(%x: tensor<2x3xf32>, %y: tensor<2x3xf32>) -> (tensor<1
 
 // -----
 
-// What drops padding for something else than a collective needs its bucket at once.
+// An op that drops padding for something else than a collective needs its bucket at once.
 // CHECK-LABEL: func.func @slice_for_use
 // CHECK: %[[A:.*]] = dist.all_gather
 // CHECK-NEXT: dtc.slice %[[A]]

@@ -45,7 +45,7 @@ func.func @kinds(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
 
 // -----
 
-// What comes from outside stays where it is used: at the start it would only be held.
+// A collective of a value from outside stays at its use: at the start its result would only be held.
 // CHECK-LABEL: func.func @arguments
 // CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[W:.*]]: tensor<2xf32>)
 // CHECK-NEXT: %[[A:.*]] = dtc.exp %[[X]]
@@ -80,7 +80,7 @@ func.func @one_operand(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tens
 
 // -----
 
-// In the loop as well as around it. What the loop gets from outside is not made in it, so its collective stays.
+// In the loop as well as around it. Values from outside are not made in the loop, so their collective stays.
 // CHECK-LABEL: func.func @loop
 // CHECK-NEXT: %[[W:.*]] = dtc.exp
 // CHECK-NEXT: dist.all_reduce sum %[[W]] over @mesh ["tp"]

@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-lower-to-exec | FileCheck %s
 
-// What a function returns is an output or the new value of a state, whether it comes from a bucket or not.
+// A value that a function returns is an output or the new value of a state, whether it comes from a bucket or not.
 // CHECK-LABEL: exec.program @outputs
 // CHECK: exec.buffer input : memref<4xf32>
 // CHECK: %[[R:[^ :]*]] = exec.buffer output : memref<4xf32>

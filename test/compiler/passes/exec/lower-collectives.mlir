@@ -188,7 +188,7 @@ func.func @gradients(%w: tensor<2xf32> {dtc.param = "w", dtc.global_shape = arra
 
 // -----
 
-// What fills padding works in place; a shard of five over two has room for three.
+// Kernels that fill padding work in place; a shard of five over two has room for three.
 // CHECK-LABEL: exec.program @padding
 // CHECK: exec.reuse
 // CHECK: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]]) {axes = ["dp"], dim = 0 : i64} : (memref<5xf32>) -> memref<3xf32>
@@ -205,8 +205,8 @@ func.func @padding(%x: tensor<5xf32> {dtc.input = "x", dtc.global_shape = array<
 
 // -----
 
-// What a collective of the loop makes is added to its sum when the next collective comes, or at the end: until then it
-// may run. A value that is yielded twice is added twice, one from outside the loop is added at the end.
+// The result of a collective of the loop is added to its sum when the next collective comes, or at the end: until then
+// it may run. A value that is yielded twice is added twice, one from outside the loop is added at the end.
 // CHECK-LABEL: exec.program @accumulate
 // CHECK: exec.task @microbatch seconds {{.*}} {
 // CHECK-NEXT: exec.kernel "shard_slice"(%{{.*}}) to(%[[S:[^ ,)]*]])

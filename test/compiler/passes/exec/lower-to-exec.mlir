@@ -180,7 +180,7 @@ func.func @states(%p: tensor<4xf32> {dtc.param = "p", dtc.init = #dtc.ones, dtc.
 
 // -----
 
-// What is read from a state that a copy overwrites is saved first: here the old value as an output, and two states that
+// Values read from a state that a copy overwrites are saved first: here the old value as an output, and two states that
 // change places, one of them in another shape.
 // CHECK-LABEL: exec.program @old_value
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer parameter : memref<4xf32>
@@ -261,7 +261,7 @@ func.func @two_states(%a: tensor<4xf32> {dtc.param = "a", dtc.global_shape = arr
 
 // -----
 
-// A state that stays what it is needs no instruction.
+// A state that does not change needs no instruction.
 // CHECK-LABEL: exec.program @unchanged
 // CHECK-NEXT: %[[V0:[^ :]*]] = exec.buffer parameter : memref<4xf32>
 // CHECK-NEXT: exec.state "a" = %[[V0]] shape [4] file_shape [4] sharding <@mesh, [{}]>

@@ -80,7 +80,7 @@ func.func @two(%p: tensor<4xf32> {dtc.param = "small"}, %q: tensor<8xf32> {dtc.p
 
 // -----
 
-// What else reads a state gets a copy. A function without an optimizer stays as it is.
+// Other readers of a state get a copy. A function without an optimizer stays as it is.
 // CHECK-LABEL: func.func @reader
 // CHECK-NEXT: %[[COPY:.*]] = dist.copy %arg1 to "device"
 // CHECK: dtc.mul %[[COPY]]

@@ -17,7 +17,7 @@ exec.program @reader on @mesh {
   %s = exec.buffer activation : memref<f32>
   exec.task @t {
     exec.collective all_gather over ["dp"] (%a) to (%g) dims [0] split_dims [0] {reasons = [{op = "x"}]} : (memref<4xf32>) -> memref<8xf32>
-    // Reading what the collective reads is no reason to wait.
+    // Reading the operands of the collective is no reason to wait.
     exec.kernel "exp"(%a) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
     exec.kernel "neg"(%c) to (%c) {} : (memref<4xf32>) -> memref<4xf32>
     exec.kernel "reduce"(%g) to (%s) {} : (memref<8xf32>) -> memref<f32>

@@ -11,7 +11,7 @@ exec.program @p on @mesh {
   exec.transfer @out send_to 1 channel 0 (%a) : memref<4xf32>
   exec.transfer @in receive_from 1 channel 1 (%d) : memref<4xf32>
 
-  // What a collective makes is there before its send starts.
+  // The result of a collective is there before its send starts.
   // CHECK: exec.task @sends
   // CHECK-NEXT: %[[T:.*]] = exec.collective all_reduce
   // CHECK-NEXT: exec.kernel "exp"

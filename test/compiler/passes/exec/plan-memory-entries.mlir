@@ -76,8 +76,8 @@ exec.program @evaluate.1 on @mesh entry "evaluate" {
 
 // -----
 
-// The loop may run again: its sums, its inputs and what comes from before it are there until its end, so that nothing
-// takes their place; what one run makes for itself is not.
+// The loop may run again: its sums, its inputs and values from before it are there until its end, so that nothing takes
+// their place; values that one run makes for itself are not.
 // CHECK-LABEL: exec.program @loop
 // CHECK: exec.buffer input at [[#X:]] : memref<16xf32>
 // CHECK: exec.buffer activation at [[#K:]] : memref<16xf32>

@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --dtc-build-generation --split-input-file | FileCheck %s --check-prefix=PREFILL
 // RUN: dtc-opt %s --dtc-build-generation=phase=decode --split-input-file | FileCheck %s --check-prefix=DECODE
 
-// A layer of attention with a table of positions of which the model uses the first rows, a norm, residuals and dropout.
+// A layer of attention with a table of positions, whose first rows the model uses, a norm, residuals and dropout.
 // The prefill takes all positions as far as attention, and one after it; keys and values begin at position 0.
 // PREFILL-LABEL: func.func @prefill
 // PREFILL-SAME: %[[WTE:[^:]*]]: tensor<64x16xf32> {dtc.axes = ["vocab", ""], dtc.param = "wte"}
@@ -27,7 +27,7 @@
 // PREFILL-NEXT: return %[[LOGITS]], %[[K]], %[[V]]
 //
 // Decoding works on one position of each sample. It is looked up in the whole table of positions, rotary counts from it,
-// and attention sees what the cache has, the position itself included.
+// and attention sees the keys of the cache, the position itself included.
 // DECODE-LABEL: func.func @decode
 // DECODE-SAME: %[[WTE:[^:]*]]: tensor<64x16xf32> {dtc.axes = ["vocab", ""], dtc.param = "wte"}
 // DECODE-SAME: %[[WPE:[^:]*]]: tensor<32x16xf32> {dtc.param = "wpe"}
@@ -169,8 +169,8 @@ func.func @loss(%wte: tensor<64x16xf32> {dtc.param = "wte"}, %sinks: tensor<2xf3
 
 // -----
 
-// Each of two experts has rows for 2 of the 8 tokens of a sequence. In a prefill it has them for all, of which as many have a
-// token as before; in decoding there is one row.
+// Each of two experts has rows for 2 of the 8 tokens of a sequence. In a prefill it has them for all, and as many of
+// them have a token as before; in decoding there is one row.
 // PREFILL-LABEL: func.func @prefill
 // PREFILL-SAME: %[[W:[^:]*]]: tensor<2x16x16xf32> {dtc.param = "w"}
 // PREFILL-SAME: %[[BIAS:[^:]*]]: tensor<2x16xf32> {dtc.param = "bias"}

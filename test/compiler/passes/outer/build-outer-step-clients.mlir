@@ -35,7 +35,7 @@
 // BEGIN-NOT:     client_weights
 // BEGIN:         return %[[W]] : tensor<2xf32>
 
-// What has changed, without padding, over all shards of the replica; and the steps.
+// The changes, without padding, over all shards of the replica; and the steps.
 // CHECKS-LABEL:  func.func @outer_check_train_step(
 // CHECKS-SAME:     -> (tensor<1xf32> {{[^%]*}}dtc.output = "update_squares.0"}, tensor<1xi32> {{[^%]*}}dtc.output = "inner_steps.0"})
 // CHECKS:          %[[CHANGE:.*]] = dtc.sub %{{.*}}, %{{.*}} : tensor<2xf32>

@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step="optimizer=sgd number-ops=true" --canonicalize --cse --dtc-propagate-shardings=default-shard=batch=micro --dtc-partition-stages | FileCheck %s
 
 // Gradients are computed in the stage of the op that they belong to, also of a parameter that two stages use: those are
-// added once a step, and what follows has no stage either.
+// added once a step, and the ops after that have no stage either.
 // CHECK-LABEL: func.func @train_step(
 // CHECK-NOT: dtc.gradient_of
 // CHECK-NOT: dtc.op =

@@ -163,7 +163,7 @@ func.func @towers(%x: tensor<64x64xf32> {dtc.input = "x", dtc.axes = ["batch", "
 
 // -----
 
-// What does not work on a microbatch has no stage: neither what is made of parameters only, nor what is made of the sum.
+// Ops that do not work on a microbatch have no stage: neither those on parameters only, nor those on the sum.
 // CHECK-LABEL: func.func @outside_the_loop(
 // CHECK: dtc.exp %{{[^{]*}} {dist.factors = {{[^@]*}}, dist.sharding = #dist.sharding<@mesh, [{}, {}]>} :
 // CHECK: dtc.einsum{{.*}}dist.stage = #dist.stage<0 forward>

@@ -20,7 +20,7 @@
 // BYTES: schedule-options-invalid.mlir:[[#]]:1: error: the option bucket-bytes is -1, expected at least 0
 // PREFETCH: schedule-options-invalid.mlir:[[#]]:1: error: the option prefetch is -1, expected at least 0
 
-// What a schedule cannot be, and what there is.
+// Invalid schedules, and the list of those that exist.
 // NAME: error: there is no schedule '1f2b'; there are naive, gpipe, 1f1b, interleaved, zb-h1, zb-v
 // EMPTY: error: there is no schedule ''; there are naive
 // MANY: error: 2 stages on each device; the schedule 1f1b expects 1; with more, choose interleaved

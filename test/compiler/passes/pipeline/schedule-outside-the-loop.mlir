@@ -1,9 +1,9 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step="optimizer=adamw number-ops=true" --dtc-propagate-shardings=default-shard=batch=dp+micro --dtc-partition-stages="stages=h.0|h.1" --dtc-insert-reshards --dtc-spmd-partition --cse --dtc-schedule-pipeline | FileCheck %s
 
-// What runs once a step. A parameter is on the device whose stage uses it, with its part of the optimizer's state and
-// its update; one that the loss does not depend on is on the first device. The gradient norm is made from scalars: each
-// device makes the square sums of its own gradients and sends them, one makes the norm of them and sends it back, so
-// that all have the same. The loss and the norm come from one device, the last.
+// Work that runs once a step. A parameter is on the device whose stage uses it, with its part of the optimizer's state
+// and its update; one that the loss does not depend on is on the first device. The gradient norm is made from scalars:
+// each device makes the square sums of its own gradients and sends them, one makes the norm of them and sends it back,
+// so that all have the same. The loss and the norm come from one device, the last.
 // CHECK-LABEL: func.func @train_step.0(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8x4xf32> {{[^%]*}}dtc.input = "x"}
 // CHECK-SAME: %[[V:[^:]*]]: tensor<4x4xf32> {{[^%]*}}dtc.param = "v"}

@@ -1,7 +1,8 @@
 // RUN: dtc-opt %s --split-input-file --dtc-schedule-pipeline | FileCheck %s
 
 // Functions are numbered like the devices. Each has the arguments that its ops read, and names, initializers and shardings
-// stay with them. What no stage owns is made by each fragment that needs it: the slice of the data twice on device 0.
+// stay with them. Values that no stage owns are made by each fragment that needs them: the slice of the data twice on
+// device 0.
 // CHECK-LABEL: func.func @step.0(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<8xf32> {dist.sharding = #dist.sharding<@mesh, [{"micro"}]>, dtc.input = "x"}
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4xf32> {dtc.init = #dtc.zeros, dtc.param = "w"}
@@ -107,7 +108,7 @@ func.func @skip(%x: tensor<4xf32> {dtc.input = "x"}) -> (tensor<4xf32> {dtc.outp
 
 // -----
 
-// A gather of what one other stage needs is there: its operand is sent. What several stages need is gathered by its stage.
+// A gather for one other stage is in that stage: its operand is sent. A gather for several stages is in its own stage.
 // CHECK-LABEL: func.func @gathers.0(
 // CHECK: %[[F:.*]]:2 = dist.fragment forward 0 -> tensor<2xf32>, tensor<4xf32> {
 // A value has the same number wherever it is sent and received.

@@ -58,7 +58,7 @@
 // CHECK-NEXT: %[[LOWB:.*]] = dtc.convert %[[NEWB]] : (tensor<16xf32>) -> tensor<16xbf16>
 // CHECK: return %[[LOSS]], %[[TOTAL]], %[[LOWNORM]], %[[NEWNORMM]], %[[LOWW]], %[[NEWWM]], %[[LOWB]], %[[NEWBM]], %{{[^,]*}}, %{{[^,]*}}, %[[NEWNORM]], %[[NEWW]], %[[NEWB]] :
 
-// In f16 the same, and the scale of the loss and what it goes into are f32 up to the gradient of the logits.
+// In f16 the same, and the scale of the loss and the values made of it are f32 up to the gradient of the logits.
 // F16-LABEL: func.func @train_step(
 // F16-SAME: tensor<8x16xf16> {dtc.axes = ["embed", "mlp"], dtc.param = "w"}
 // F16-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}

@@ -69,8 +69,8 @@ func.func @widened(%p: tensor<4xf32>, %g: tensor<4xbf16>, %l: tensor<f32>, %appl
 
 // -----
 
-// Sums over microbatches stay wide: what is summed between devices is what the loop gives. A sum inside the loop of what
-// is no gradient yet, and one that leads to no optimizer, are left alone.
+// Sums over microbatches stay wide: the results of the loop are summed between devices. A sum inside the loop of a
+// value that is no gradient yet, and one that leads to no optimizer, are left alone.
 // CHECK-LABEL: func.func @microbatches(
 // CHECK: dist.microbatch_loop @mesh "micro" : tensor<4xf32>
 // CHECK: dist.all_reduce sum %{{.*}} over @mesh ["tp"] : tensor<4xf32>
@@ -116,7 +116,7 @@ func.func @scattered_by_microbatch(%p: tensor<4xf32>, %g: tensor<8xf32>, %l: ten
 
 // -----
 
-// The gradient of a parameter of which only a part is used is summed as that part, and so are parts that are joined.
+// If only a part of a parameter is used, its gradient is summed as that part, and so are parts that are joined.
 // CHECK-LABEL: func.func @parts(
 // CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<2x3xbf16>
 // CHECK: dist.all_reduce sum %{{.*}} over @mesh ["dp"] : tensor<3x1xbf16>

@@ -31,7 +31,7 @@ func.func @fine(%x: tensor<4xbf16>, %f: tensor<4xf32>, %d: tensor<4xf64>, %g: te
 
 // -----
 
-// What is summed over microbatches is wide: a loop has no other results.
+// Sums over microbatches are wide: a loop has no other results.
 dist.mesh @mesh <"micro"=2 temporal>
 func.func @microbatches(%x: tensor<4xbf16>) {
   // expected-error@+1 {{'dist.microbatch_loop' op adds up values of type 'tensor<4xbf16>', expected f32 or f64}}

@@ -1,10 +1,10 @@
 // RUN: dtc-opt %s --dtc-recompute-activations 2>/dev/null | FileCheck %s
 // RUN: dtc-opt %s --dtc-recompute-activations 2>&1 >/dev/null | FileCheck %s --check-prefix REMARK
 
-// Attention written out, and its backward pass. Of 8 heads of 16 and 128 positions the scores are four times what they are
-// made of, at 8 floating point operations a byte; the projections take 64. So scores and softmax are recomputed, once,
-// just before what reads them; projections and the product with the values are not. Kept are queries, keys, values and the
-// output, 4 of 64 KiB, instead of these and 512 KiB.
+// Attention written out, and its backward pass. With 8 heads of 16 and 128 positions the scores have four times the
+// bytes of their operands, at 8 floating point operations a byte; the projections take 64. So scores and softmax are
+// recomputed, once, just before their readers; projections and the product with the values are not. Kept are queries,
+// keys, values and the output, 4 of 64 KiB, instead of these and 512 KiB.
 // REMARK: a device keeps 262144 of 786432 bytes for the backward pass and recomputes 2 ops
 // CHECK-LABEL: func.func @long
 // CHECK: %[[Q:.*]] = dtc.einsum "bsd,dhe->bshe" %{{[^ ]*}}, %{{[^ ]*}} {{.*}}<0 forward>

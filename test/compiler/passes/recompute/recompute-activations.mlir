@@ -4,8 +4,8 @@
 // RUN: dtc-opt %s --dtc-recompute-activations=mode=full 2>/dev/null | FileCheck %s --check-prefix FULL
 // RUN: dtc-opt %s --dtc-recompute-activations=mode=auto 2>/dev/null | FileCheck %s --check-prefix NONE
 
-// Two layers, each a matrix and what follows it. A loop over one microbatch becomes its body. What is kept are the results
-// of the forward pass that the backward pass reads, 4 of 16 KiB; what it makes itself is not.
+// Two layers, each a matrix and the ops after it. A loop over one microbatch becomes its body. The results of the
+// forward pass that the backward pass reads are kept, 4 of 16 KiB; its own results are not.
 // REMARK-NONE: a device keeps 65536 of 65536 bytes for the backward pass and recomputes 0 ops
 // NONE-LABEL: func.func @layers
 // NONE-NOT: dist.microbatch_loop
@@ -13,8 +13,8 @@
 // NONE: dist.stage = #dist.stage<0 backward>
 // NONE-NOT: dtc.exp
 
-// Of each layer exp is kept, and tanh is recomputed from it just before what reads it; recomputing both keeps no
-// less. The clones belong to the backward pass, and what they copy stays where it is.
+// In each layer exp is kept, and tanh is recomputed from it just before its reader; recomputing both keeps no less. The
+// clones belong to the backward pass, and the ops that they copy stay where they are.
 // SELECTIVE-LABEL: func.func @layers
 // SELECTIVE: %[[M0:.*]] = dtc.einsum {{.*}}<0 forward>
 // SELECTIVE-NEXT: %[[E0:.*]] = dtc.exp %[[M0]] {dist.stage = #dist.stage<0 forward>}
@@ -29,7 +29,8 @@
 // SELECTIVE-NEXT: %[[D:.*]] = dtc.mul %[[D0]], %[[E0]]
 // SELECTIVE-NEXT: return %[[Y1]], %[[D]]
 
-// Only what goes from one layer to the other is kept: einsums are repeated too. Ops of which nothing is needed are not.
+// Only values that go from one layer to the other are kept: einsums are repeated too. Ops whose results are not needed
+// are not.
 // FULL-LABEL: func.func @layers
 // FULL: %[[M0:.*]] = dtc.einsum {{.*}}<0 forward>
 // FULL-NEXT: %[[E0:.*]] = dtc.exp %[[M0]]

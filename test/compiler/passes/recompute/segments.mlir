@@ -1,7 +1,8 @@
 // RUN: dtc-opt %s --dtc-recompute-activations=mode=full 2>/dev/null | FileCheck %s
 // RUN: dtc-opt %s --dtc-recompute-activations=mode=full 2>&1 >/dev/null | FileCheck %s --check-prefix REMARK
 
-// No location names a layer: the four ops that take time are two parts of two. What goes from one to the other is kept, once.
+// No location names a layer: the four ops that take time are two parts of two. The value that goes from one to the
+// other is kept, once.
 // REMARK: a device keeps 16384 of 65536 bytes for the backward pass and recomputes 3 ops
 // CHECK: %[[A:.*]] = dtc.exp %{{.*}}<0 forward>
 // CHECK-NEXT: %[[B:.*]] = dtc.tanh %[[A]]

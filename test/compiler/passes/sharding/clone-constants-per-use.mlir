@@ -21,7 +21,7 @@ func.func @constants(%x: tensor<4x4xf32> {dtc.input = "x"}, %w: tensor<4x4xf32> 
 
 // -----
 
-// What an op on constants is made of is cloned with it: two uses of it, of a value that it uses twice.
+// The operands of an op on constants are cloned with it: two uses of the op, which uses one value twice.
 // CHECK-LABEL: func.func @expressions(
 // CHECK-COUNT-4: dtc.constant
 // CHECK-NOT: dtc.constant

@@ -25,7 +25,7 @@ func.func @two_stages(%x: tensor<8x4xf32> {dtc.input = "x", dist.sharding = #dis
 
 // -----
 
-// Those of one stage are added in the loop, which then has one sum.
+// Those of one stage are added in the loop, so that the loop has one sum.
 // CHECK-LABEL: func.func @one_stage(
 // CHECK-NOT: dist.reshard
 // CHECK: %[[SUM:.*]] = dtc.add {{.*}}partial = sum{"micro"}

@@ -192,7 +192,7 @@ func.func @reshape(%x: tensor<4x2x3xf32> {dtc.input = "x", dist.sharding = #dist
 
 // -----
 
-// What must be whole is gathered.
+// A dimension that must be whole is gathered.
 // CHECK-LABEL: func.func @whole(
 // CHECK-SAME: %[[ARG0:[^:]*]]: tensor<2x4x2x4xf32>
 // CHECK-SAME: -> (tensor<2x4x2x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}, {}, {}]>})

@@ -17,7 +17,7 @@ func.func @layers(%0: tensor<8x8xf32> {dtc.param = "h.0.w"},
 
 // -----
 
-// Dimensions are counted in the shape of files: what they are split into begins with the name.
+// Dimensions are counted in the shape of files: the dimensions that they are split into begin with the name.
 // CHECK-LABEL: func.func @reshaped(
 // CHECK-SAME: tensor<2x4x3x4xf32> {dtc.axes = ["h.0.w#0", "", "h.*.w#1", ""], dtc.file_shape = array<i64: 8, 12>, dtc.param = "h.0.w"}
 // CHECK-SAME: {dtc.axes = ["x#0"], dtc.input = "x"}

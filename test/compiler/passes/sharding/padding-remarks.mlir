@@ -1,6 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-propagate-shardings="default-shard=rows=a+b,columns=c"
 
-// What the map pads is said once for each dimension, with the tensor, both sizes and the axes; what divides is not.
+// Padding by the map is reported once for each dimension, with the tensor, both sizes and the axes; nothing is where
+// the size divides.
 dist.mesh @mesh <"a"=2, "b"=2, "c"=3>
 func.func @padded(
     // expected-remark@+1 {{'x': dimension 0 ('rows') of size 7 is padded to 8 to be split over {"a", "b"}}}

@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-parallelize-context="exchange=all-gather default-shard=seq=cp"
 
-// What keeps a sequence in its order is said once, at the attention.
+// The reason why a sequence stays in its order is given once, at the attention.
 // So does an op whose rule keeps the positions whole.
 dist.mesh @mesh <"cp"=2>
 func.func @softmax(%q: tensor<2x8x2x8xf32> {dtc.input = "q", dtc.axes = ["", "seq", "", ""]}) -> tensor<f32> {

@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --verify-diagnostics --dtc-propagate-shardings | FileCheck %s
 
-// What is chosen, and what is said of it, is the same each time.
+// The choice, and the messages about it, are the same each time.
 // RUN: dtc-opt %s --split-input-file --mlir-disable-threading --dtc-propagate-shardings > %t.1 2>&1
 // RUN: dtc-opt %s --split-input-file --mlir-disable-threading --dtc-propagate-shardings > %t.2 2>&1
 // RUN: cmp %t.1 %t.2
@@ -46,7 +46,7 @@ func.func @second(%x: tensor<8x8xf32> {dtc.input = "x", dist.sharding = #dist.sh
 
 // -----
 
-// Propagation appends to open dimensions only. The op is split all the same: what the closed one lacks is taken.
+// Propagation appends to open dimensions only. The op is split all the same: it takes a slice of the closed one.
 // CHECK-LABEL: func.func @closed(
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}]>, dtc.input = "x"}
 // CHECK-SAME: tensor<8x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>, dtc.input = "y"}
@@ -106,7 +106,7 @@ func.func @settled_otherwise(%x: tensor<8x8xf32> {dtc.input = "x", dist.sharding
 
 // -----
 
-// Elementwise ops come before contractions: what the addition passes on is there before the product's tensors contradict
+// Elementwise ops come before contractions: the addition passes its axes on before the product's tensors contradict
 // each other, so that the product follows the larger part of the program.
 // CHECK-LABEL: func.func @levels(
 // CHECK: dtc.einsum {{.*}}dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>}

@@ -238,7 +238,7 @@ func.func @priority(%x: tensor<4x4xf32> {dtc.input = "x"}) {
 
 // -----
 
-// What an op needs whole, and the user asks to be split right there: both are named.
+// An op needs a dimension whole that the user asks to be split right there: both are named.
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @sequences(%q: tensor<2x4x2x4xf32> {dtc.input = "q"}, %k: tensor<2x4x2x4xf32> {dtc.input = "k"}) {
   // expected-note@+1 {{the constraint asks for [{}, {"tp"}, {}, {}]}}

@@ -10,11 +10,11 @@
 // URGENT: tensor<2x8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}, {}]>, {{.*}}"between"}
 // URGENT-SAME: tensor<2x8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {"tp"}, {}]>, {{.*}}"inside"}
 
-// What the user maps wins over a default.
+// The user's map wins over a default.
 // SHARD: tensor<8x6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}, {"tp"}]>
 
 // A column of the first weight, a row of the second (Megatron-LM): the batch comes from the input, the hidden dimension
-// from the first weight, and the result of the second product is whole. What it sums over is no sharding yet,
+// from the first weight, and the result of the second product is whole. The axis that it sums over is no sharding yet,
 // but the op keeps it (dist.factors).
 // CHECK-LABEL: func.func @mlp(
 // CHECK-SAME: tensor<8x6xf32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}, {}]>
@@ -30,7 +30,7 @@
 dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=2 temporal>
 func.func @mlp(%x: tensor<8x6xf32> {dtc.input = "x", dtc.axes = ["batch", ""]},
                %w: tensor<6x4xf32> {dtc.param = "w", dtc.axes = ["embed", "mlp"]},
-               // The bias and the second weight take over what the first has.
+               // The bias and the second weight take over the sharding of the first.
                %b: tensor<4xf32> {dtc.param = "b"}, %v: tensor<4x6xf32> {dtc.param = "v"}) -> tensor<f32> {
   %0 = dtc.einsum "bi,ih->bh" %x, %w : (tensor<8x6xf32>, tensor<6x4xf32>) -> tensor<8x4xf32>
   %1 = dtc.broadcast %b dims [1] : (tensor<4xf32>) -> tensor<8x4xf32>
@@ -59,7 +59,7 @@ func.func @backwards(%x: tensor<4x8xf32> {dtc.input = "x", dtc.axes = ["", ""]})
 
 // -----
 
-// What is written is never changed: the argument keeps its sharding, and so does what is constrained, in spite of the map
+// Written shardings are never changed: the argument keeps its own, and so do constrained values, in spite of the map
 // and of each other. Users and producers of a constrained value see its sharding.
 // CHECK-LABEL: func.func @fixed(
 // CHECK-SAME: tensor<8x4xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["batch", "mlp"]
@@ -105,14 +105,15 @@ func.func @conflict(%x: tensor<8x4xf32> {dtc.input = "x", dtc.axes = ["batch", "
 
 // -----
 
-// default-shard splits what can be split, with padding where it does not divide (5 rows in blocks of 3), leaves whole what
-// would leave devices with nothing but padding (1 row for 2), and does not use an axis twice.
+// default-shard splits dimensions, with padding where they do not divide (5 rows in blocks of 3), leaves them whole if
+// some devices would have nothing but padding (1 row for 2), and does not use an axis twice.
 // CHECK-LABEL: func.func @defaults(
 // CHECK-SAME: tensor<5x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["vocab", ""]
 // CHECK-SAME: tensor<4x8xf32> {dist.sharding = #dist.sharding<@mesh, [{"tp"}, {}]>, dtc.axes = ["vocab", "heads"]
 // CHECK-SAME: tensor<1x8xf32> {dist.sharding = #dist.sharding<@mesh, [{}, {}]>, dtc.axes = ["vocab", ""]
 // CHECK-SAME: tensor<8xi32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>
-// Half a batch of 3 is 2, or 1 with padding, of which microbatches would have 1: enough. Of 2 they would have nothing.
+// Half a batch of 3 is 2, or 1 with padding; its microbatches would have 1: enough. With a batch of 2 some would have
+// nothing.
 // CHECK-SAME: tensor<3xi32> {dist.sharding = #dist.sharding<@mesh, [{"dp", "micro"}]>
 // CHECK-SAME: tensor<2xi32> {dist.sharding = #dist.sharding<@mesh, [{"dp"}]>
 dist.mesh @mesh <"dp"=2, "tp"=2, "micro"=2 temporal>

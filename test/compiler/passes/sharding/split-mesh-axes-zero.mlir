@@ -11,7 +11,7 @@ func.func @cut(%w: tensor<4x7xf32> {dtc.param = "w", dtc.axes = ["", ""]},
 
 // -----
 
-// What tp splits already counts: 7 of 14 columns are left on a device.
+// The splits by tp count: 7 of 14 columns are left on a device.
 // CHECK: dist.mesh @mesh <"dp.0"=2 of "dp", "dp.1"=7 of "dp", "tp"=2>
 // CHECK-LABEL: func.func @beside_tp(
 dist.mesh @mesh <"dp"=14, "tp"=2>

@@ -3,8 +3,8 @@
 // RUN: dtc-opt %s --dtc-build-train-step --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp,mlp=tp zero-stage=2 zero-axes=dp" | FileCheck %s --check-prefixes=STEP,STATE1,WHOLE,GRAD
 // RUN: dtc-opt %s --dtc-build-train-step --canonicalize --cse --dtc-propagate-shardings="shard=batch=dp,mlp=tp zero-stage=3 zero-axes=dp" | FileCheck %s --check-prefixes=STEP,STATE1,SPLIT,GRAD
 
-// What each ZeRO stage splits over dp, in addition to what tp splits. The weight of six by four is split along its
-// first dimension, which divides; the one of one by four along the second, after tp.
+// The tensors that each ZeRO stage splits over dp, in addition to the splits by tp. The weight of six by four is split
+// along its first dimension, which divides; the one of one by four along the second, after tp.
 // STEP-LABEL: func.func @train_step(
 
 // Parameters: from stage 3 on; below they do not follow the optimizer's state.

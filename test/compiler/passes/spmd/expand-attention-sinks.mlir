@@ -1,7 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --dtc-expand-attention-sinks | FileCheck %s
 
-// With l the lse of the keys and z the sink of a head, the lse is z + softplus(l - z), and what the keys give is multiplied
-// by sigmoid(l - z). An lse that is not used is corrected all the same.
+// With l the lse of the keys and z the sink of a head, the lse is z + softplus(l - z), and the output of the keys is
+// multiplied by sigmoid(l - z). An lse that is not used is corrected all the same.
 // CHECK-LABEL: func.func @wide(
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<2x8x4x16xf32>, %[[K:[^:]*]]: tensor<2x8x2x16xf32>, %[[SINKS:[^:]*]]: tensor<4xf32>
 // CHECK-NEXT: %[[OUT:[^ ,]+]], %[[L:[^ ,]+]] = dtc.attention %[[Q]], %[[K]], %[[K]] {causal = true, scale = 2.500000e-01 : f64, window = 3 : i64} : (tensor<2x8x4x16xf32>, tensor<2x8x2x16xf32>, tensor<2x8x2x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)

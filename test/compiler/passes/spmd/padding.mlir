@@ -49,8 +49,8 @@ func.func @contraction(%x: tensor<5x4xf32> {dtc.input = "x", dist.sharding = #di
 
 // -----
 
-// What is gathered is cut to what exists; over two axes the blocks of blocks are, one after the other: five in blocks of
-// three, and those in blocks of two.
+// A gathered tensor is cut to its real elements; over two axes the blocks of blocks are, one after the other: five in
+// blocks of three, and those in blocks of two.
 // CHECK-LABEL: func.func @gathers(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<3x4xf32>{{.*}} %[[Y:[^:]*]]: tensor<2xf32>
 // CHECK: %[[G:.*]] = dist.all_gather %[[X]] dim 0 over @mesh ["a"] {{.*}} : (tensor<3x4xf32>) -> tensor<6x4xf32>
@@ -69,7 +69,7 @@ func.func @gathers(%x: tensor<5x4xf32> {dtc.input = "x", dist.sharding = #dist.s
 
 // -----
 
-// What is scattered or exchanged is padded before, and what is exchanged is cut after that. A slice needs neither.
+// Scattered and exchanged tensors are padded before, and exchanged ones are cut after that. A slice needs neither.
 // CHECK-LABEL: func.func @scatters(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<5x2xf32>{{.*}} %[[Y:[^:]*]]: tensor<3x3xf32>{{.*}} %[[Z:[^:]*]]: tensor<5xf32>
 // CHECK: %[[S:.*]] = dtc.reduce sum %[[X]] dims [1] : (tensor<5x2xf32>) -> tensor<5xf32>
@@ -94,7 +94,7 @@ func.func @scatters(%x: tensor<5x4xf32> {dtc.input = "x", dist.sharding = #dist.
 // -----
 
 // A vocabulary of 14 in shards of four, the last of which has two: indices count from the shard's start, and that is four
-// times its number. (The range of what is read is that of the whole.)
+// times its number. (The range of the indices is that of the whole.)
 // CHECK-LABEL: func.func @embedding(
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4x8xf32>{{.*}} %[[I:[^:]*]]: tensor<3xi32>{{.*}} dtc.index_limit = 14 : i64
 // CHECK: %[[O:.*]] = dist.shard_offset size 14 over @mesh ["tp"] : tensor<i32>
@@ -124,8 +124,8 @@ func.func @permute(%x: tensor<12xf32> {dtc.input = "x", dist.sharding = #dist.sh
 
 // -----
 
-// Ten samples on two devices and in three microbatches: five for each device, two of them in each microbatch, of which one in
-// the last. Nothing after the last sample counts.
+// Ten samples on two devices and in three microbatches: five for each device, two of them in each microbatch, but one
+// in the last. Nothing after the last sample counts.
 // CHECK-LABEL: func.func @microbatches(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<5xf32>
 // CHECK: dist.microbatch_loop

@@ -1,7 +1,8 @@
 // RUN: dtc-opt %s --split-input-file --dtc-propagate-shardings --dtc-insert-reshards --dtc-spmd-partition 2>/dev/null | FileCheck %s
 
-// What a device draws depends on where its shard lies in the whole tensor. Its op is told the shape of that, and which axes
-// split each dimension, the temporal one too: an op in the loop has a shard of the microbatch. The key is whole.
+// The numbers that a device draws depend on the place of its shard in the whole tensor. Its op is told the shape of
+// that, and which axes split each dimension, the temporal one too: an op in the loop has a shard of the microbatch. The
+// key is whole.
 // CHECK-LABEL: func.func @dropout(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<4x3xf32>{{.*}} %[[KEY:[^:]*]]: tensor<2xi32> {dist.sharding = #dist.sharding<@mesh, [{}]>, dtc.global_shape = array<i64: 2>, dtc.scalar = "random_key"}
 // CHECK: dist.microbatch_loop

@@ -17,7 +17,7 @@
 // CHECK: dtc.sqrt
 // CHECK: dtc.sgd
 
-// Without an update everything that works on the batch is in the loop, and what follows a sum is not.
+// Without an update everything that works on the batch is in the loop, and the ops after a sum are not.
 // FORWARD-LABEL: func.func @loss(
 // FORWARD: dist.microbatch_loop
 // FORWARD: dtc.einsum "bi,ij->bj"
@@ -25,7 +25,7 @@
 // FORWARD: dist.all_reduce
 // FORWARD: dtc.log
 
-// Several batches do not make what one large batch has.
+// Several batches do not give the result of one large batch.
 // BATCHES: error: {{.*}}; compile a larger batch and do not accumulate
 
 // TWO: error: a value of shape 'tensor<8x2xf32>' that each microbatch has a part of {{.*}} is needed as a whole

@@ -51,7 +51,7 @@ func.func @call(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>})
 
 // -----
 
-// What is local already.
+// Functions that are local already.
 dist.mesh @mesh <"tp"=2>
 func.func @local(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@mesh, [{}]>}) -> tensor<4xf32> {
   // expected-error@+1 {{'dist.all_reduce' op has no sharding rule}}

@@ -118,8 +118,8 @@ func.func @embedding(%w: tensor<16x8xf32> {dtc.param = "w", dist.sharding = #dis
 
 // -----
 
-// What a microbatch computes is in the loop, on its slice of the data, which are there whole. What depends on no microbatch
-// runs before it, what depends on their sum after it; sums between devices run once, after the loop.
+// The work on a microbatch is in the loop, on its slice of the data, which are there whole. Ops that depend on no
+// microbatch run before it, ops that depend on their sum after it; sums between devices run once, after the loop.
 // CHECK-LABEL: func.func @microbatches(
 // CHECK-SAME: %[[ARG0:[^:]*]]: tensor<4xf32>
 // CHECK-SAME: %[[ARG1:[^:]*]]: tensor<8x4xf32>

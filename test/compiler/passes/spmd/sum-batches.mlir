@@ -24,7 +24,7 @@
 // DIVISOR: %[[COUNT:.*]] = dtc.maximum
 // DIVISOR: dtc.div %{{.*}}, %[[COUNT]]
 
-// What is no sum over samples has no sum over batches: the loop runs for one batch, and the module says why.
+// A result that is no sum over samples has no sum over batches: the loop runs for one batch, and the module says why.
 // ONE: module attributes {dist.one_batch = "{{.*}}log.mlir:9:8: 'dtc.log' is not linear in a sum over the samples of a batch, so that several batches do not add up to one large batch; compile a larger batch and do not accumulate, or a loss that is a sum over samples or a quotient of such sums"}
 // ONE: dist.microbatch_loop
 // LOG: log.mlir:9:8: error: 'dtc.log' is not linear in a sum over the samples of a batch

@@ -66,7 +66,7 @@ func.func @part(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.pa
 
 // -----
 
-// What is added before such a division is there once, and so is its gradient.
+// A term that is added before such a division counts once, and so does its gradient.
 // CHECK-LABEL: func.func @train_step
 // CHECK-NOT: "batches"
 // CHECK: %[[DATA:.*]] = dtc.reduce sum %{{.*}} dims [0] :
@@ -92,7 +92,8 @@ func.func @mean(%x: tensor<2x4xf32> {dtc.input = "x"}, %w: tensor<4xf32> {dtc.pa
 
 // -----
 
-// What is added after such a division has gradients that are multiplied by the divisor, as all are divided by it.
+// A term that is added after such a division has gradients that are multiplied by the divisor, as all are divided by
+// it.
 // CHECK-LABEL: func.func @train_step
 // CHECK-NOT: "batches"
 // CHECK: %[[DATA:.*]] = dtc.reduce sum %{{.*}} dims [0] :

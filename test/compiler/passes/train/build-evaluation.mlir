@@ -1,6 +1,6 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-evaluation | FileCheck %s
 
-// What is left of a train step is the loss. States stay though nothing reads some of them; the learning rate, the key of
+// Only the loss is left of a train step. States stay though nothing reads some of them; the learning rate, the key of
 // dropout and the labels that only gradients read do not.
 // CHECK-LABEL: func.func @evaluate
 // CHECK-SAME: (%[[W:[^:]*]]: tensor<4xf32> {{.*}}dtc.param = "w"
@@ -31,7 +31,7 @@ func.func @train_step(%w: tensor<4xf32> {dtc.param = "w", dtc.global_shape = arr
 
 // -----
 
-// A loop over microbatches sums the loss alone; what comes of it after the loop is its mean over devices.
+// A loop over microbatches sums the loss alone; after the loop comes its mean over devices.
 // CHECK-LABEL: func.func @evaluate
 // CHECK-NEXT: %[[SUM:.*]] = dist.microbatch_loop @mesh "micro" : tensor<f32> {
 // CHECK-NEXT: dist.shard_slice

@@ -168,7 +168,7 @@ func.func @no_gradient(%w: tensor<2xf32> {dtc.param = "w"}, %ids: tensor<2xi32> 
 
 // -----
 
-// What does not depend on a parameter, or what the loss does not depend on, needs no gradient.
+// Ops that do not depend on a parameter, or that the loss does not depend on, need no gradient.
 func.func @needs_none(%w: tensor<f32> {dtc.param = "w"}, %dy: tensor<2xf32> {dtc.input = "dy"}, %ids: tensor<2xi32> {dtc.input = "ids"}) -> tensor<f32> {
   %0 = dtc.pick_grad %ids, %dy : (tensor<2xi32>, tensor<2xf32>) -> tensor<2x4xf32>
   %1 = dtc.reduce sum %0 dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>

@@ -50,7 +50,7 @@
 // ADAMW-NEXT: %[[NEXT:.*]] = dtc.constant dense<1> : tensor<i32>
 // ADAMW-NEXT: %[[NUMBER:.*]] = dtc.add %[[APPLIED]], %[[NEXT]] : tensor<i32>
 // ADAMW-NEXT: %[[STEP:.*]] = dtc.convert %[[NUMBER]] : (tensor<i32>) -> tensor<f32>
-// The norm of all of them: the squares of each, side by side, so that what is summed over devices is one tensor.
+// The norm of all of them: the squares of each, side by side, so that one tensor is summed over devices.
 // CHECK: %[[NW:.*]] = dtc.einsum "ab,ab->" %[[DW]], %[[DW]]
 // CHECK: %[[SW:.*]] = dtc.reshape %[[NW]] : (tensor<f32>) -> tensor<1xf32>
 // CHECK: %[[NB:.*]] = dtc.einsum "a,a->" %[[DB]], %[[DB]]

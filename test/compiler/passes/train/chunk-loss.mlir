@@ -2,8 +2,8 @@
 // RUN: dtc-opt %s --dtc-chunk-loss=chunks=2 --dtc-build-train-step=optimizer=none --dtc-delay-loss-chunks | FileCheck %s --check-prefix=STEP
 // RUN: dtc-opt %s --dtc-chunk-loss | FileCheck %s --check-prefix=ONE
 
-// What is as large as the logits, the product that makes it, and what follows up to a sum, are made of each chunk; what
-// does not depend on them is before the chunks.
+// Tensors as large as the logits, the product that makes them, and the ops up to a sum, are made for each chunk; ops
+// that do not depend on them are before the chunks.
 // CHECK-LABEL: func.func @loss(
 // CHECK-SAME: %[[W:[^ ,:)]+]]: tensor<6x3xf32>
 // CHECK: dtc.compare {{.*}}tensor<2x4xi32>

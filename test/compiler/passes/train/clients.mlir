@@ -1,7 +1,8 @@
 // RUN: dtc-opt %s --dtc-build-train-step="optimizer=adam clients=true" | FileCheck %s
 // RUN: dtc-opt %s --dtc-build-train-step="optimizer=adam" | FileCheck %s --check-prefix=WITHOUT --implicit-check-not inner_steps
 
-// The number of Adam's step is counted for each parameter that trains. What the step state counts is what replicas agree on.
+// The number of Adam's step is counted for each parameter that trains. The step state counts a number that all replicas
+// agree on.
 // CHECK-LABEL: func.func @train_step(
 // CHECK-SAME:    %[[W:[^:]*]]: tensor<4xf32> {dtc.param = "w"}
 // CHECK-SAME:    %[[APPLIED:[^:]*]]: tensor<i32> {dtc.step_state = "applied_steps"}

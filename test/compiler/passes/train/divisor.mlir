@@ -2,8 +2,8 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step="optimizer=sgd loss-scale=true" | FileCheck %s --check-prefix=SCALE
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step=optimizer=none | FileCheck %s --check-prefix=NONE
 
-// A count of what is in the input is known only after all microbatches: the gradient is made without it, and its norm and
-// what the optimizer takes are divided by it in the end. The loss is the quotient.
+// A count over the input is known only after all microbatches: the gradient is made without it, and its norm and the
+// optimizer's input are divided by it in the end. The loss is the quotient.
 // CHECK-LABEL: func.func @train_step(
 // CHECK: %[[SUM:.*]] = dtc.reduce sum {{.*}} dims [0] : (tensor<4xf32>) -> tensor<f32>
 // CHECK: %[[COUNT:.*]] = dtc.reduce sum {{.*}} dims [0] : (tensor<4xf32>) -> tensor<f32>

@@ -14,7 +14,7 @@ func.func @all_uses(%w: tensor<8x8xf32> {dtc.param = "w", dtc.init = #dtc.zeros,
   return %2, %1 : tensor<8x4x2xf32>, tensor<8x4x2xf32>
 }
 
-// What weights files have is the first shape of all.
+// Weights files have the first shape of all.
 // CHECK-LABEL: func.func @folded_before(
 // CHECK-SAME: %{{.*}}: tensor<64xf32> {dtc.file_shape = array<i64: 2, 32>, dtc.param = "w"}
 func.func @folded_before(%w: tensor<8x8xf32> {dtc.param = "w", dtc.file_shape = array<i64: 2, 32>}) -> tensor<64xf32> {

@@ -3,7 +3,7 @@
 // RUN: dtc-opt %s --dtc-build-train-step=optimizer=sgd | FileCheck %s --check-prefix=WITHOUT --implicit-check-not loss_scale
 // RUN: dtc-opt %s --dtc-build-train-step="optimizer=none loss-scale=true" | FileCheck %s --check-prefix=NONE --implicit-check-not loss_scale
 
-// The scale is a state, and what the gradients start with. The loss that is given out is without it.
+// The scale is a state, and the gradients start with it. The output loss is without it.
 // CHECK-LABEL: func.func @train_step(
 // CHECK-SAME: %[[SCALE:[^:]*]]: tensor<f32> {dtc.step_state = "loss_scale"}, %[[GOOD:[^:]*]]: tensor<i32> {dtc.step_state = "good_steps"}, %[[INTERVAL:[^:]*]]: tensor<i32> {dtc.step_state = "growth_interval"}, %{{[^:]*}}: tensor<8xf32> {dtc.state = "momentum_buffer", dtc.state_of = "w"}) -> (tensor<f32> {dtc.output = "loss"}
 // CHECK: %[[LOSS:.*]] = dtc.reduce sum
@@ -21,7 +21,7 @@
 // FREE-NEXT: %[[ONE:.*]] = dtc.constant dense<1.000000e+00> : tensor<f32>
 // FREE-NEXT: %[[FACTOR:.*]] = dtc.div %[[ONE]], %[[SCALE]]
 // CHECK-NEXT: %[[NEW:[^,]*]], %[[NEWM:.*]] = dtc.sgd %{{[^,]*}}, %[[G]], %{{[^,]*}}, %{{[^,]*}}, %[[FACTOR]], %[[APPLY]]
-// It doubles after so many consecutive applied steps, up to 2^24, and halves after a skipped one, down to 1.
+// It doubles after an interval of consecutive applied steps, up to 2^24, and halves after a skipped one, down to 1.
 // CHECK-NEXT: %[[UNIT:.*]] = dtc.constant dense<1> : tensor<i32>
 // CHECK-NEXT: %[[APPLIED:.*]] = dtc.convert %[[APPLY]] : (tensor<i1>) -> tensor<i32>
 // CHECK: %[[MORE:.*]] = dtc.add %[[GOOD]], %[[UNIT]] : tensor<i32>

@@ -24,7 +24,8 @@
 // SEPARATE-NEXT: %[[ALLLOST:.*]] = dist.sum_batches %[[LOST]] : tensor<2x4xf32>
 // SEPARATE-NEXT: %[[ALLLOSSES:.*]] = dist.sum_batches %[[LOSS]] : tensor<f32>
 
-// In the norm of the gradient, what must be zero is multiplied by the largest number twice: that is 0 of 0, else infinite.
+// In the norm of the gradient, a metric that must be zero is multiplied by the largest number twice: that is 0 of 0,
+// else infinite.
 // STEP: %[[NORMS:.*]] = dtc.einsum "a,a->"
 // STEP-NEXT: %[[PART:.*]] = dtc.reshape %[[NORMS]] : (tensor<f32>) -> tensor<1xf32>
 // BATCHES-NEXT: %[[COUNT:.*]] = dtc.reduce sum %[[ALLLOST]] dims [0, 1] : (tensor<2x4xf32>) -> tensor<f32>

@@ -1,6 +1,7 @@
 // RUN: dtc-opt %s --split-input-file --dtc-build-train-step='optimizer=sgd separate-batches' | FileCheck %s
 
-// Of a step of one batch, the loss and the gradients are marked: what leads there is in the loop over one microbatch.
+// In a step of one batch, the loss and the gradients are marked: the ops up to them are in the loop over one
+// microbatch.
 // CHECK-LABEL: func.func @train_step
 // CHECK: %[[LOG:.*]] = dtc.log
 // CHECK: %[[GRADIENT:.*]] = dist.sum_batches %{{.*}} : tensor<4xf32>

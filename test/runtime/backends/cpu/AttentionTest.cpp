@@ -37,7 +37,7 @@ struct Case {
   }
 };
 
-/// What the weight of query i of head h and key j is multiplied by.
+/// The factor of the weight of query i of head h and key j.
 using Factor = std::function<double(int64_t b, int64_t h, int64_t i, int64_t j)>;
 double noDropout(int64_t, int64_t, int64_t, int64_t) { return 1; }
 

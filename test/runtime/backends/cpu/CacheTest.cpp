@@ -98,7 +98,7 @@ TEST(Cache, AttentionWithSinks) {
     }
 }
 
-/// What lies in a cache after the last key that a query sees is not read.
+/// The part of a cache after the last key that a query sees is not read.
 TEST(Cache, AttentionReadsNoFurther) {
   Case c{2, 100, 2, 1, 8, {40, 10}};
   Random random(31);

@@ -14,7 +14,7 @@
 namespace dtc::runtime::test::indexingTest {
 namespace {
 
-/// Indices, some of which lie outside of [0, size), and some of these far.
+/// Indices. Some of them lie outside of [0, size), and some of these far outside.
 HostTensor someIds(Random &random, const Shape &shape, int64_t size) {
   HostTensor ids = random.integers(DType::I32, shape, -2, size + 1);
   if (ids.type.numElements() > 2) {

@@ -73,7 +73,7 @@ struct KernelCall {
   std::vector<AxisCoordinate> mesh = {};
   /// Pairs of an input and an output that are tried as the same buffer.
   std::vector<std::pair<size_t, size_t>> inPlace = {};
-  /// What the outputs hold before, for kernels that read them.
+  /// The earlier contents of the outputs, for kernels that read them.
   std::vector<HostTensor> before = {};
 
   KernelSignature signature() const;

@@ -120,7 +120,8 @@ TEST(Optimizer, AStepThatIsNotAppliedKeepsEveryBit) {
   for (const Shape &shape : kShapes)
     for (DType dtype : kFloatTypes) {
       Step step(dtype, shape, 113);
-      // What arithmetic would not give back: a gradient that spoils all, a signed zero and a NaN.
+      // Values that arithmetic would not preserve: a gradient that spoils everything, a signed zero
+      // and a NaN.
       Values gs(valuesOf(step.g).size(), INFINITY), ps = valuesOf(step.p);
       if (shape == Shape{7}) {
         ps[1] = -0.0;

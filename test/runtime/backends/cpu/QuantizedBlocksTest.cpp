@@ -60,7 +60,7 @@ void expectBlocks(const HostTensor &x, const AttributeMap &how,
              expected, "blocks");
 }
 
-/// What quantized elements stand for, element by element, from their indices alone.
+/// The values of quantized elements, element by element, from their indices alone.
 Values roundTrip(const HostTensor &x, int64_t bits, int64_t block, size_t dim, int64_t parts) {
   const Shape &shape = x.type.shape;
   int64_t inner = 1, limit = bits == 8 ? 127 : 7;

@@ -26,7 +26,8 @@ int64_t sourceOf(const Layout &layout, int64_t device, int64_t shift) {
   return (device + layout.count() - shift % layout.count()) % layout.count();
 }
 
-/// Makes of a call on all keys one on those of a device. What is in their padding has no meaning.
+/// Changes a call on all keys to one on the keys of a device. The contents of their padding have no
+/// meaning.
 void shiftKeys(KernelCall &call, const Case &c, const Layout &layout, int64_t device, int64_t shift,
                double padding) {
   Places places = layout.places(sourceOf(layout, device, shift), c.s);
@@ -445,7 +446,7 @@ struct Weights {
   }
 };
 
-/// What merge_attention gives, by the formula.
+/// The results of merge_attention, by the formula.
 std::vector<Values> mergedBy(const KernelCall &call) {
   const Shape &shape = call.inputs[0].type.shape;
   int64_t b = shape[0], s = shape[1], h = shape[2], d = shape[3];

@@ -120,7 +120,7 @@ TEST(Rotary, Frequencies) {
           attributes["factor"] = c.factor;
         expectKernel({"rotary", {x}, {x.type}, attributes, {}, {{0, 0}}}, {out},
                      dtype == DType::F32 ? 1e-15 : 1e-13);
-        // Not in place: what is not rotated is copied.
+        // Not in place: elements that are not rotated are copied.
         expectKernel({"rotary", {x}, {x.type}, attributes}, {out},
                      dtype == DType::F32 ? 1e-15 : 1e-13);
       }

@@ -201,7 +201,7 @@ struct Operands {
   }
 };
 
-/// Attention on a device. What is in the padding of queries has no meaning.
+/// Attention on a device. The contents of the padding of queries have no meaning.
 inline KernelCall attentionOn(const Case &c, const Operands &x, const Layout &layout,
                               int64_t device, double padding) {
   int64_t room = layout.room(c.s);

@@ -143,7 +143,7 @@ TEST(AttentionOrder, Halves) {
       }
 }
 
-/// What `zigzag` puts into its order.
+/// The expected result of `zigzag`.
 HostTensor zigzag(const HostTensor &x, int64_t dim, int64_t parts) {
   return KernelCall{"zigzag", {x}, {x.type}, {{"dim", dim}, {"parts", parts}, {"inverse", false}}}
       .run(1)

@@ -84,7 +84,7 @@ TEST_F(AlgorithmCacheTest, OthersFindItInTheFile) {
   cuda::AlgorithmCache first(path), second(path);
   EXPECT_EQ(second.find("a"), std::nullopt);
   first.keep("a", kOne);
-  second.keep("b", kTwo); // and leaves what the other has written
+  second.keep("b", kTwo); // and leaves the other's entries
   cuda::AlgorithmCache third(path);
   EXPECT_EQ(third.find("a"), kOne);
   EXPECT_EQ(third.find("b"), kTwo);

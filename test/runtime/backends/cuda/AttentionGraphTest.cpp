@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // cuDNN itself tells which calls it has an engine for on an H100, whose properties it is given, so
-// that no GPU is needed. What the engines compute is tested on GPUs and on the stand-in.
+// that no GPU is needed. The results of the engines are tested on GPUs and on the stand-in.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What it computes is tested with all other kernels (dtc-cuda-standin-kernel-test).
+// The choice of calls that cuDNN computes. Their results are tested with all other kernels
+// (dtc-cuda-standin-kernel-test).
 //
 //===----------------------------------------------------------------------===//
 

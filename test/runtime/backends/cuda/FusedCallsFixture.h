@@ -119,7 +119,7 @@ protected:
     return memory;
   }
 
-  /// What is in the memory after the kernels with their operands; counts their launches.
+  /// The contents of the memory after the kernels with their operands; counts their launches.
   using Work = std::pair<const Kernel *, std::pair<std::vector<size_t>, std::vector<size_t>>>;
   std::vector<std::byte> run(const Calls &calls, const std::vector<Work> &work,
                              int64_t microbatch) {

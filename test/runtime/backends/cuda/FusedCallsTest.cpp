@@ -171,7 +171,7 @@ TEST_P(FusedCrossEntropy, RefusesOtherLogitsAndResultsInOtherPlaces) {
   EXPECT_FALSE(hasKernel(make({.gradAt = kGrad, .logitsOfGrad = kOthers})));
   EXPECT_FALSE(hasKernel(make({.gradAt = kLabels})));
   EXPECT_FALSE(hasKernel(make({.gradAt = kNumber})));
-  // What is broadcast has other readers.
+  // The broadcast value has other readers.
   Calls calls = make({.gradAt = kLogits});
   calls.keep(kDloss);
   EXPECT_FALSE(hasKernel(calls));

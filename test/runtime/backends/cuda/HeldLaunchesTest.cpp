@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a queue puts together has to have the effect, bit by bit, of launches of their own, which
-// calls have between events.
+// Calls that a queue puts into one launch must have the effect, bit by bit, of a launch for each,
+// which calls have between events.
 //
 //===----------------------------------------------------------------------===//
 

@@ -75,6 +75,18 @@ TEST(VendorLibrary, LooksIntoWheels) {
   EXPECT_NE(std::find(after.begin(), after.end(), lib.string()), after.end());
 }
 
+TEST(VendorLibrary, LooksBesideThePackageOfPython) {
+  TempDir dir;
+  fs::path packages = dir.path("packages");
+  std::string lib = packages / "nvidia/cudnn/lib";
+  fs::create_directories(lib);
+  fs::create_directories(packages / "nvidia/without");
+  for (const char *file : {"dtc/_native.abi3.so", "dtc/bin/dtc-run"})
+    EXPECT_EQ(wheelFoldersBeside(packages / file), std::vector<std::string>{lib}) << file;
+  EXPECT_EQ(wheelFoldersBeside(packages / "other/folder/bin/dtc-run"), std::vector<std::string>());
+  EXPECT_EQ(wheelFoldersBeside(""), std::vector<std::string>());
+}
+
 TEST(VendorLibrary, SaysWhyAFileCannotBeOpened) {
   TempDir dir;
   dir.write("libbroken.so", "no library");

@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <new>
 
-/// What this thread has allocated.
+/// The number of allocations of this thread.
 static thread_local int allocations = 0;
 
 // Replaces the functions of the whole test program. The address sanitizer has its own.

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs under mpirun: all processes go through all cases together. What the fabric makes of the
-// messages is tested for every network by the conformance tests; here it runs on this one.
+// Runs under mpirun: all processes go through all cases together. The conformance tests test the
+// fabric on messages of every network; here they run on this one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@ using namespace dtc::runtime::testing;
 
 namespace {
 
-/// What call(messages) returns in each of `processes` processes.
+/// The results of call(messages) in each of `processes` processes.
 template <typename Call> auto inProcesses(int64_t processes, const Call &call) {
   using Result = decltype(call(std::declval<Messages &>()));
   std::vector<std::future<Result>> futures;

@@ -95,7 +95,7 @@ CollectiveSpec specOf(CollectiveKind kind, int64_t rows) {
 } // namespace
 
 TEST(ProcessCollective, SharedMemoryGivesTheBitsOfMessages) {
-  // What is small, what is a chunk, and what is many, in turns.
+  // A small number, a chunk, and many, in turns.
   const int64_t many = DTC_SANITIZE_THREAD ? 20'000 : 200'000;
   const std::array<int64_t, 6> rows = {1, 40, 9000, 7, many, many / 3};
   for (CollectiveKind kind :

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the fabric makes of the messages is tested by the conformance tests (Sockets).
+// Links and failures of sockets. The conformance tests (Sockets) test the fabric on them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -194,7 +194,7 @@ TEST_F(SocketMessagesTest, AnAbortIsHeardByAll) {
     end->onAbort(nullptr);
 }
 
-/// What was written before is delivered; what waits fails, and names the process.
+/// Messages that were written before are delivered; waiting ones fail, and name the process.
 TEST(SocketLink, TheOtherEndIsKilled) {
   Pair pair;
   std::vector<std::byte> place(4 << 20);
@@ -231,7 +231,7 @@ TEST(SocketLink, WhatIsNoMessage) {
   EXPECT_NE(received->error.find("process 1: it sends what is no message"), std::string::npos);
 }
 
-/// What comes after a part of a message would be taken for the rest of it.
+/// Bytes after a part of a message would be taken for the rest of it.
 TEST(SocketLink, NothingIsSentAfterAPart) {
   Pair pair;
   std::vector<std::byte> memory(1 << 20);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What nvcc and cuda_runtime.h give to a .cu file, for an ordinary C++ compiler. Kernels are
-// launched by cudaLaunchKernelEx alone: the syntax with three angle brackets is no C++.
+// The declarations that nvcc and cuda_runtime.h give to a .cu file, for an ordinary C++ compiler.
+// Kernels are launched by cudaLaunchKernelEx alone: the syntax with three angle brackets is no C++.
 //
 //===----------------------------------------------------------------------===//
 
