@@ -199,8 +199,8 @@ Trains and generates from plans of dtc-compile. This needs glibc ${glibc#GLIBC_}
     bin/dtc-run devices
     bin/dtc-plan show models/mlp.plan
 
-Runs of several processes over MPI (\`--processes\`) need a dtc-run that is built against the MPI of the cluster:
-\`scripts/build.sh runtime-only\` in the sources of dtc.
+Several processes exchange tensors over TCP, started by \`--processes\`, torchrun or a script. Runs over MPI need a dtc-run that is
+built against the MPI of the cluster: \`scripts/build.sh runtime-only\` in the sources of dtc.
 ${gpu_check:+
 \`./gpu-check.sh\` checks the GPU of this machine in at most ten minutes: a table, and gpu-check-results/gpu-check.json.
 }

@@ -18,8 +18,6 @@ bool DeviceLanes::passOperation(size_t p, const SimulatedOperation &step) {
   LaneState &lane = device.lane(step.lane);
   Place place{step.lane, lane.first + lane.operations.size()};
   Operation operation{step, {}, progress.devices[p].execution};
-  if (step.synchronizes)
-    operation.arrival = device.arrivals++;
   for (uint32_t id : step.after)
     if (auto it = device.started.find(id); it != device.started.end())
       operation.after.push_back(it->second);
@@ -46,13 +44,11 @@ bool DeviceLanes::leave(size_t p) {
   if (!devices[p].isDone(*devices[p].waitsFor)) {
     if (!device.blockedSince)
       device.blockedSince = progress.now;
-    updateInterval(p);
     return false;
   }
   countWaiting(p);
   device.blockedSince.reset();
   devices[p].waitsFor.reset();
-  progress.resume(p);
   return true;
 }
 
@@ -68,7 +64,7 @@ const SimulatedOperation *DeviceLanes::atWork(size_t p) {
       return nullptr;
     Operation &first = state.operations.front();
     if (state.isRunning)
-      return state.isMoving ? &first.step : nullptr;
+      return &first.step;
     auto it = std::find_if(first.after.begin(), first.after.end(),
                            [&](const Place &place) { return !device.isDone(place); });
     if (it == first.after.end())
@@ -88,15 +84,6 @@ void DeviceLanes::countWaiting(size_t p) {
   device.blockedSince = progress.now;
 }
 
-void DeviceLanes::updateInterval(size_t p) {
-  if (!devices[p].waitsFor || !progress.devices[p].blockedSince)
-    return;
-  if (atWork(p))
-    progress.resume(p);
-  else
-    progress.pause(p);
-}
-
 void DeviceLanes::runNext(size_t p) {
   for (size_t lane = 0; lane < kNumLanes; ++lane)
     runNext(p, static_cast<Lane>(lane));
@@ -111,26 +98,10 @@ void DeviceLanes::runNext(size_t p, Lane number) {
   if (!std::all_of(operation.after.begin(), operation.after.end(),
                    [&](const Place &place) { return device.isDone(place); }))
     return;
+  countWaiting(p);
   lane.isRunning = true;
   operation.start = progress.now;
-  if (!operation.step.synchronizes) {
-    start(p, number);
-    return;
-  }
-  std::vector<size_t> &arrived = arrivals[operation.arrival];
-  arrived.push_back(p);
-  if (arrived.size() < devices.size())
-    return;
-  for (size_t member : std::exchange(arrived, {}))
-    start(member, number);
-}
-
-void DeviceLanes::start(size_t p, Lane number) {
-  LaneState &lane = devices[p].lane(number);
-  const SimulatedOperation &step = lane.operations.front().step;
-  countWaiting(p);
-  lane.isMoving = true;
-  updateInterval(p);
+  const SimulatedOperation &step = operation.step;
   SharedResources::Uses uses;
   if (number == Lane::Communication) {
     progress.addMover(p, true);
@@ -145,7 +116,7 @@ bool DeviceLanes::finish(size_t p, Lane number) {
   LaneState &lane = devices[p].lane(number);
   const Operation &operation = lane.operations.front();
   countWaiting(p);
-  lane.isMoving = lane.isRunning = false;
+  lane.isRunning = false;
   if (number == Lane::Communication) {
     if (keepIntervals)
       progress.result.collectives[p].push_back({operation.execution, operation.step.id,
@@ -156,10 +127,7 @@ bool DeviceLanes::finish(size_t p, Lane number) {
   lane.operations.pop_front();
   ++lane.first;
   runNext(p);
-  if (devices[p].waitsFor && devices[p].isDone(*devices[p].waitsFor))
-    return true;
-  updateInterval(p);
-  return false;
+  return devices[p].waitsFor && devices[p].isDone(*devices[p].waitsFor);
 }
 
 } // namespace dtc

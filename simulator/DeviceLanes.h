@@ -19,8 +19,7 @@ namespace dtc {
 
 /// Beside its compute queue, each device has a lane for its collectives and three for its host
 /// (support/Kinds.h). The operations of a lane run one after the other; each begins when the
-/// operations before it have ended, and one over the pipeline axis when all devices have come to
-/// it.
+/// operations that it comes after have ended.
 class DeviceLanes {
 public:
   /// With `keepIntervals` the result has the interval of each collective.
@@ -49,21 +48,18 @@ private:
     SimulatedOperation step;
     std::vector<Place> after;
     size_t execution = 0;
-    uint64_t arrival = 0; // of one over the pipeline axis: its number
     double start = 0;
   };
 
   struct LaneState {
     std::deque<Operation> operations; // those that have ended are forgotten
     uint64_t first = 0;               // number of operations.front()
-    bool isRunning = false;           // the first runs, or waits for the others to come to it
-    bool isMoving = false;            // the first runs
+    bool isRunning = false;           // the first runs
   };
 
   struct DeviceState {
     std::array<LaneState, kNumLanes> lanes;
     std::map<uint32_t, Place> started; // async ones of this execution, by instruction
-    uint64_t arrivals = 0;
     std::optional<Place> waitsFor;
 
     LaneState &lane(Lane lane) { return lanes[static_cast<size_t>(lane)]; }
@@ -73,22 +69,17 @@ private:
   /// Whether the operation that the device waits for is over.
   bool leave(size_t p);
   /// The operation at work that a device waits for: that of the lane of the awaited one, or of
-  /// what that lane waits for. Null where the others have yet to come to it.
+  /// what that lane waits for. Null between the end of one operation and the start of the next.
   const SimulatedOperation *atWork(size_t p);
-  /// Counts how long a device has waited for its lanes up to now, before they change. Waiting for
-  /// others to come to an operation is idle.
+  /// Counts how long a device has waited for its lanes up to now, before they change.
   void countWaiting(size_t p);
-  /// Opens or ends the interval of a device that waits, after its lanes have changed.
-  void updateInterval(size_t p);
   /// Starts what can start on the lanes of a device.
   void runNext(size_t p);
   void runNext(size_t p, Lane lane);
-  void start(size_t p, Lane lane);
 
   StepProgress &progress;
   bool keepIntervals;
   std::vector<DeviceState> devices;
-  std::map<uint64_t, std::vector<size_t>> arrivals; // members that have come
 };
 
 } // namespace dtc

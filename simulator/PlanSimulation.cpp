@@ -27,9 +27,8 @@ static bool computes(const plan::Program &program, const plan::Instruction &inst
          (instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute);
 }
 
-/// The communication of a device at an instruction; none if it has none.
-static std::optional<SimulatedOperation>
-communicationOf(const plan::Instruction &instruction, int index, const std::string &pipelineAxis) {
+/// The start or the end of a message at an instruction; none if there is none.
+static std::optional<SimulatedOperation> transferOf(const plan::Instruction &instruction) {
   using Kind = SimulatedOperation::Kind;
   if (instruction.has_start_transfer())
     return SimulatedOperation{.kind = Kind::StartTransfer,
@@ -37,20 +36,11 @@ communicationOf(const plan::Instruction &instruction, int index, const std::stri
   if (instruction.has_finish_transfer())
     return SimulatedOperation{.kind = Kind::FinishTransfer,
                               .id = instruction.finish_transfer().transfer()};
-  if (instruction.has_wait())
-    return SimulatedOperation{.kind = Kind::Wait, .id = instruction.wait().instruction()};
-  const auto &axes = instruction.collective().axes();
-  if (pipelineAxis.empty() || std::find(axes.begin(), axes.end(), pipelineAxis) == axes.end())
-    return std::nullopt;
-  return SimulatedOperation{.kind = Kind::OnLane,
-                            .isAsync = instruction.collective().async(),
-                            .synchronizes = true,
-                            .id = static_cast<uint32_t>(index)};
+  return std::nullopt;
 }
 
 /// The steps of a task: its time is spread over its kernels and collectives.
 static std::vector<SimulatedOperation> stepsOf(const plan::Program &program, const plan::Task &task,
-                                               const std::string &pipelineAxis,
                                                double flopsPerSecond) {
   double flops = 0, even = 0;
   for (const plan::Instruction &instruction : task.instructions())
@@ -68,11 +58,10 @@ static std::vector<SimulatedOperation> stepsOf(const plan::Program &program, con
     if (end > computed)
       steps.push_back({.seconds = end - std::exchange(computed, end)});
   };
-  for (int i = 0; i < task.instructions_size(); ++i) {
-    const plan::Instruction &instruction = task.instructions(i);
-    if (auto communication = communicationOf(instruction, i, pipelineAxis)) {
+  for (const plan::Instruction &instruction : task.instructions()) {
+    if (auto transfer = transferOf(instruction)) {
       computeUntil(total > 0 ? std::min(1.0, passed / total) * seconds : seconds);
-      steps.push_back(*communication);
+      steps.push_back(*transfer);
     }
     if (computes(program, instruction))
       passed += byFlops ? instruction.flops() : 1;
@@ -87,7 +76,6 @@ Expected<Timeline> simulatePlan(const plan::Plan &plan, const TimelineOptions &o
     return paired.error();
   StepWork work = StepWork::ofSchedule(plan);
   work.isRendezvous = options.rendezvous;
-  work.axes = {{work.names.axis}};
   GroupShape pair;
   for (const plan::Axis &axis : plan.axes())
     if (axis.pipeline()) {
@@ -101,7 +89,7 @@ Expected<Timeline> simulatePlan(const plan::Plan &plan, const TimelineOptions &o
     const plan::Program &program = plan.programs(static_cast<int>(p));
     for (int t = 0; t < program.tasks_size(); ++t)
       work.devices[p].tasks[static_cast<size_t>(t)].steps =
-          stepsOf(program, program.tasks(t), work.names.axis, options.flopsPerSecond);
+          stepsOf(program, program.tasks(t), options.flopsPerSecond);
   }
   Expected<StepSimulation> simulation = simulateStep(work);
   if (!simulation)

@@ -12,7 +12,6 @@
 //     that a transfer starts and is needed part of the way through.
 //   - A message takes messageTime() over the link of the pipeline axis. Channels do not share its
 //     bandwidth.
-//   - A collective over the pipeline axis waits until all coordinates have come to theirs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -99,13 +99,9 @@ private:
     return true;
   }
 
-  /// Describes what a stalled device waits for.
+  /// Describes the message that a stalled device waits for; whatever else it waits for ends.
   std::string describeWait(size_t p) const {
-    const SimulatedOperation &step = progress.stepsOf(p)[progress.devices[p].step];
-    if (step.kind == SimulatedOperation::Kind::StartTransfer ||
-        step.kind == SimulatedOperation::Kind::FinishTransfer)
-      return transfers.describeWait(p, step.id);
-    return fmt::format("all coordinates on \"{}\" to come to a collective", work.names.axis);
+    return transfers.describeWait(p, progress.stepsOf(p)[progress.devices[p].step].id);
   }
 
   MaybeError checkEnd() const {

@@ -44,7 +44,6 @@ struct SimulatedOperation {
   Kind kind = Kind::Compute;
   Lane lane = Lane::Communication;       // of OnLane
   bool isAsync = false;                  // of OnLane
-  bool synchronizes = false;             // of a collective: it is over the pipeline axis
   DevicePorts ports = DevicePorts::None; // of a collective
   uint32_t id = 0;      // OnLane, Wait: the instruction on the lane; transfers: their number
   uint32_t axes = 0;    // of a collective: index into StepWork::axes

@@ -200,9 +200,6 @@ private:
     const plan::Collective &collective = instruction.collective();
     SimulatedOperation step = makeOnLane(instruction, index, Lane::Communication);
     std::vector<std::string> axes = toVector(collective.axes());
-    for (const plan::Axis &axis : plan.axes())
-      step.synchronizes |=
-          axis.pipeline() && std::find(axes.begin(), axes.end(), axis.name()) != axes.end();
     auto known = std::find(work.axes.begin(), work.axes.end(), axes);
     step.axes = static_cast<uint32_t>(known - work.axes.begin());
     if (known == work.axes.end())

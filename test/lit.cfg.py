@@ -23,6 +23,8 @@ if python and python != shutil.which("python3"):
 config.environment["PATH"] = os.pathsep.join([*folders, os.environ["PATH"]])
 # Many small programs run at once: none of them may take all cores.
 config.environment["OMP_NUM_THREADS"] = "1"
+# A note of dtc-run tells of the GPUs of the machine: tests print the same on all.
+config.environment["CUDA_VISIBLE_DEVICES"] = ""
 # Pages are opened in a browser where there is one.
 browsers = ["chromium", "chromium-headless-shell", "chromium-browser", "google-chrome"]
 browser = next((path for path in map(shutil.which, browsers) if path), None)

@@ -13,8 +13,7 @@
 //
 // Optimality, where that limit is not reached:
 //  * The lower bound is 0 where slices alone may lead to the target, else the smallest latency of
-//  an
-//    axis, and the bytes by which a shard has to grow at the largest bandwidth. No step makes a
+//    an axis, and the bytes by which a shard has to grow at the largest bandwidth. No step makes a
 //    shard grow by more bytes than it is counted to send: an all_gather sends all that it adds; an
 //    all_to_all over k devices of a part of s elements, padded to k * p, adds at most k * p - s < k
 //    times the rest of the shard, and sends (k - 1) * p times that. Slices shrink shards, and never

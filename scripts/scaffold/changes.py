@@ -50,7 +50,7 @@ class Changes:
         """Formats C++ with clang-format, where it is installed."""
         program = shutil.which("clang-format")
         for path, text in self.texts.items():
-            if program and path.endswith((".cpp", ".h")):
+            if program and path.endswith((".cpp", ".h", ".cu")):
                 result = subprocess.run([program, f"--assume-filename={self.root / path}"], input=text, text=True,
                                         capture_output=True)
                 if result.returncode == 0:

@@ -1,7 +1,7 @@
 """The skeleton of an op of the dtc dialect: an op of one float tensor, element by element.
 
 It is a copy of `relu` under another name, in every place that speaks of `relu`: the op, its gradient,
-the kernel, the tables of kernels, the tests and the documentation; and it has a constraint, with its
+the kernel of each backend, the tables of kernels, the tests and the documentation; and it has a constraint, with its
 label. So it follows today's conventions, builds, and passes its tests from the start; what is to be
 changed is marked TODO."""
 
@@ -16,6 +16,7 @@ DIALECT = "dialects/dtc"
 TESTS = "test/dialects/dtc"
 # Where kernels are listed, by name; below them are the tests that list kernels.
 SOURCES = ("support", "plan", "simulator", "runtime", "test")
+BACKENDS = "runtime/backends"  # a folder for each backend that has kernels
 
 DEFINITION = """
 def Dtc_{pascal}Op : Dtc_UnaryOp<"{name}"> {{
@@ -74,7 +75,7 @@ func.func @{name}_rank(%x: tensor<{sizes}xf32>) {{
 
 NEXT_STEPS = """\
 The op computes what relu computes until you change what is marked TODO: the definition, the gradient, the constraint
-and the kernel. Then
+and the kernels of the CPU and of GPUs. Then
   change the expected function in the test of the kernel, and the gradient in gradients.mlir;
   list the operands in which the op is linear, if there are any, in its definition.
 """
@@ -140,10 +141,13 @@ def add_to_lists(text, name):
     return text
 
 
-def add_kernel(changes, name, sources):
-    path, match = find_file(changes, sources, rf"^struct {pascal_case(MODEL)} {{\n.*?^}};\n", "kernel of " + MODEL)
-    copy = re.sub(r"\n *//[^\n]*", "", renamed(match[0], name))  # what is said of the model alone
-    changes.insert(path, match, copy.replace("{\n", "{\n  // TODO: the function, and its cost.\n", 1))
+def add_kernels(changes, name, sources):
+    """A kernel in each backend: a struct that computes one element."""
+    for backend, task in (("cpu", "the function, and its cost"), ("cuda", "the function")):
+        path, match = find_file(changes, [path for path in sources if path.startswith(f"{BACKENDS}/{backend}/")],
+                                rf"^struct {pascal_case(MODEL)} {{\n.*?^}};\n", f"{backend} kernel of {MODEL}")
+        copy = re.sub(r"\n *//[^\n]*", "", renamed(match[0], name))  # what is said of the model alone
+        changes.insert(path, match, copy.replace("{\n", f"{{\n  // TODO: {task}.\n", 1))
 
 
 def add_to_tests(changes, root, name):
@@ -181,7 +185,7 @@ def new_op(root, name):
     check_name(name, "_", "soft_sign")
     root = pathlib.Path(root)
     changes = Changes(root)
-    sources = files_below(root, SOURCES, {".cpp", ".h"})
+    sources = files_below(root, SOURCES, {".cpp", ".h", ".cu"})
     check_is_new(changes, root, name, sources)
     pascal, model = pascal_case(name), pascal_case(MODEL)
 
@@ -193,7 +197,7 @@ def new_op(root, name):
     changes.insert(path, match, gradient + VERIFIER.format(name=name, pascal=pascal))
     for path in sources:
         changes.replace(path, add_to_lists(changes.read(path), name))
-    add_kernel(changes, name, [path for path in sources if "/backends/" in path and path.startswith("runtime/")])
+    add_kernels(changes, name, sources)
     add_to_tests(changes, root, name)
     for path in files_below(root, ["docs"], {".md"}):  # rows of tables that list ops or kernels
         changes.replace(path, re.sub(rf"^(\|[^|\n]*`{MODEL}`)", rf"\1 `{name}`", changes.read(path), flags=re.MULTILINE))

@@ -187,11 +187,7 @@ static bool isSlower(const GroupShape &a, const GroupShape &b) {
 
 GroupShape Topology::slowestGroup(int64_t program, const std::vector<std::string> &axes) const {
   std::optional<GroupShape> slowest;
-  // A group is looked at once, from its first member; over the pipeline axis that is one of the
-  // first program, and all programs have the same groups.
-  const MeshAxis *pipeline = devices.pipelineAxis();
-  if (pipeline && std::find(axes.begin(), axes.end(), pipeline->name) != axes.end())
-    program = 0;
+  // A group is looked at once, from its first member.
   for (int64_t device : devicesOf(program)) {
     if (devices.blockIndex(device, axes) != 0)
       continue;

@@ -220,6 +220,9 @@ class NewOp(Skeleton):
         kernels = changed["runtime/backends/cpu/ElementwiseUnary.cpp"]
         self.assertIn("struct SoftSign {\n", kernels)
         self.assertIn('{"soft_sign", prepareUnary<SoftSign>}', kernels)
+        kernels = changed["runtime/backends/cuda/ElementwiseUnary.cu"]
+        self.assertRegex(kernels, r"struct SoftSign \{\n  // TODO: the function\.\n +template .* __device__ ")
+        self.assertIn('{"soft_sign", prepareUnary<SoftSign>}', kernels)
         for path in ("kernels.mlir", "elementwise-ops.mlir", "sharding-rules.mlir"):
             self.assertEqual(changed[f"test/dialects/dtc/{path}"].count(" %soft_sign = dtc.soft_sign %x"), 1)
         gradients = changed["test/dialects/dtc/gradients.mlir"]
@@ -263,7 +266,7 @@ class NewOp(Skeleton):
     def test_every_list_that_has_the_model_has_the_op(self):
         # But for calls of a function with the model as an argument.
         changed = self.makes("new-op", "soft_sign")
-        for path in self.tree.rglob("*.cpp"):
+        for path in [*self.tree.rglob("*.cpp"), *self.tree.rglob("*.cu")]:
             text = path.read_text()
             listed = len(re.findall(r'(?<![(\s])\s*"relu"', text))
             self.assertEqual(text.count('"soft_sign"'), listed, path)
@@ -291,9 +294,25 @@ class NewOp(Skeleton):
         self.refuses("has dtc.soft_sign or SoftSignOp already", "new-op", "soft_sign")
 
     def test_needs_its_model(self):
-        path = self.tree / "dialects/dtc/DtcElementwiseOps.cpp"
-        path.write_text(path.read_text().replace("ReluOp::buildVjp", "ReluOp::buildGradient"))
-        self.refuses("found no ReluOp::buildVjp, of which the skeleton is a copy", "new-op", "soft_sign")
+        for file, old, new, missing in (
+                ("dialects/dtc/DtcElementwiseOps.cpp", "ReluOp::buildVjp", "ReluOp::buildGradient", "ReluOp::buildVjp"),
+                ("runtime/backends/cuda/ElementwiseUnary.cu", "struct Relu ", "struct Ramp ", "cuda kernel of relu"),
+                ("runtime/backends/cpu/ElementwiseUnary.cpp", "struct Relu ", "struct Ramp ", "cpu kernel of relu")):
+            path = self.tree / file
+            text = path.read_text()
+            path.write_text(text.replace(old, new))
+            self.refuses(f"found no {missing}, of which the skeleton is a copy", "new-op", "soft_sign")
+            path.write_text(text)
+
+    def test_both_backends_list_the_kernel(self):
+        # The test CudaKernelList compares the list of the plans with that of the GPU's kernels.
+        for path in ("plan/KernelTable.cpp", "runtime/backends/cpu/ElementwiseUnary.cpp",
+                     "runtime/backends/cuda/ElementwiseUnary.cu"):
+            self.assertNotIn('"soft_sign"', (self.tree / path).read_text())
+        changed = self.makes("new-op", "soft_sign")
+        for path in ("plan/KernelTable.cpp", "runtime/backends/cpu/ElementwiseUnary.cpp",
+                     "runtime/backends/cuda/ElementwiseUnary.cu"):
+            self.assertEqual(changed[path].count('"soft_sign"'), 1, path)
 
     def test_compiles(self):
         self.tools()
@@ -302,10 +321,12 @@ class NewOp(Skeleton):
             out = f"dialects/dtc/DtcOps.{'h' if kind == 'decls' else 'cpp'}.inc"
             self.tablegen("dialects/dtc/DtcOps.td", out, f"-gen-op-{kind}", "-dialect=dtc")
             self.assertTrue("SoftSignOp" in (self.folder / "generated" / out).read_text(), out)
-        sources = [path for path in changed if path.endswith(".cpp") and path.startswith(("dialects/", "plan/", "simulator/", "runtime/"))]
+        sources = [path for path in changed
+                   if path.endswith((".cpp", ".cu")) and path.startswith(("dialects/", "plan/", "simulator/", "runtime/"))]
         self.assertGreaterEqual(len(sources), 2)
-        for path in sources:
-            self.compile(path, self.tree / path, "-fsyntax-only")
+        self.assertIn("runtime/backends/cuda/ElementwiseUnary.cu", sources)
+        for path in sources:  # .cu files as the stand-in of CUDA compiles them
+            self.compile(path, self.tree / path, "-fsyntax-only", *(["-x", "c++"] if path.endswith(".cu") else []))
 
 
 if __name__ == "__main__":

@@ -230,43 +230,6 @@ TEST(PlanSimulation, SecondsThatThePlanDoesNotSay) {
   EXPECT_EQ(workOf(simulate(*plan, {.flopsPerSecond = 1e9}), 1), "F0@1-2 B0@2-2");
 }
 
-/// A collective over the pipeline axis, as for the norm of all gradients, keeps the devices
-/// together; one over another axis does not.
-TEST(PlanSimulation, CollectivesOverThePipelineAxis) {
-  SchedulePlanBuilder builder({.devices = 2, .microbatches = 1});
-  builder.axis("dp", 2);
-  for (uint32_t d : {0, 1}) {
-    builder.work(d, std::vector(d + 1, PipelineWork{Task::WEIGHT, d, 0}));
-    uint32_t norm = builder.buffer(DType::F32, {});
-    uint32_t sum = builder.task("sum");
-    builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, norm, norm);
-    uint32_t update = builder.task("update");
-    builder.collective(plan::Collective::ALL_REDUCE, {"pp", "dp"}, norm, norm);
-    for (uint32_t task : {sum, update}) {
-      builder.program().mutable_tasks(static_cast<int>(task))->set_seconds(1);
-      builder.runOnce(d, task);
-    }
-  }
-  auto plan = builder.build();
-  Timeline timeline = simulate(*plan);
-  EXPECT_DOUBLE_EQ(timeline.programs[0].back().start, 3);
-  EXPECT_DOUBLE_EQ(timeline.programs[1].back().start, 3);
-
-  // For an asynchronous collective only its wait waits.
-  for (plan::Program &program : *plan->mutable_programs()) {
-    plan::Task &update = *program.mutable_tasks(program.tasks_size() - 1);
-    update.mutable_instructions(0)->mutable_collective()->set_async(true);
-    update.add_instructions()->mutable_wait()->set_instruction(0);
-  }
-  timeline = simulate(*plan);
-  EXPECT_DOUBLE_EQ(timeline.programs[0].back().start, 2);
-  EXPECT_DOUBLE_EQ(timeline.programs[1].back().start, 3);
-
-  plan->mutable_programs(1)->mutable_schedule()->RemoveLast();
-  EXPECT_TRUE(contains(errorOf(*plan), "pipeline coordinate 0 waits in task \"update\" of "
-                                       "microbatch 0 for all coordinates on \"pp\" to come"));
-}
-
 TEST(PlanSimulation, APlanOfOneProgram) {
   Timeline timeline = simulate(*trainingPlan({2, 2, 4}));
   ASSERT_EQ(timeline.programs.size(), 1u);

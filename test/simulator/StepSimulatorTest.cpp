@@ -453,36 +453,6 @@ TEST(StepSimulator, AMessageAndACollectiveShareAPort) {
   EXPECT_DOUBLE_EQ(steps.run().seconds, 6);
 }
 
-/// A collective over the pipeline axis begins when the last has come; who comes early is idle.
-TEST(StepSimulator, CollectivesOverThePipelineAxis) {
-  for (bool isAsync : {false, true}) {
-    SchedulePlanBuilder builder({.devices = 2, .microbatches = 1});
-    for (uint32_t d : {0, 1}) {
-      builder.work(d, std::vector(3 * d + 1, PipelineWork{Task::WEIGHT, d, 0}));
-      uint32_t norm = builder.buffer(DType::F32, {});
-      builder.schedule(builder.task("norm"));
-      builder.collective(plan::Collective::ALL_REDUCE, {"pp"}, norm, norm);
-      if (isAsync)
-        builder.wait(builder.async());
-    }
-    Steps steps(builder.build());
-    steps.compute(Task::WEIGHT, 1);
-    for (int p : {0, 1})
-      for (SimulatedTask &task : steps.steps.devices[static_cast<size_t>(p)].tasks)
-        for (SimulatedOperation &step : task.steps)
-          if (step.kind == SimulatedOperation::Kind::OnLane) {
-            EXPECT_TRUE(step.synchronizes);
-            step.seconds = 5;
-          }
-    StepSimulation step = steps.run();
-    EXPECT_DOUBLE_EQ(step.seconds, 9);
-    EXPECT_DOUBLE_EQ(step.devices[0].idle, 3);
-    EXPECT_DOUBLE_EQ(step.devices[0].exposed[0], 5);
-    EXPECT_DOUBLE_EQ(step.devices[1].idle, 0);
-    EXPECT_DOUBLE_EQ(step.devices[1].exposed[0], 5);
-  }
-}
-
 /// A step that nothing waits for is over when all operations that it started are over.
 TEST(StepSimulator, TheStepEndsWithItsLastCollective) {
   OneTask task;
@@ -503,23 +473,6 @@ TEST(StepSimulator, DevicesThatWaitForEver) {
   EXPECT_ERROR(
       simulateStep(steps.steps),
       "the plan stalls: pipeline coordinate 0 waits in task \"backward.0\" of microbatch 0");
-}
-
-TEST(StepSimulator, ACollectiveToWhichNotAllCome) {
-  SchedulePlanBuilder builder({.devices = 2, .microbatches = 1});
-  for (uint32_t d : {0, 1}) {
-    builder.work(d, {{Task::WEIGHT, d, 0}});
-    uint32_t norm = builder.buffer(DType::F32, {});
-    uint32_t task = builder.task("norm");
-    builder.collective(plan::Collective::ALL_REDUCE, {"pp"}, norm, norm);
-    if (d == 0)
-      builder.schedule(task);
-  }
-  Steps steps(builder.build());
-  EXPECT_ERROR(
-      simulateStep(steps.steps),
-      "pipeline coordinate 0 waits in task \"norm\" of microbatch 0 for all coordinates on "
-      "\"pp\" to come to a collective");
 }
 
 TEST(TimedPlan, EinsumsThatAreNone) {

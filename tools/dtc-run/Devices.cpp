@@ -84,6 +84,17 @@ Expected<std::shared_ptr<const Backend>> openBackend(const DeviceSelection &opti
   return std::shared_ptr<const Backend>(createCpuBackend());
 }
 
+void noteUnusedGpus([[maybe_unused]] std::FILE *notes) {
+#ifdef DTC_HAS_CUDA
+  Expected<int> gpus = countGpus();
+  if (!gpus)
+    return;
+  printTo(notes, "note: this machine has {} GPU{}; add --device cuda to use {}\n", *gpus,
+          *gpus == 1 ? "" : "s", *gpus == 1 ? "it" : "them");
+  std::fflush(notes);
+#endif
+}
+
 #ifdef DTC_HAS_NCCL
 /// NCCL where each device has a GPU of its own, else the memory of the hosts.
 static Expected<std::shared_ptr<Fabric>> openWhereGpusAreEnough(const Mesh &mesh,

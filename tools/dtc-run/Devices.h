@@ -47,6 +47,10 @@ struct OpenDevices {
   runtime::OpenFabric openFabric; // none: that of the processes
 };
 
+/// Tells `notes` how many GPUs this machine has, if it has any: for a run on the CPU that was not
+/// asked for by --device.
+void noteUnusedGpus(std::FILE *notes);
+
 /// The backend. An error says why there is no such device, or no cuDNN that is demanded.
 Expected<std::shared_ptr<const runtime::Backend>> openBackend(const DeviceSelection &options);
 

@@ -183,6 +183,8 @@ Expected<bool> RunCommand::doRun(std::FILE *out, std::FILE *notes) {
   Expected<OpenDevices> opened = openDevices(devices, train.processes, notes);
   if (!opened)
     return opened.error();
+  if (!isGiven("--device") && train.processes.isFirst())
+    noteUnusedGpus(notes);
   train.openFabric = opened->openFabric;
   train.graphs = devices.graphs;
   train.onFirstStep = [notes](int64_t step) {

@@ -7,6 +7,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/sharding/Propagation.h"
 #include "compiler/passes/sharding/ZeroSharding.h"
+#include "support/MeshAxes.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -18,15 +19,18 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
+/// Adds the names of the axes that split a value.
+static void collectAxes(Value value, llvm::StringSet<> &names) {
+  if (auto sharding = dist::getSharding(value))
+    for (auto dim : sharding.getDims().getAsRange<ArrayAttr>())
+      for (auto axis : dim.getAsRange<StringAttr>())
+        names.insert(axis.getValue());
+}
+
 /// Emits a warning for each axis that splits no value of the module.
 static void warnOfUnusedAxes(ModuleOp module, Location loc, const LinkedMesh &mesh) {
   llvm::StringSet<> used;
-  auto collect = [&](Value value) {
-    if (auto sharding = dist::getSharding(value))
-      for (auto dim : sharding.getDims().getAsRange<ArrayAttr>())
-        for (auto axis : dim.getAsRange<StringAttr>())
-          used.insert(axis.getValue());
-  };
+  auto collect = [&](Value value) { collectAxes(value, used); };
   module.walk([&](Operation *op) {
     llvm::for_each(op->getResults(), collect);
     if (auto function = dyn_cast<func::FuncOp>(op); function && !function.isExternal())
@@ -47,6 +51,22 @@ static void warnOfUnusedAxes(ModuleOp module, Location loc, const LinkedMesh &me
                               : "all devices along it do the same work")
             << "; map a logical axis to it (--shard logical=" << name << ") or leave it out";
   }
+}
+
+/// Warns where a train step without ZeRO has the axis of sharded data parallelism, and that splits
+/// neither a parameter nor another state: it does what dp does.
+static void warnOfCopiedStates(func::FuncOp function, Location loc, const LinkedMesh &mesh) {
+  AxisList axes = mesh.findAll(kShardedDataAxis);
+  if (mesh.product(axes) == 1 || function.front().getOps<OptimizerOpInterface>().empty())
+    return;
+  llvm::StringSet<> used;
+  for (BlockArgument arg : function.getArguments())
+    if (!function.getArgAttr(arg.getArgNumber(), DtcDialect::kInputAttrName))
+      collectAxes(arg, used);
+  if (llvm::none_of(axes, [&](unsigned axis) { return used.contains(mesh.axes[axis].name); }))
+    emitWarning(loc) << "mesh axis \"" << kShardedDataAxis
+                     << "\" splits only the batch with --zero 0: parameters and states are copied "
+                        "over it; add --zero 3";
 }
 
 namespace {
@@ -107,6 +127,8 @@ struct PropagateShardingsPass : dtc::impl::PropagateShardingsPassBase<PropagateS
       propagation.fixpoint();
       if (failed(propagation.write()))
         return signalPassFailure();
+      if (zero.stage == 0)
+        warnOfCopiedStates(function, loc, mesh);
     }
     warnOfUnusedAxes(getOperation(), loc, mesh);
   }

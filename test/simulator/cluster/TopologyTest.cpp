@@ -167,13 +167,6 @@ TEST(Topology, ProgramsOfAPipeline) {
   EXPECT_EQ(pair.members, 2);
   EXPECT_EQ(pair.nodes, 2);
   EXPECT_EQ(pair.networkBandwidth, 10.0 / 4 * 0.5);
-  // Every program sees the groups over the pipeline axis.
-  GroupShape first = topology.slowestGroup(0, {"pp"});
-  EXPECT_EQ(first.members, 3);
-  EXPECT_EQ(first.nodes, 3);
-  EXPECT_EQ(topology.slowestGroup(1, {"pp"}), first);
-  EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}), topology.slowestGroup(0, {"pp", "tp"}));
-  EXPECT_EQ(topology.slowestGroup(2, {"pp", "tp"}).members, 6);
 
   // The slowest of the pairs: one pair is in one node, and others are not.
   Topology inside = topologyOf(threeNodes(), {{"pp", 2, false, true}, {"tp", 3}});
