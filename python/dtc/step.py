@@ -268,7 +268,7 @@ class Step:
         if not isinstance(batch, (Mapping, tuple, list)):
             raise Error(f"the batch is a {type(batch).__name__}, expected a dictionary of arrays by name, or a tuple or list of them")
         named = batch if isinstance(batch, Mapping) else {f"input{i}": each for i, each in enumerate(batch)}
-        return _host_arrays(named)
+        return _host_arrays({name: each for name, each in named.items() if name not in self._source.left_out})
 
 
 _opened = weakref.WeakSet()  # the steps that have a session
@@ -342,6 +342,7 @@ class _Source:
 
     file = name = text = ""
     warnings: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # inputs of the loss that are none of the plan
 
     @staticmethod
     def of(model, loss, example_batch) -> _Source:
@@ -448,7 +449,7 @@ class _Tree(_Source):
 
         captured = capture(params, loss, example_batch)
         self.file = self.name = getattr(loss, "__name__", "loss")
-        self.text, self.warnings, self.params = captured.text, captured.warnings, params
+        self.text, self.warnings, self.left_out, self.params = captured.text, captured.warnings, captured.left_out, params
 
     def values(self):
         import jax
