@@ -219,21 +219,16 @@ void Planner::chooseAxisMaps(LowerEstimates &lower) {
   }
 }
 
-void Planner::estimateAll(PlannerResult &choice,
-                          llvm::function_ref<void(const PlannerProgress &)> report) {
+void Planner::estimateAll(PlannerResult &choice) {
   std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
   choice.progress.strategies = int64_t(strategies.size());
   LowerEstimates lower(
       probe, estimator, traits,
       {.boundsSamples = isCostly,
        .splitsByDefault = splitsByDefault,
-       .noteFailure = [&](const ParallelStrategy &strategy,
-                          const std::string &reason) { recordFailure(strategy, reason); },
-       .notePartOfProbes =
-           [&] {
-             choice.progress.probes = probe.numProbes();
-             report(choice.progress);
-           }});
+       .noteFailure = [&](const ParallelStrategy &strategy, const std::string &reason) {
+         recordFailure(strategy, reason);
+       }});
   // What is recomputed takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
   lower.add(strategies);
@@ -259,7 +254,6 @@ void Planner::estimateAll(PlannerResult &choice,
       best = std::min(best, entry.estimate.seconds());
     ++choice.progress.estimated;
     choice.best.push_back(std::move(entry));
-    report(choice.progress);
   }
   if (choice.recomputesPartly)
     addPartlyRecomputed(choice.best, int64_t(choice.memoryBytes));
@@ -293,7 +287,7 @@ void Planner::estimateAll(PlannerResult &choice,
   sort();
 }
 
-Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
+Expected<PlannerResult> Planner::run(const ProgressCallback &report) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   int64_t available = countDevices(*options.cluster);
   if (devices > available)
@@ -319,7 +313,19 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
       countModelFlops(function, options.base.mode != CompileMode::Forward, options.base.freeze);
   choice.lowerBound =
       (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
-  estimateAll(choice, report);
+  bool isEnded = false;
+  auto goesOn = [&] {
+    choice.progress.probes = probe.numProbes();
+    choice.progress.probesToCome = probe.numExpected();
+    isEnded = isEnded || !report(choice.progress);
+    return !isEnded;
+  };
+  choice.progress.simulationsToCome = mostSimulations(model);
+  probe.goesOn = goesOn;
+  estimateAll(choice);
+  probe.goesOn = nullptr;
+  if (isEnded)
+    return Error{kSearchEnded};
   if (choice.progress.strategies == 0)
     return Error{explainNoStrategy(options, traits)};
   if (choice.best.empty() && !failedFirst) {
@@ -330,7 +336,9 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   }
   if (choice.best.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
-  SimulatedSearch(model, name, options, choice, report).run();
+  SimulatedSearch(model, name, options, choice, goesOn).run();
+  if (isEnded)
+    return Error{kSearchEnded};
   if (!choice.best.empty() || !mayOffload)
     return choice;
   PlannerOptions offloading = options;

@@ -68,9 +68,8 @@ static std::string kindOf(const ParallelStrategy &strategy) {
 }
 
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
-                                 PlannerResult &choice,
-                                 llvm::function_ref<void(const PlannerProgress &)> report)
-    : options(options), choice(choice), report(report), most(mostSimulations(model)),
+                                 PlannerResult &choice, llvm::function_ref<bool()> goesOn)
+    : options(options), choice(choice), goesOn(goesOn), most(mostSimulations(model)),
       isThorough(most >= kManySimulations), work{most, kListedSimulations},
       isDone(choice.best.size(), false), trials(model, name, options) {
   std::map<ParallelStrategy, size_t> numbers;
@@ -134,7 +133,6 @@ void SimulatedSearch::noteSlower(size_t index) {
   for (size_t other = 0; other < groups.size(); ++other)
     if (groups[other] == groups[index])
       isDone[other] = true;
-  report(choice.progress);
 }
 
 void SimulatedSearch::simulateOne(size_t index) {
@@ -142,7 +140,7 @@ void SimulatedSearch::simulateOne(size_t index) {
   const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
   isDone[index] = true;
   countWork(index);
-  StrategyTrial trial = trials.take(entry.strategy, upcoming, best);
+  StrategyTrial trial = trials.take(entry.strategy, upcoming, best, goesOn);
   bool isSimulated = take(entry, trial);
   if (entry.leastSeconds > 0)
     return noteSlower(index);
@@ -173,7 +171,6 @@ void SimulatedSearch::simulateOne(size_t index) {
     choice.plan = trial.candidate->plan;
     chosenTrial = std::move(trial);
   }
-  report(choice.progress);
   settleAlike(index);
 }
 
@@ -364,8 +361,12 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
 }
 
 void SimulatedSearch::run() {
-  while (std::optional<size_t> next = findNext())
-    simulateOne(*next);
+  auto next = [&] {
+    choice.progress.simulationsToCome = std::max<int64_t>(work.left, 0) + work.leftToList;
+    return goesOn() ? findNext() : std::nullopt;
+  };
+  while (std::optional<size_t> index = next())
+    simulateOne(*index);
   sortResults();
   if (!chosen)
     return;

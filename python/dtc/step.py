@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dtc import _native
 from dtc.errors import Error
 from dtc.optimizers import AdamW, Optimizer
+from dtc.progress import SearchProgress
 
 if TYPE_CHECKING:
     import torch
@@ -59,6 +60,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     Where mpirun, torchrun or srun has started several processes, all compile, and each has its part of the devices: every
     process makes the same calls, with the same batches or its parts of them.
 
+    A search shows on a terminal how far it is, and Ctrl-C ends it.
+
     No parameter gets memory before the first step. Raises Error, or dtc.torch.CaptureError, which is one.
     """
     source = _Source.of(model, loss, example_batch)
@@ -85,11 +88,14 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
                     "\"train\"")
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
+    progress = SearchProgress()
     try:
         compiled = _native.compile(source.text, source.file, source.name, texts, devices or 0,
-                                   os.fspath(cluster) if cluster is not None else "")
+                                   os.fspath(cluster) if cluster is not None else "", progress)
     except Error as error:  # the compiler's name of an option that is an argument here by another one
         raise Error(str(error).replace("memory_limit", "memory")) from None
+    finally:
+        progress.close()
     for note in [*source.warnings, *compiled["warnings"]]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
     step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local")

@@ -4,15 +4,24 @@
     PYTHONPATH=BUILD/python DTC_BIN=BUILD/bin python3 test/python/searching.py
 """
 
+import io
 import json
+import os
 import pathlib
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
+import time
+import types
 import unittest
+from unittest import mock
 
 from training import BIN, CAPTURES, MLP, batch, tensor, write_safetensors
 
 import dtc
+from dtc.progress import SearchProgress
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 VIRTUAL = EXAMPLES / "clusters" / "virtual-cpu.textproto"  # what a search is for without a cluster
@@ -52,6 +61,52 @@ class Searching(unittest.TestCase):
                     self.assertIn("8 devices", repr(step))
                     for wanted, each in zip(losses, batches, strict=True):
                         self.assertAlmostEqual(step(each)["loss"], wanted, delta=1e-9 * abs(wanted))
+
+    def test_ctrl_c_ends_a_search(self):
+        def interrupt():
+            time.sleep(0.3)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        sent = []
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            dtc.compile(CAPTURES / "llama.mlir", mesh="auto", devices=64)
+        seconds = time.monotonic() - sent[0]
+        thread.join()
+        self.assertLess(seconds, 5)  # a second, on a machine that does nothing else
+        print(f"the search ended {seconds:.2f} s after Ctrl-C", file=sys.stderr)
+        # The next one is not disturbed.
+        self.assertIn("chosen", dtc.compile(MLP, mesh="auto", devices=2).search)
+
+    def test_a_search_that_cannot_report_ends(self):
+        with mock.patch.object(SearchProgress, "__call__", side_effect=RuntimeError("no terminal")) as report:
+            with self.assertRaisesRegex(RuntimeError, "no terminal"):
+                dtc.compile(MLP, mesh="auto", devices=2)
+        report.assert_called_once()
+
+    def test_progress_is_for_terminals(self):
+        def written(is_terminal, bar=None):
+            stream = io.StringIO()
+            stream.isatty = lambda: is_terminal
+            with mock.patch.object(sys, "stderr", stream), mock.patch.dict(sys.modules, {"tqdm": bar}), \
+                    mock.patch("dtc.progress.BETWEEN", 0):
+                step = dtc.compile(MLP, mesh="auto", devices=2)
+            return stream.getvalue(), step.search
+        self.assertEqual(written(False)[0], "")
+        text, search = written(True)
+        lines = text.split("\r")
+        self.assertRegex(lines[1], r"^searching the mesh: \d+ probes and \d+ simulations of at most \d+")
+        self.assertRegex(lines[-2], r", best step [\d.e+-]+ ms\x1b\[K$")
+        self.assertEqual(lines[-1], "\x1b[K")
+        probes = int(search.split(" from ")[1].split(" probes")[0])
+        self.assertIn(f"{probes} probes and", lines[-2])
+
+        bar = mock.MagicMock()
+        self.assertEqual(written(True, types.SimpleNamespace(tqdm=lambda **_: bar))[0], "")
+        self.assertGreaterEqual(bar.total, bar.n)
+        self.assertGreaterEqual(bar.n, probes)
+        bar.close.assert_called_once()
 
     def shape_of_tokens(self):
         text = dtc.compile(CAPTURES / "llama.mlir").inputs["tokens"]
