@@ -61,6 +61,11 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
   setting.options = options;
   setting.batch = batch;
   setting.batchDims = std::move(batchDims);
+  setting.mixesSamples = dtc::mixesSamples(*shortened.module, setting);
+  if (setting.mixesSamples) {
+    shortened = {};
+    shortened.module = model.clone();
+  }
   setting.prefix = shortened.prefix;
   setting.layers = shortened.layers;
   setting.keptLayers = shortened.keptLayers;
@@ -92,11 +97,6 @@ ArrayRef<ModelCosts> CostProbe::find(const CostKey &key) {
   return it->second ? ArrayRef(*it->second) : ArrayRef<ModelCosts>();
 }
 
-void CostProbe::addWorkers(size_t count) {
-  if (workers.size() >= count)
-    return;
-  std::string bytes;
-  llvm::raw_string_ostream stream(bytes);
 bool CostProbe::mayGoOn() {
   if (!isEnded && goesOn && !goesOn())
     isEnded = true;
@@ -117,6 +117,11 @@ void CostProbe::expect(ArrayRef<CostKey> keys) {
     expected += !known.contains(key);
 }
 
+void CostProbe::addWorkers(size_t count) {
+  if (workers.size() >= count)
+    return;
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
   if (failed(writeBytecodeToFile(*shortened.module, stream)))
     return;
   while (workers.size() < count) {

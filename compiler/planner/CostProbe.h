@@ -54,6 +54,7 @@ public:
   int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
   /// The prefix of the names of layers that repeat: "h.".
   const std::string &layerPrefix() const { return shortened.prefix; }
+  bool mixesSamples() const { return setting.mixesSamples; }
   /// The model that is probed.
   ReducedModel &shortModel() { return shortened; }
 
@@ -63,19 +64,19 @@ private:
   size_t workerOf(const CostKey &key) const;
   /// Adds `count` workers, if the model can be copied.
   void addWorkers(size_t count);
-
   bool mayGoOn();
   /// What a worker finds, or an error where the probes are at their end.
   Expected<std::vector<ModelCosts>> probeWith(size_t worker, const CostKey &key);
+
   ReducedModel shortened;
   ProbeSetting setting;
   std::vector<std::unique_ptr<Worker>> workers; ///< the first in the context of the model
   std::map<ModelProber::PartitionKey, size_t> partitionedBy;
   std::map<CostKey, Expected<std::vector<ModelCosts>>> known;
-};
   std::atomic<int64_t> numMade = 0;
   int64_t expected = 0; ///< numMade will be, as far as is known
   std::atomic<bool> isEnded = false;
+};
 
 } // namespace dtc
 

@@ -83,6 +83,7 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
     this->options.fixed.insert("recompute");
   }
   traits.layers = probe.numLayers();
+  traits.mixesSamples = probe.mixesSamples();
   traits.layerPrefix = probe.layerPrefix();
   // A model of few layers is probed whole; they may be alike for all that.
   ReducedModel &shortened = probe.shortModel();

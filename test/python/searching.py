@@ -49,7 +49,11 @@ class Searching(unittest.TestCase):
         tokens = [{name: tensor("i", [(each * shift + number) % 29 for number in range(elements)], shape)
                    for name, each in (("tokens", 5), ("labels", 7))} for shift in (1, 2, 3)
                   for shape, elements in [self.shape_of_tokens()]]
+        images = [{"pixels": tensor("d", [(shift * i % 13 - 6) / 4 for i in range(4 * 3 * 24 * 19)], [4, 3, 24, 19]),
+                   "labels": tensor("i", [shift % 5, 1, 4, 0], [4])} for shift in (2, 3, 5)]
+        # The last one has batch norms that train.
         for path, batches, meshes in ((EXAMPLES / "mlp.mlir", mlp, ({}, {"set": {"dp": 2, "tp": 2}})),
+                                      (CAPTURES / "resnet.mlir", images, ({}, {"set": {"dp": 4}})),
                                       (CAPTURES / "llama.mlir", tokens, ({}, {"zero": 3, "set": "tp=1"}))):
             path = self.in_double(path)
             one = dtc.compile(path, optimizer=dtc.AdamW(lr=0.05))
@@ -61,6 +65,15 @@ class Searching(unittest.TestCase):
                     self.assertIn("8 devices", repr(step))
                     for wanted, each in zip(losses, batches, strict=True):
                         self.assertAlmostEqual(step(each)["loss"], wanted, delta=1e-9 * abs(wanted))
+
+    def test_batch_norms_take_neither_a_pipeline_nor_microbatches(self):
+        step = dtc.compile(CAPTURES / "resnet.mlir", mesh="auto", devices=4)
+        self.assertNotIn("pp=", step.search)
+        self.assertNotIn("m=", step.search)
+        self.assertIn("dp=4", step.search)
+        for options in ({"set": {"pp": 2}}, {"microbatches": 2}):
+            with self.assertRaisesRegex(dtc.Error, "the model mixes samples, as a batch norm does"):
+                dtc.compile(CAPTURES / "resnet.mlir", mesh="auto", devices=4, **options)
 
     def test_ctrl_c_ends_a_search(self):
         def interrupt():
