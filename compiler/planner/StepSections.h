@@ -13,11 +13,12 @@ namespace plan {
 class Program;
 } // namespace plan
 
-/// Cuts the task of a program without a pipeline that computes the loss into three in its place:
-/// the forward pass, up to the loss; the backward pass; and the update, which is all that writes
-/// parameters and optimizer states or reads the latter. What waits for an async instruction of
-/// another of the three waits no longer: each task waits for all that it starts. The program is one
-/// to measure, and may not run, as the update may come later than it did.
+/// Cuts each task of a program without a pipeline into two in its place: the passes, all of them
+/// one backward pass, and the update, which is all that writes parameters and optimizer states or
+/// reads the latter. With one microbatch nothing but its sum counts, and what the passes keep is
+/// among what they hold. An instruction waits no longer for those of the other part: each task
+/// waits for all that it starts. The program is one to measure, and may not run, as its order has
+/// changed.
 void splitStep(plan::Program &program);
 
 } // namespace dtc

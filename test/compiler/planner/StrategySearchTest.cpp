@@ -48,6 +48,7 @@ protected:
 
 /// What a search reports grows to what the result says, and what is to come comes to nothing.
 TEST_F(StrategySearch, ReportsWhatIsDoneAndToCome) {
+  request.set = {"pp=1"};
   std::vector<PlannerProgress> reports;
   Expected<StrategyChoice> choice =
       searchStrategy(*model, "m", options, request, cluster, [&](const PlannerProgress &progress) {
@@ -74,6 +75,7 @@ TEST_F(StrategySearch, ReportsWhatIsDoneAndToCome) {
 /// A search ends where its callback asks for it: while it probes, before the first strategy is
 /// compiled, and later.
 TEST_F(StrategySearch, EndsWhereItsCallbackDoes) {
+  request.set = {"pp=1"};
   auto endsWhere = [&](llvm::function_ref<bool(const PlannerProgress &)> isEnd) {
     PlannerProgress last;
     int64_t after = 0;
