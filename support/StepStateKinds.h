@@ -19,11 +19,11 @@ namespace dtc {
 /// A part of the step state: a value that the next step of a run needs beside the tensors of the
 /// model and of the optimizer.
 struct StepStateKind {
-  const char *name;   ///< in the IR; that of its State.Kind in plan/plan.proto, in lower case
-  bool isFloat;       ///< of f32, or of f64 where the model is; otherwise of i32
-  int64_t numWords;   ///< elements of a vector; 0: a scalar
-  bool startsAsOne;   ///< otherwise as zero
-  bool isUpdated;     ///< by steps; otherwise it is set when a run starts, and stays
+  const char *name;    ///< in the IR; that of its State.Kind in plan/plan.proto, in lower case
+  bool isFloat;        ///< of f32, or of f64 where the model is; otherwise of i32
+  int64_t numWords;    ///< elements of a vector; 0: a scalar
+  bool startsAsOne;    ///< otherwise as zero
+  bool isUpdated;      ///< by steps; otherwise it is set when a run starts, and stays
   bool isInCheckpoint; ///< otherwise a run that goes on sets it again
 
   /// `floatType`: F32 or F64.

@@ -7,6 +7,7 @@
 #include "compiler/planner/CostProbe.h"
 
 #include "compiler/passes/sharding/ArgumentDims.h"
+#include "compiler/planner/SearchProgress.h"
 
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Diagnostics.h"
@@ -61,6 +62,11 @@ CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluste
   setting.options = options;
   setting.batch = batch;
   setting.batchDims = std::move(batchDims);
+  setting.mixesSamples = dtc::mixesSamples(*shortened.module, setting);
+  if (setting.mixesSamples) {
+    shortened = {};
+    shortened.module = model.clone();
+  }
   setting.prefix = shortened.prefix;
   setting.layers = shortened.layers;
   setting.keptLayers = shortened.keptLayers;
@@ -86,10 +92,30 @@ ArrayRef<ModelCosts> CostProbe::find(const CostKey &key) {
   auto it = known.find(key);
   if (it == known.end()) {
     size_t worker = workerOf(key);
-    it = known.emplace(key, workers[worker]->prober.probe(key)).first;
+    it = known.emplace(key, mayGoOn() ? probeWith(worker, key) : Error{kSearchEnded}).first;
     partitionedBy.emplace(ModelProber::partitionKeyOf(key), worker);
   }
   return it->second ? ArrayRef(*it->second) : ArrayRef<ModelCosts>();
+}
+
+bool CostProbe::mayGoOn() {
+  if (!isEnded && goesOn && !goesOn())
+    isEnded = true;
+  return !isEnded;
+}
+
+Expected<std::vector<ModelCosts>> CostProbe::probeWith(size_t worker, const CostKey &key) {
+  if (isEnded)
+    return Error{kSearchEnded};
+  auto found = workers[worker]->prober.probe(key);
+  ++numMade;
+  return found;
+}
+
+void CostProbe::expect(ArrayRef<CostKey> keys) {
+  expected = numMade;
+  for (const CostKey &key : keys)
+    expected += !known.contains(key);
 }
 
 void CostProbe::addWorkers(size_t count) {
@@ -140,8 +166,12 @@ void CostProbe::findAll(ArrayRef<CostKey> keys) {
 
   auto probe = [&](Group &group, size_t worker) {
     group.worker = worker;
-    for (const CostKey &key : group.keys)
-      group.found.push_back(workers[worker]->prober.probe(key));
+    for (const CostKey &key : group.keys) {
+      // The first worker has the thread of the caller.
+      if (worker == 0)
+        mayGoOn();
+      group.found.push_back(probeWith(worker, key));
+    }
   };
   std::atomic<size_t> next = 0;
   std::vector<std::vector<size_t>> own(workers.size()); // groups that only one worker can take

@@ -12,6 +12,9 @@
 
 #include "llvm/ADT/ArrayRef.h"
 
+#include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,11 +41,20 @@ public:
   /// Why find() has found nothing: the first error of compiling such a model, or of timing it.
   const std::string &problemOf(const CostKey &key) const { return known.at(key).error().message; }
 
-  int64_t numProbes() const { return int64_t(known.size()); }
+  /// Asked before each probe on the thread that asks for it, where it is set; once it is false
+  /// there are no more probes: all that is not known does not compile.
+  std::function<bool()> goesOn;
+  /// Says that there will be probes of the keys that are not known.
+  void expect(llvm::ArrayRef<CostKey> keys);
+
+  int64_t numProbes() const { return numMade; }
+  /// The probes that are expected and not made yet.
+  int64_t numExpected() const { return std::max<int64_t>(expected - numMade, 0); }
   /// The layers of the model; 0 where they do not repeat.
   int64_t numLayers() const { return shortened.prefix.empty() ? 0 : shortened.layers; }
   /// The prefix of the names of layers that repeat: "h.".
   const std::string &layerPrefix() const { return shortened.prefix; }
+  bool mixesSamples() const { return setting.mixesSamples; }
   /// The model that is probed.
   ReducedModel &shortModel() { return shortened; }
 
@@ -52,12 +64,18 @@ private:
   size_t workerOf(const CostKey &key) const;
   /// Adds `count` workers, if the model can be copied.
   void addWorkers(size_t count);
+  bool mayGoOn();
+  /// What a worker finds, or an error where the probes are at their end.
+  Expected<std::vector<ModelCosts>> probeWith(size_t worker, const CostKey &key);
 
   ReducedModel shortened;
   ProbeSetting setting;
   std::vector<std::unique_ptr<Worker>> workers; ///< the first in the context of the model
   std::map<ModelProber::PartitionKey, size_t> partitionedBy;
   std::map<CostKey, Expected<std::vector<ModelCosts>>> known;
+  std::atomic<int64_t> numMade = 0;
+  int64_t expected = 0; ///< numMade will be, as far as is known
+  std::atomic<bool> isEnded = false;
 };
 
 } // namespace dtc

@@ -16,10 +16,9 @@
 using namespace mlir;
 using namespace dtc;
 
-/// How many probes are made without a word of it to the user, and how many at a time where the
-/// result of one may make the others needless. Not as many as there are threads, on which no result
-/// depends.
-static constexpr size_t kProbesBetweenReports = 16, kProbesAhead = 4;
+/// How many probes are made at a time where the result of one may make the others needless. Not as
+/// many as there are threads, on which no result depends.
+static constexpr size_t kProbesAhead = 4;
 
 CostKey LowerEstimates::keyOf(const ParallelStrategy &strategy) const {
   CostKey key = strategy.key(traits.batch);
@@ -91,12 +90,8 @@ void LowerEstimates::add(ArrayRef<ParallelStrategy> more) {
     llvm::erase_if(
         keys, [&](const CostKey &key) { return key.samples < largestSamples.at(familyOf(key)); });
   }
-  for (ArrayRef<CostKey> rest = keys; !rest.empty();) {
-    size_t count = std::min(rest.size(), kProbesBetweenReports);
-    probe.findAll(rest.take_front(count));
-    rest = rest.drop_front(count);
-    setting.notePartOfProbes();
-  }
+  probe.expect(keys);
+  probe.findAll(keys);
   size_t number = all.size();
   llvm::append_range(all, more);
   for (; number < all.size(); ++number)
@@ -117,7 +112,6 @@ void LowerEstimates::probeNext(const Estimates &next, double slowest) {
       keys.push_back(std::move(key));
   }
   probe.findAll(keys);
-  setting.notePartOfProbes();
 }
 
 void LowerEstimates::resolve(size_t index) {

@@ -48,7 +48,6 @@ public:
     bool splitsByDefault = true; ///< tp splits something also without entries of its own
     /// Told of strategies whose model does not compile, with the first error.
     std::function<void(const ParallelStrategy &, const std::string &reason)> noteFailure;
-    std::function<void()> notePartOfProbes; ///< told now and then
   };
 
   /// All outlive the estimates.

@@ -10,6 +10,7 @@
 #include "compiler/export/ExportPlan.h"
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/ClusterSpeeds.h"
+#include "compiler/planner/StepSections.h"
 #include "plan/PlanTypes.h"
 #include "simulator/TimedPlan.h"
 
@@ -192,6 +193,28 @@ static MaybeError runSilently(MLIRContext *context, llvm::function_ref<LogicalRe
   return Error{firstErrorOf(said)};
 }
 
+bool dtc::mixesSamples(ModuleOp model, const ProbeSetting &setting) {
+  int64_t parts = 2;
+  while (parts <= setting.batch && setting.batch % parts != 0)
+    ++parts;
+  if (parts > setting.batch)
+    return false;
+  auto compiles = [&](int64_t microbatches) {
+    CompileOptions options = setting.options;
+    options.mesh.clear();
+    // As probes of other models have it, where some models may sum later than without it.
+    if (microbatches > 1)
+      options.mesh.emplace_back(kPipelineAxis, 1);
+    options.microbatches = microbatches;
+    options.zero = 0;
+    options.zeroAxes.clear();
+    llvm::append_range(options.shard, batchEntries(setting.batchDims, options.mesh));
+    OwningOpRef<ModuleOp> module = model.clone();
+    return !runSilently(module->getContext(), [&] { return partitionModel(*module, options); });
+  };
+  return !compiles(parts) && compiles(1);
+}
+
 ModelProber::PartitionKey ModelProber::partitionKeyOf(const CostKey &key) {
   return {key.tp, key.ep, key.cp, key.contextHeads, key.samples, key.sequenceParallel, key.shard};
 }
@@ -213,10 +236,16 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   // A pipeline tells forward from backward also where all of the model is one stage.
   CompileOptions probed = setting.options;
   int64_t stages = setting.prefix.empty() ? 1 : setting.keptLayers;
-  probed.mesh = {{kPipelineAxis, stages}};
+  probed.mesh.clear();
+  if (!setting.mixesSamples)
+    probed.mesh.emplace_back(kPipelineAxis, stages);
   // Most of the batch is split over devices, so that there is little to schedule.
   int64_t all = setting.batch / (key.samples * key.ep);
-  probed.microbatches = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
+  probed.microbatches = setting.mixesSamples ? 1
+                        : all % 4 == 0       ? 4
+                        : all % 3 == 0       ? 3
+                        : all % 2 == 0       ? 2
+                                             : 1;
   if (probed.microbatches < all)
     probed.mesh.emplace_back(kDataAxis, all / probed.microbatches);
   if (key.ep > 1)
@@ -262,6 +291,9 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
         return success(module && succeeded(exportPlan(*module, "probe", plan)));
       }))
     return *error;
+  if (setting.mixesSamples)
+    for (plan::Program &program : *plan.mutable_programs())
+      splitStep(program);
   // Communication over that axis belongs to a strategy, not to the model.
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == kDataAxis)

@@ -35,11 +35,17 @@ struct ProbeSetting {
   /// The prefix of the model's repeated layers; empty where it is probed whole.
   std::string prefix;
   int64_t layers = 0;
-  int64_t keptLayers = 0; ///< that are left of them
+  int64_t keptLayers = 0;    ///< that are left of them
+  bool mixesSamples = false; ///< see ModelProperties
 };
 
+/// Whether a model compiles for one device, and neither for two or more microbatches nor for a
+/// pipeline.
+bool mixesSamples(mlir::ModuleOp model, const ProbeSetting &setting);
+
 /// Finds costs by compiling a model that has all but three of its layers taken out, one layer on
-/// each stage of a pipeline, and timing its instructions on nodes of each kind. Several probers
+/// each stage of a pipeline, and timing its instructions on nodes of each kind. A model that mixes
+/// samples is whole, in one microbatch and without a pipeline (see splitStep()). Several probers
 /// work at a time if each has a model in an MLIR context of its own.
 class ModelProber {
 public:

@@ -84,6 +84,7 @@ Planner::Planner(ModuleOp model, StringRef name, const PlannerOptions &options)
     this->options.fixed.insert("recompute");
   }
   traits.layers = probe.numLayers();
+  traits.mixesSamples = probe.mixesSamples();
   traits.layerPrefix = probe.layerPrefix();
   // A model of few layers is probed whole; they may be alike for all that.
   ReducedModel &shortened = probe.shortModel();
@@ -220,21 +221,16 @@ void Planner::chooseAxisMaps(LowerEstimates &lower) {
   }
 }
 
-void Planner::estimateAll(PlannerResult &choice,
-                          llvm::function_ref<void(const PlannerProgress &)> report) {
+void Planner::estimateAll(PlannerResult &choice) {
   std::vector<ParallelStrategy> strategies = enumerateStrategies(options, traits);
   choice.progress.strategies = int64_t(strategies.size());
   LowerEstimates lower(
       probe, estimator, traits,
       {.boundsSamples = isCostly,
        .splitsByDefault = splitsByDefault,
-       .noteFailure = [&](const ParallelStrategy &strategy,
-                          const std::string &reason) { recordFailure(strategy, reason); },
-       .notePartOfProbes =
-           [&] {
-             choice.progress.probes = probe.numProbes();
-             report(choice.progress);
-           }});
+       .noteFailure = [&](const ParallelStrategy &strategy, const std::string &reason) {
+         recordFailure(strategy, reason);
+       }});
   // Recomputation takes time, and the ops on the residual stream little: with the costs of a
   // strategy without either, few lower estimates are so low that a strategy's own costs are needed.
   lower.add(strategies);
@@ -260,7 +256,6 @@ void Planner::estimateAll(PlannerResult &choice,
       best = std::min(best, entry.estimate.seconds());
     ++choice.progress.estimated;
     choice.best.push_back(std::move(entry));
-    report(choice.progress);
   }
   if (choice.recomputesPartly)
     addPartlyRecomputed(choice.best, int64_t(choice.memoryBytes));
@@ -295,7 +290,7 @@ void Planner::estimateAll(PlannerResult &choice,
   sort();
 }
 
-Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgress &)> report) {
+Expected<PlannerResult> Planner::run(const ProgressCallback &report) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   int64_t available = countDevices(*options.cluster);
   if (devices > available)
@@ -321,7 +316,19 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
       countModelFlops(function, options.base.mode != CompileMode::Forward, options.base.freeze);
   choice.lowerBound =
       (flops.all - flops.masked) / sustainedFlops(*options.cluster, devices, options.base.dtype);
-  estimateAll(choice, report);
+  bool isEnded = false;
+  auto goesOn = [&] {
+    choice.progress.probes = probe.numProbes();
+    choice.progress.probesToCome = probe.numExpected();
+    isEnded = isEnded || !report(choice.progress);
+    return !isEnded;
+  };
+  choice.progress.simulationsToCome = mostSimulations(model);
+  probe.goesOn = goesOn;
+  estimateAll(choice);
+  probe.goesOn = nullptr;
+  if (isEnded)
+    return Error{kSearchEnded};
   if (choice.progress.strategies == 0)
     return Error{explainNoStrategy(options, traits)};
   if (choice.best.empty() && !failedFirst) {
@@ -332,7 +339,9 @@ Expected<PlannerResult> Planner::run(llvm::function_ref<void(const PlannerProgre
   }
   if (choice.best.empty())
     return Error{"no strategy for the model compiles; " + explainFailure(*failedFirst, options)};
-  SimulatedSearch(model, name, options, choice, report).run();
+  SimulatedSearch(model, name, options, choice, goesOn).run();
+  if (isEnded)
+    return Error{kSearchEnded};
   if (!choice.best.empty() || !mayOffload)
     return choice;
   PlannerOptions offloading = options;

@@ -11,6 +11,7 @@
 #include "compiler/planner/AxisMaps.h"
 #include "compiler/planner/CostProbe.h"
 #include "compiler/planner/LowerEstimates.h"
+#include "compiler/planner/SearchProgress.h"
 #include "compiler/planner/SearchSpace.h"
 #include "compiler/planner/StepEstimate.h"
 #include "plan/plan.pb.h"
@@ -64,12 +65,6 @@ struct FailedStrategy {
 /// The options that compile a strategy, with what is fixed and the speeds of the cluster.
 CompileOptions optionsOf(const ParallelStrategy &strategy, const PlannerOptions &options);
 
-/// How far a search has come.
-struct PlannerProgress {
-  int64_t strategies = 0, estimated = 0, probes = 0, simulated = 0;
-  double bestSeconds = 0; ///< simulated; 0: none yet
-};
-
 /// The result of a search.
 struct PlannerResult {
   /// Those that were simulated and fit, the fastest first, then others that should fit by their
@@ -99,14 +94,15 @@ struct PlannerResult {
 /// others can be faster than the best by more than estimates err, or the work that a search may do
 /// is done, which depends on the model alone. So the result is the same every time. With the
 /// offload "auto" and no strategy that fits, there is a second search with the optimizer's states
-/// in the memory of the hosts. An error if no strategy divides the devices and the batch; where
-/// none fits, `best` is empty.
+/// in the memory of the hosts. An error if no strategy divides the devices and the batch, or if the
+/// callback ends the search; where none fits, `best` is empty.
 class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
 
-  Expected<PlannerResult> run(llvm::function_ref<void(const PlannerProgress &)> report =
-                                  [](const PlannerProgress &) {});
+  Expected<PlannerResult> run(const ProgressCallback &report = [](const PlannerProgress &) {
+    return true;
+  });
 
 private:
   /// Keeps the first strategy that failed.
@@ -123,7 +119,7 @@ private:
   /// The entries of the axis map for strategies of one size of tp, as far as `example` stands for
   /// them.
   std::vector<std::string> axisMapFor(LowerEstimates &lower, const ParallelStrategy &example);
-  void estimateAll(PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+  void estimateAll(PlannerResult &choice);
 
   mlir::ModuleOp model;
   std::string name;

@@ -101,6 +101,10 @@ std::string dtc::explainNoStrategy(const PlannerOptions &options, const ModelPro
   }
   std::string text = fmt::format("no strategy{} divides {} devices and a batch of {} samples",
                                  asked.empty() ? "" : " with " + asked, devices, traits.batch);
+  if (traits.mixesSamples)
+    text +=
+        "; the model mixes samples, as a batch norm does, so that it takes neither microbatches "
+        "nor a pipeline";
   if (!enough.empty())
     return text + fmt::format("; leave out {}{}", enough.find(',') != enough.npos ? "one of " : "",
                               enough);

@@ -151,7 +151,7 @@ public:
   std::vector<ParallelStrategy> run() {
     for (int64_t tp : choose(kTensorAxis, tensorSizes()))
       for (int64_t pp : choose(kPipelineAxis, pipelineSizes(tp)))
-        if (devices % (tp * pp) == 0)
+        if (devices % (tp * pp) == 0 && (pp == 1 || !traits.mixesSamples))
           addMeshes(tp, pp, devices / (tp * pp));
     return std::move(strategies);
   }
@@ -308,8 +308,13 @@ private:
       int64_t each = samples / count;
       return each > kFewSamples && each * traits.samplePositions > kMostPositions;
     });
-    if (isFixed("microbatches"))
+    if (traits.mixesSamples)
+      counts = {1};
+    if (isFixed("microbatches")) {
+      if (traits.mixesSamples && options.base.microbatches > 1)
+        return;
       counts = {options.base.microbatches};
+    }
     for (int64_t count : counts) {
       if (samples % count != 0)
         continue;

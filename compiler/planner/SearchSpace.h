@@ -83,6 +83,9 @@ struct ModelProperties {
   bool hasTensorAxes =
       false; ///< has dimensions that tp can split; findProperties(): that have names
   bool hasSequenceAxis = false;
+  /// It needs all samples of a step at once, as batch norms that train do: it takes neither
+  /// microbatches nor a pipeline.
+  bool mixesSamples = false;
   /// The size of the dimension of inputs that context parallelism splits, by the logical axis
   /// "seq"; 1: no input has it.
   int64_t positions = 1;

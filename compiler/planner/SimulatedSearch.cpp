@@ -69,9 +69,8 @@ static std::string kindOf(const ParallelStrategy &strategy) {
 }
 
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
-                                 PlannerResult &choice,
-                                 llvm::function_ref<void(const PlannerProgress &)> report)
-    : options(options), choice(choice), report(report), most(mostSimulations(model)),
+                                 PlannerResult &choice, llvm::function_ref<bool()> goesOn)
+    : options(options), choice(choice), goesOn(goesOn), most(mostSimulations(model)),
       isThorough(most >= kManySimulations), work{most, kListedSimulations},
       isDone(choice.best.size(), false), trials(model, name, options) {
   std::map<ParallelStrategy, size_t> numbers;
@@ -135,7 +134,6 @@ void SimulatedSearch::noteSlower(size_t index) {
   for (size_t other = 0; other < groups.size(); ++other)
     if (groups[other] == groups[index])
       isDone[other] = true;
-  report(choice.progress);
 }
 
 StrategyTrial SimulatedSearch::trialOf(size_t index) {
@@ -144,7 +142,7 @@ StrategyTrial SimulatedSearch::trialOf(size_t index) {
   auto [known, isNew] = tried.try_emplace(standardOrder(strategy, options));
   StrategyTrial trial;
   if (isNew)
-    trial = trials.take(strategy, upcoming, best);
+    trial = trials.take(strategy, upcoming, best, goesOn);
   StrategyTrial &from = isNew ? trial : known->second, &to = isNew ? known->second : trial;
   to.failure = from.failure;
   to.boundSeconds = from.boundSeconds;
@@ -189,7 +187,6 @@ void SimulatedSearch::simulateOne(size_t index) {
     choice.plan = trial.candidate->plan;
     chosenTrial = std::move(trial);
   }
-  report(choice.progress);
   settleAlike(index);
 }
 
@@ -385,8 +382,12 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
 }
 
 void SimulatedSearch::run() {
-  while (std::optional<size_t> next = findNext())
-    simulateOne(*next);
+  auto next = [&] {
+    choice.progress.simulationsToCome = std::max<int64_t>(work.left, 0) + work.leftToList;
+    return goesOn() ? findNext() : std::nullopt;
+  };
+  while (std::optional<size_t> index = next())
+    simulateOne(*index);
   sortResults();
   if (!chosen)
     return;

@@ -33,11 +33,12 @@ inline constexpr int64_t kManySimulations = 10;
 class SimulatedSearch {
 public:
   /// `choice.best` has the estimated strategies, the fastest first, and `choice.memoryBytes` the
-  /// memory for a plan.
+  /// memory for a plan. `goesOn` is asked now and then, and reports `choice.progress`.
   SimulatedSearch(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options,
-                  PlannerResult &choice, llvm::function_ref<void(const PlannerProgress &)> report);
+                  PlannerResult &choice, llvm::function_ref<bool()> goesOn);
 
-  /// Leaves in `choice` the best plan, and the strategies to list in the order of their times.
+  /// Leaves in `choice` the best plan, and the strategies to list in the order of their times;
+  /// nothing of use once `goesOn` was false.
   void run();
 
 private:
@@ -87,7 +88,7 @@ private:
 
   const PlannerOptions &options;
   PlannerResult &choice;
-  llvm::function_ref<void(const PlannerProgress &)> report;
+  llvm::function_ref<bool()> goesOn;
 
   const int64_t most; ///< simulations
   const bool isThorough;

@@ -136,10 +136,11 @@ static Expected<PlannerOptions> toPlannerOptions(const SearchRequest &request,
   return planner;
 }
 
-Expected<StrategyChoice>
-dtc::searchStrategy(mlir::ModuleOp model, llvm::StringRef name, const CompileOptions &options,
-                    const SearchRequest &request, const cluster::Cluster &cluster,
-                    llvm::function_ref<void(const PlannerProgress &)> report) {
+Expected<StrategyChoice> dtc::searchStrategy(mlir::ModuleOp model, llvm::StringRef name,
+                                             const CompileOptions &options,
+                                             const SearchRequest &request,
+                                             const cluster::Cluster &cluster,
+                                             const ProgressCallback &report) {
   Expected<PlannerOptions> asked = toPlannerOptions(request, options, cluster);
   if (!asked)
     return asked.error();

@@ -63,11 +63,12 @@ MaybeError fitCluster(cluster::Cluster &cluster, const SearchRequest &request, i
 
 /// Searches the strategy of a model that hasOneBody() on a cluster that fitCluster() has made,
 /// which must outlive the result, as the context of the model must. An error too if no strategy
-/// fits; it has several lines then. The rest of the compilation is finishCompile().
+/// fits; it has several lines then. `report` may end the search, which is an error as well. The
+/// rest of the compilation is finishCompile().
 Expected<StrategyChoice> searchStrategy(
     mlir::ModuleOp model, llvm::StringRef name, const CompileOptions &options,
     const SearchRequest &request, const cluster::Cluster &cluster,
-    llvm::function_ref<void(const PlannerProgress &)> report = [](const PlannerProgress &) {});
+    const ProgressCallback &report = [](const PlannerProgress &) { return true; });
 
 } // namespace dtc
 

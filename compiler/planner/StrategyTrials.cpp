@@ -19,6 +19,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <utility>
 
@@ -27,6 +28,8 @@ using namespace dtc;
 
 /// No more threads than this, with the one that asks: each has its copies of the model.
 static constexpr size_t kMostThreads = 8;
+/// How long a search waits for another thread before it asks whether it goes on.
+static constexpr std::chrono::milliseconds kBetweenQuestions{100};
 
 StrategyTrials::StrategyTrials(ModuleOp model, StringRef name, const PlannerOptions &options)
     : model(model), name(name), options(options), slowest(std::numeric_limits<double>::max()) {}
@@ -125,7 +128,8 @@ void StrategyTrials::startThreads(size_t count) {
 }
 
 StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
-                                   ArrayRef<ParallelStrategy> next, double slowestUseful) {
+                                   ArrayRef<ParallelStrategy> next, double slowestUseful,
+                                   llvm::function_ref<bool()> goesOn) {
   slowest = std::min(slowestUseful, std::numeric_limits<double>::max());
   std::unique_lock lock(mutex);
   wanted.assign(next.begin(), next.end());
@@ -142,7 +146,12 @@ StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
     if (std::optional<ParallelStrategy> other = nextWanted())
       runUnlocked(lock, model, *other);
     else
-      changed.wait(lock);
+      changed.wait_for(lock, kBetweenQuestions);
+    lock.unlock();
+    bool ends = !goesOn();
+    lock.lock();
+    if (ends)
+      return {};
   }
   return std::move(*trial);
 }

@@ -13,6 +13,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -58,9 +59,10 @@ public:
 
   /// The trial of a strategy, which is not asked for again. `next` are strategies that may be asked
   /// for next, the most likely first. Steps of `slowest` seconds or more are of no use, in this
-  /// trial and in all that follow.
+  /// trial and in all that follow. `goesOn` is asked now and then; where it is false, the result is
+  /// an empty one.
   StrategyTrial take(const ParallelStrategy &strategy, llvm::ArrayRef<ParallelStrategy> next,
-                     double slowest);
+                     double slowest, llvm::function_ref<bool()> goesOn);
 
   /// The candidate of a trial with its module, which belongs to the context of the model, and the
   /// search that made it. False where it does not compile again.

@@ -9,10 +9,11 @@ PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 
 
 class Captured:
-    """A captured model: `text` is what dtc-import reads, `warnings` what its user should know."""
+    """A captured model: `text` is what dtc-import reads, `warnings` what its user should know. `left_out` names inputs that the
+    loss has and the captured one has not: keys of random numbers."""
 
-    def __init__(self, source, warnings):
-        self.text, self.warnings = source, warnings
+    def __init__(self, source, warnings, left_out=()):
+        self.text, self.warnings, self.left_out = source, warnings, left_out
 
     def write(self, path):
         temporary = f"{path}.{os.getpid()}.tmp"

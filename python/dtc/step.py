@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from dtc import _native
 from dtc.errors import Error
 from dtc.optimizers import AdamW, Optimizer
+from dtc.progress import SearchProgress
 
 if TYPE_CHECKING:
     import torch
@@ -65,6 +66,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     Where mpirun, torchrun or srun has started several processes, all compile, and each has its part of the devices: every
     process makes the same calls, with the same batches or its parts of them.
 
+    A search shows on a terminal how far it is, and Ctrl-C ends it.
+
     No parameter gets memory before the first step. Raises Error, or dtc.torch.CaptureError, which is one.
     """
     source = _Source.of(model, loss, example_batch)
@@ -92,11 +95,14 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
                     "\"train\"")
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
+    progress = SearchProgress()
     try:
         compiled = _native.compile(source.text, source.file, source.name, texts, devices or 0,
-                                   os.fspath(cluster) if cluster is not None else "")
+                                   os.fspath(cluster) if cluster is not None else "", progress)
     except Error as error:  # the compiler's name of an option that is an argument here by another one
         raise Error(str(error).replace("memory_limit", "memory")) from None
+    finally:
+        progress.close()
     for note in [*source.warnings, *compiled["warnings"]]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
     step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
@@ -283,7 +289,7 @@ class Step:
         if not isinstance(batch, (Mapping, tuple, list)):
             raise Error(f"the batch is a {type(batch).__name__}, expected a dictionary of arrays by name, or a tuple or list of them")
         named = batch if isinstance(batch, Mapping) else {f"input{i}": each for i, each in enumerate(batch)}
-        return _host_arrays(named)
+        return _host_arrays({name: each for name, each in named.items() if name not in self._source.left_out})
 
 
 _opened = weakref.WeakSet()  # the steps that have a session
@@ -383,6 +389,7 @@ class _Source:
 
     file = name = text = ""
     warnings: Sequence[str] = ()
+    left_out: Sequence[str] = ()  # inputs of the loss that are none of the plan
 
     @staticmethod
     def of(model, loss, example_batch) -> _Source:
@@ -492,7 +499,7 @@ class _Tree(_Source):
 
         captured = capture(params, loss, example_batch)
         self.file = self.name = getattr(loss, "__name__", "loss")
-        self.text, self.warnings, self.params = captured.text, captured.warnings, params
+        self.text, self.warnings, self.left_out, self.params = captured.text, captured.warnings, captured.left_out, params
 
     def values(self):
         import jax

@@ -55,15 +55,16 @@ readText(const CompileRequest &request, mlir::MLIRContext &context, llvm::Source
 /// Compiles a module, searches its mesh if that is asked for, and reports the time and the memory
 /// of the plan on the cluster. The error of a model that does not compile is in the diagnostics.
 static MaybeError compileModule(const CompileRequest &request, CompileArguments &arguments,
-                                mlir::ModuleOp module, plan::Plan &plan, CompiledModel &result) {
+                                mlir::ModuleOp module, const ProgressCallback &report,
+                                plan::Plan &plan, CompiledModel &result) {
   auto asError = [&](llvm::LogicalResult compiled) {
     return succeeded(compiled) ? MaybeError() : Error{"cannot compile " + request.fileName};
   };
   const cluster::Cluster *cluster = arguments.cluster ? &*arguments.cluster : nullptr;
   // compile() reports the error of a model of more or fewer functions.
   if (arguments.searches && hasOneBody(module)) {
-    Expected<StrategyChoice> choice =
-        searchStrategy(module, request.modelName, arguments.options, arguments.search, *cluster);
+    Expected<StrategyChoice> choice = searchStrategy(module, request.modelName, arguments.options,
+                                                     arguments.search, *cluster, report);
     if (!choice)
       return choice.error();
     result.search = choice->report;
@@ -85,7 +86,8 @@ static MaybeError compileModule(const CompileRequest &request, CompileArguments 
   return std::nullopt;
 }
 
-Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request) {
+Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request,
+                                                  const ProgressCallback &report) {
   Expected<CompileArguments> arguments = readArguments(request);
   if (!arguments)
     return arguments.error();
@@ -104,7 +106,7 @@ Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request)
   if (MaybeError error = checkArguments(*arguments, **module))
     return *error;
   auto plan = std::make_shared<plan::Plan>();
-  if (MaybeError error = compileModule(request, *arguments, **module, *plan, result))
+  if (MaybeError error = compileModule(request, *arguments, **module, report, *plan, result))
     return Error{diagnostics + error->message};
   if (MaybeError error = findPlanError(*plan))
     return error->inContext("the plan of " + request.fileName + " cannot be run");

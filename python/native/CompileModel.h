@@ -7,6 +7,7 @@
 #ifndef DTC_PYTHON_NATIVE_COMPILEMODEL_H
 #define DTC_PYTHON_NATIVE_COMPILEMODEL_H
 
+#include "compiler/planner/SearchProgress.h"
 #include "plan/plan.pb.h"
 #include "support/Error.h"
 
@@ -48,9 +49,9 @@ struct CompiledModel {
 };
 
 /// Imports the text if it is a captured model, and compiles it, with a mesh that a search may have
-/// chosen. The error has the diagnostics, with
-/// the places in the model, as the tools print them.
-Expected<CompiledModel> compileModel(const CompileRequest &request);
+/// chosen, which `report` is told of and may end. The error has the diagnostics, with the places in
+/// the model, as the tools print them.
+Expected<CompiledModel> compileModel(const CompileRequest &request, const ProgressCallback &report);
 
 } // namespace dtc::python
 

@@ -51,7 +51,8 @@ struct PythonError {
 } // namespace
 
 /// Does the work without the lock of the interpreter, so that other threads of Python run, and
-/// throws its error. A Ctrl-C in the meantime becomes KeyboardInterrupt when the work is done.
+/// throws its error, or the exception that it has left to the interpreter. A Ctrl-C in the meantime
+/// becomes KeyboardInterrupt when the work is done.
 template <typename Work> static auto withoutLock(const Work &work) {
   auto done = [&] {
     nb::gil_scoped_release released;
@@ -63,6 +64,8 @@ template <typename Work> static auto withoutLock(const Work &work) {
       throw PythonError{exception.what()};
     }
   }();
+  if (PyErr_Occurred())
+    throw nb::python_error();
   if constexpr (std::is_same_v<decltype(done), MaybeError>) {
     if (done)
       throw PythonError{done->message};
@@ -173,8 +176,28 @@ struct PlanHandle {
 
 } // namespace
 
-static nb::dict compile(const CompileRequest &request) {
-  CompiledModel compiled = withoutLock([&] { return compileModel(request); });
+/// Tells a function of Python of a search, in the first process. False, with the exception left to
+/// the interpreter, after a Ctrl-C or where the function raises.
+static bool reportProgress(const nb::callable &function, const PlannerProgress &progress) {
+  nb::gil_scoped_acquire acquired;
+  if (PyErr_CheckSignals() != 0)
+    return false;
+  try {
+    if (launchedRank() == 0)
+      function(progress.probes, progress.probesToCome, progress.simulated,
+               progress.simulationsToCome, progress.bestSeconds);
+  } catch (nb::python_error &error) {
+    error.restore();
+    return false;
+  }
+  return true;
+}
+
+static nb::dict compile(const CompileRequest &request, const nb::callable &progress) {
+  CompiledModel compiled = withoutLock([&] {
+    return compileModel(
+        request, [&](const PlannerProgress &search) { return reportProgress(progress, search); });
+  });
   nb::dict result;
   result["plan"] = PlanHandle{compiled.plan};
   result["warnings"] = compiled.warnings;
@@ -224,12 +247,13 @@ static void addPlan(nb::module_ &module) {
       "compile",
       [](std::string text, std::string fileName, std::string modelName,
          std::vector<std::pair<std::string, std::string>> options, int64_t devices,
-         std::string cluster) {
+         std::string cluster, const nb::callable &progress) {
         return compile({std::move(text), std::move(fileName), std::move(modelName),
-                        std::move(options), devices, launchedProcesses(), std::move(cluster)});
+                        std::move(options), devices, launchedProcesses(), std::move(cluster)},
+                       progress);
       },
       nb::arg("text"), nb::arg("file_name"), nb::arg("model_name"), nb::arg("options"),
-      nb::arg("devices"), nb::arg("cluster"));
+      nb::arg("devices"), nb::arg("cluster"), nb::arg("progress"));
 }
 
 static void addSession(nb::module_ &module) {

@@ -339,6 +339,43 @@ SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_lay
 GEMMA = dict(SIZES, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=6, sliding_window=5,
              layer_types=["sliding_attention", "full_attention"])
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+class LayerNorm(nn.Module):
+    """A layer norm as it is written by hand, in three ways."""
+
+    def __init__(self, width, way):
+        super().__init__()
+        self.way, self.weight, self.bias = way, nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        mean = x.mean(-1, keepdim=True)
+        if self.way == "distances":
+            return self.weight * (x - mean) / torch.sqrt((x - mean).pow(2).mean(-1, keepdim=True) + 1e-5) + self.bias
+        if self.way == "var":
+            return (x - mean) / torch.sqrt(x.var(-1, unbiased=False, keepdim=True) + 1e-5) * self.weight + self.bias
+        variance = torch.clamp((x * x).mean(-1, keepdim=True) - mean * mean, min=0)
+        return self.bias + (x - mean) * (torch.rsqrt(variance + 1e-5) * self.weight)
+
+
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = nn.Embedding(29, 16), nn.Linear(16, 29)
+        self.layers = nn.ModuleList([nn.Sequential(LayerNorm(16, way), nn.Linear(16, 16), nn.Tanh())
+                                     for way in ("distances", "var", "squares")])
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        for layer in self.layers:
+            x = x + layer(x)
+        return self.head(x)
+
+
+def norms():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["tokens"]).flatten(0, 1), batch["labels"].flatten())
+    return Norms(), loss, {name: torch.zeros(BATCH, SEQ, dtype=torch.long) for name in ("tokens", "labels")}
+
+
 MODELS = {
     "mlp": mlp,
     "decoder": decoder,
@@ -361,6 +398,7 @@ MODELS = {
     "resnet-eval": resnet_eval,
     "convnext": convnext,
     "whisper": whisper,
+    "norms": norms,
     "windows": windows,
     "t5": t5,
     "mixtral": of_transformers("Mixtral", **SIZES, num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=2),

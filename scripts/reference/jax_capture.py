@@ -22,7 +22,7 @@ from sgd_steps import LAYOUTS, LEARNING_RATE, ROOT, STEPS, TYPES, compare, parse
 sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a build of the package
 
 from dtc.jax import CaptureError, capture, named  # noqa: E402
-from jax_models import CLASSES, MODELS, REFUSED, TOKENS  # noqa: E402
+from jax_models import CLASSES, DRAWN, MODELS, REFUSED, TOKENS  # noqa: E402
 
 
 def floats_as(tree, dtype):
@@ -73,11 +73,11 @@ def is_refused(name):
 
 
 def main():
-    arguments = parse_arguments(__doc__, MODELS)
+    arguments = parse_arguments(__doc__, MODELS | DRAWN)
     names = arguments.models or list(MODELS)
     if arguments.record:
-        for name in names:
-            capture(*MODELS[name]()).write(os.path.join(arguments.record, f"jax-{name}.mlir"))
+        for name in arguments.models or MODELS | DRAWN:
+            capture(*(MODELS | DRAWN)[name]()).write(os.path.join(arguments.record, f"jax-{name}.mlir"))
         return
     jax.config.update("jax_enable_x64", True)
     results = [check(name, arguments.bin, arguments.layout or LAYOUTS, arguments.seed) for name in names]

@@ -1,7 +1,10 @@
 """Models of JAX that jax_capture.py captures: {name: function that returns (params, loss, batch)}, with arrays of f32."""
 
+import functools
+
 import equinox
 import flax.linen
+import flax.nnx
 import jax
 import jax.numpy as jnp
 import optax
@@ -160,8 +163,56 @@ def operators():
     return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
 
 
-MODELS = {"mlp": mlp, "operators": operators, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp}
-CLASSES = {"mlp": 5, "operators": 5}
+def by_hand(x, key, rate):
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+def by_its_complement(x, key, rate):
+    return jnp.where(jax.random.uniform(key, x.shape) < rate, 0, x) / (1 - rate)
+
+
+def by_bits(x, key, rate):
+    """Of keys as JAX had them first, by the hash itself."""
+    bits = jax.extend.random.threefry_2x32(jax.random.key_data(key), jnp.arange(x.size, dtype=jnp.uint32)).reshape(x.shape)
+    return x * (bits >= jnp.uint32(rate * 2**32)) / (1 - rate)
+
+
+def of_samples(x, key, rate):
+    keys = jax.random.split(key, len(x))
+    return jax.vmap(lambda x, key: equinox.nn.Dropout(rate)(x, key=key))(x, keys)
+
+
+def of_rows(x, key, rate):
+    """One choice for all of a row, as stochastic depth makes it."""
+    return flax.linen.Dropout(rate, broadcast_dims=(1,), deterministic=False).apply({}, x, rngs={"dropout": key})
+
+
+# {how models write it: dropout of a tensor of two or more dimensions}
+DROPOUTS = {
+    "plain": by_hand, "complement": by_its_complement, "threefry": by_bits, "equinox": of_samples, "rows": of_rows,
+    "linen": lambda x, key, rate: flax.linen.Dropout(rate, deterministic=False).apply({}, x, rngs={"dropout": key}),
+    "nnx": lambda x, key, rate: flax.nnx.Dropout(rate)(x, rngs=flax.nnx.Rngs(key)),
+}
+
+
+def dropouts(rate):
+    """Dropout in all the ways, one after the other."""
+    widths = [7, *range(12, 12 + len(DROPOUTS)), 5]
+    params = [jax.random.normal(jax.random.key(i), shape) / shape[0] ** 0.5 for i, shape in enumerate(zip(widths, widths[1:]))]
+
+    def loss(params, batch):
+        x, keys = batch["x"] @ params[0], jax.random.split(jax.random.key(1), len(DROPOUTS))
+        for w, key, drop in zip(params[1:], keys, DROPOUTS.values(), strict=True):
+            x = drop(jnp.tanh(x), key, rate) @ w
+        return mean_loss(x, batch["labels"])
+    return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
+
+
+MODELS = {"mlp": mlp, "operators": operators, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp,
+          "kept": functools.partial(dropouts, 0.0)}
+CLASSES = {"mlp": 5, "operators": 5, "kept": 5, "dropout": 5}
+# Of those that draw, no losses can be compared with JAX, which draws others.
+DRAWN = {"dropout": functools.partial(dropouts, 0.25)}
 
 
 @jax.custom_vjp
@@ -199,7 +250,19 @@ REFUSED = {
     "lookup": (lambda w, x: w[jnp.int32(x[0]), jnp.int32(x[1])].sum(), "elements are looked up in a way that has no rule"),
     "slice": (lambda w, x: jax.lax.dynamic_slice_in_dim(x @ w, jnp.int32(x[0, 0]), 2).sum(), "begins at an index that depends on data"),
     "value": (lambda w, x: (x @ w).sum() if x[0, 0] > 0 else w.sum(), "JAX cannot trace the loss: TracerBoolConversionError"),
-    "random": (lambda w, x: (x @ w * jax.random.normal(jax.random.key(0), x.shape)).sum(), "random numbers have no rule"),
+    "normal": (lambda w, x: (x @ w * jax.random.normal(jax.random.key(0), x.shape)).sum(), "captured as dropout alone"),
+    "noise": (lambda w, x: (x @ w + jax.random.uniform(jax.random.key(0), x.shape)).sum(), "captured as dropout alone"),
+    "shuffled": (lambda w, x: (x @ w)[jax.random.permutation(jax.random.key(0), 4)].sum(), "captured as dropout alone"),
+    "counted": (lambda w, x: (x @ w).sum() * jax.random.bernoulli(jax.random.key(0), 0.5, (4,)).sum(), "captured as dropout alone"),
+    "mixed": (lambda w, x: jnp.where(jax.random.bernoulli(jax.random.key(0), 0.5, x.shape), x @ w, x).sum(), "captured as dropout alone"),
+    "drawn": (lambda w, x: jax.random.uniform(jax.random.key(0)), "the loss is drawn"),
+    "trained": (lambda w, x: jnp.where(jax.random.bernoulli(jax.random.key(0), jax.nn.sigmoid(w[0, 0]), x.shape), x @ w, 0).sum(),
+                "captured as dropout alone"),
+    "dropped": (lambda w, x: by_hand(x @ w, jax.random.key(0), 1.0).sum(), "keeps elements with the probability 0.0"),
+    "key": (lambda w, x: by_hand(by_hand(x @ w, jax.random.key(0), 0.5), jax.random.key(0), 0.5).sum(), "use a key for each"),
+    "mask": (lambda w, x: sum((y * jax.random.bernoulli(jax.random.key(0), 0.5, x.shape)).sum() for y in (x, x @ w)), "use a key for each"),
+    "unsigned": (lambda w, x: (w[0] * jnp.int32(x[:, 0]).astype(jnp.uint32)[:, None]).sum(), "gives uint32, which may wrap around"),
+    "set": (lambda w, x: (x @ w).at[0, 0].set(1.0).sum(), "elements of a tensor are set"),
     "matrix": (lambda w, x: x @ w, "expected one scalar float"),
     "constant": (lambda w, x: x.sum(), "the loss does not depend on the parameters"),
     "bf16": (lambda w, x: w.sum(), "expected float32 or float64", jnp.bfloat16),

@@ -4,15 +4,24 @@
     PYTHONPATH=BUILD/python DTC_BIN=BUILD/bin python3 test/python/searching.py
 """
 
+import io
 import json
+import os
 import pathlib
+import signal
 import subprocess
+import sys
 import tempfile
+import threading
+import time
+import types
 import unittest
+from unittest import mock
 
 from training import BIN, CAPTURES, MLP, batch, tensor, write_safetensors
 
 import dtc
+from dtc.progress import SearchProgress
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
 VIRTUAL = EXAMPLES / "clusters" / "virtual-cpu.textproto"  # the cluster of a search that names none
@@ -40,7 +49,11 @@ class Searching(unittest.TestCase):
         tokens = [{name: tensor("i", [(each * shift + number) % 29 for number in range(elements)], shape)
                    for name, each in (("tokens", 5), ("labels", 7))} for shift in (1, 2, 3)
                   for shape, elements in [self.shape_of_tokens()]]
+        images = [{"pixels": tensor("d", [(shift * i % 13 - 6) / 4 for i in range(4 * 3 * 24 * 19)], [4, 3, 24, 19]),
+                   "labels": tensor("i", [shift % 5, 1, 4, 0], [4])} for shift in (2, 3, 5)]
+        # The last one has batch norms that train.
         for path, batches, meshes in ((EXAMPLES / "mlp.mlir", mlp, ({}, {"set": {"dp": 2, "tp": 2}})),
+                                      (CAPTURES / "resnet.mlir", images, ({}, {"set": {"dp": 4}})),
                                       (CAPTURES / "llama.mlir", tokens, ({}, {"zero": 3, "set": "tp=1"}))):
             path = self.in_double(path)
             one = dtc.compile(path, optimizer=dtc.AdamW(lr=0.05))
@@ -52,6 +65,61 @@ class Searching(unittest.TestCase):
                     self.assertIn("8 devices", repr(step))
                     for wanted, each in zip(losses, batches, strict=True):
                         self.assertAlmostEqual(step(each)["loss"], wanted, delta=1e-9 * abs(wanted))
+
+    def test_batch_norms_take_neither_a_pipeline_nor_microbatches(self):
+        step = dtc.compile(CAPTURES / "resnet.mlir", mesh="auto", devices=4)
+        self.assertNotIn("pp=", step.search)
+        self.assertNotIn("m=", step.search)
+        self.assertIn("dp=4", step.search)
+        for options in ({"set": {"pp": 2}}, {"microbatches": 2}):
+            with self.assertRaisesRegex(dtc.Error, "the model mixes samples, as a batch norm does"):
+                dtc.compile(CAPTURES / "resnet.mlir", mesh="auto", devices=4, **options)
+
+    def test_ctrl_c_ends_a_search(self):
+        def interrupt():
+            time.sleep(0.3)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        sent = []
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with self.assertRaises(KeyboardInterrupt):
+            dtc.compile(CAPTURES / "llama.mlir", mesh="auto", devices=64)
+        seconds = time.monotonic() - sent[0]
+        thread.join()
+        self.assertLess(seconds, 5)  # a second, on a machine that does nothing else
+        print(f"the search ended {seconds:.2f} s after Ctrl-C", file=sys.stderr)
+        # The next one is not disturbed.
+        self.assertIn("chosen", dtc.compile(MLP, mesh="auto", devices=2).search)
+
+    def test_a_search_that_cannot_report_ends(self):
+        with mock.patch.object(SearchProgress, "__call__", side_effect=RuntimeError("no terminal")) as report:
+            with self.assertRaisesRegex(RuntimeError, "no terminal"):
+                dtc.compile(MLP, mesh="auto", devices=2)
+        report.assert_called_once()
+
+    def test_progress_is_for_terminals(self):
+        def written(is_terminal, bar=None):
+            stream = io.StringIO()
+            stream.isatty = lambda: is_terminal
+            with mock.patch.object(sys, "stderr", stream), mock.patch.dict(sys.modules, {"tqdm": bar}), \
+                    mock.patch("dtc.progress.BETWEEN", 0):
+                step = dtc.compile(MLP, mesh="auto", devices=2)
+            return stream.getvalue(), step.search
+        self.assertEqual(written(False)[0], "")
+        text, search = written(True)
+        lines = text.split("\r")
+        self.assertRegex(lines[1], r"^searching the mesh: \d+ probes and \d+ simulations of at most \d+")
+        self.assertRegex(lines[-2], r", best step [\d.e+-]+ ms\x1b\[K$")
+        self.assertEqual(lines[-1], "\x1b[K")
+        probes = int(search.split(" from ")[1].split(" probes")[0])
+        self.assertIn(f"{probes} probes and", lines[-2])
+
+        bar = mock.MagicMock()
+        self.assertEqual(written(True, types.SimpleNamespace(tqdm=lambda **_: bar))[0], "")
+        self.assertGreaterEqual(bar.total, bar.n)
+        self.assertGreaterEqual(bar.n, probes)
+        bar.close.assert_called_once()
 
     def shape_of_tokens(self):
         text = dtc.compile(CAPTURES / "llama.mlir").inputs["tokens"]

@@ -135,18 +135,20 @@ MaybeError CompileCommand::checkOptions(mlir::ModuleOp module) const {
 // Compiling
 //===----------------------------------------------------------------------===//
 
-/// Shows on a terminal how far a search is.
-static void showProgress(const PlannerProgress &progress) {
+/// Shows on a terminal how far a search is, which goes on.
+static bool showProgress(const PlannerProgress &progress) {
   static int64_t shown = -1;
   int64_t count = progress.estimated / 1000 + progress.probes + 100 * progress.simulated;
   if (count == shown || !llvm::sys::Process::StandardErrIsDisplayed())
-    return;
+    return true;
   shown = count;
-  llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} probes, {2} simulated",
-                                progress.estimated, progress.probes, progress.simulated);
+  llvm::errs() << llvm::formatv("\r{0} strategies estimated from {1} of {2} probes, {3} simulated",
+                                progress.estimated, progress.probes,
+                                progress.probes + progress.probesToCome, progress.simulated);
   if (progress.bestSeconds > 0)
     llvm::errs() << ", best " << formatDuration(progress.bestSeconds);
   llvm::errs() << "\x1b[K";
+  return true;
 }
 
 /// Chooses the parallel strategy, and writes it.

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/import/torch/AtenOp.h"
+#include "compiler/import/torch/Parts.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -16,68 +16,6 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
 
-/// The number that all elements of a constant are.
-static std::optional<double> splatOf(Value value) {
-  auto constant = value.getDefiningOp<ConstantOp>();
-  if (!constant || !constant.getValue().isSplat() || !torch::isFloat(value))
-    return std::nullopt;
-  return constant.getValue().getSplatValue<APFloat>().convertToDouble();
-}
-
-/// Whether two numbers are equal when they are rounded to f32.
-static bool isNear(double value, double wanted) {
-  return std::abs(value - wanted) <= 1e-7 * std::abs(wanted);
-}
-
-/// x, where the value is an `Op` of x and a number in any order; and the number.
-template <typename Op> static std::optional<std::pair<Value, double>> withNumber(Value value) {
-  auto op = value.getDefiningOp<Op>();
-  if (!op)
-    return std::nullopt;
-  for (auto [x, number] :
-       {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())})
-    if (std::optional<double> found = splatOf(number))
-      return std::pair(Value(x), *found);
-  return std::nullopt;
-}
-
-/// The value before reshapes, which only add or remove dimensions of size 1 here.
-static Value skipReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getOperand();
-  return value;
-}
-
-static bool isSquareOf(Value value, Value x) {
-  auto mul = value.getDefiningOp<MulOp>();
-  return mul && mul.getLhs() == x && mul.getRhs() == x;
-}
-
-/// The eps of mean(x x over the last dimension) + eps.
-static std::optional<double> epsOfMeanSquare(Value value, Value x) {
-  auto sum = withNumber<AddOp>(value);
-  auto mean = sum ? withNumber<MulOp>(sum->first) : std::nullopt;
-  if (!mean || !isNear(mean->second, 1 / double(shapeOf(x).back())))
-    return std::nullopt;
-  auto reduce = skipReshapes(mean->first).getDefiningOp<ReduceOp>();
-  int64_t last = int64_t(shapeOf(x).size()) - 1;
-  if (!reduce || reduce.getKind() != ReductionKind::Sum ||
-      reduce.getDims() != ArrayRef<int64_t>{last} || !isSquareOf(reduce.getOperand(), x) ||
-      !(sum->second >= 0) || !std::isfinite(sum->second))
-    return std::nullopt;
-  return sum->second;
-}
-
-/// The value before it is repeated along the last dimension of x, without dimensions of size 1.
-static Value beforeRows(Value value, Value x) {
-  auto broadcast = value.getDefiningOp<BroadcastOp>();
-  int64_t last = int64_t(shapeOf(x).size()) - 1;
-  if (!broadcast || llvm::is_contained(broadcast.getDims(), last) ||
-      shapeOf(broadcast.getOperand()) != shapeOf(x).drop_back())
-    return {};
-  return skipReshapes(broadcast.getOperand());
-}
-
 /// The x of 0.5 x (1 + tanh(y)) with the factors in any order, and y.
 static std::optional<std::pair<Value, Value>> halfOfTanh(MulOp op) {
   auto tanhOf = [](Value sum) {
@@ -85,8 +23,7 @@ static std::optional<std::pair<Value, Value>> halfOfTanh(MulOp op) {
     auto tanh = one && one->second == 1 ? one->first.getDefiningOp<TanhOp>() : TanhOp();
     return tanh ? tanh.getOperand() : Value();
   };
-  for (auto [first, second] :
-       {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
+  for (auto [first, second] : bothOrders(op)) {
     auto half = withNumber<MulOp>(first);
     if (!half || half->second != 0.5)
       continue;
@@ -99,58 +36,6 @@ static std::optional<std::pair<Value, Value>> halfOfTanh(MulOp op) {
 }
 
 namespace {
-
-/// Replaces x rsqrt(mean(x x) + eps), or x / sqrt(...), by an RMS norm whose scale is 1.
-template <typename Product, typename Root> struct RaiseRmsNorm : OpRewritePattern<Product> {
-  RaiseRmsNorm(MLIRContext *context, Conversion &conversion)
-      : OpRewritePattern<Product>(context), conversion(conversion) {}
-
-  LogicalResult matchAndRewrite(Product op, PatternRewriter &rewriter) const override {
-    for (bool isSecond : {false, true}) {
-      if (isSecond && std::is_same_v<Product, DivOp>)
-        break;
-      Value x = isSecond ? op.getRhs() : op.getLhs(), rows = isSecond ? op.getLhs() : op.getRhs();
-      if (shapeOf(x).empty())
-        break;
-      Value before = beforeRows(rows, x);
-      auto root = before ? before.template getDefiningOp<Root>() : Root();
-      std::optional<double> eps =
-          root ? epsOfMeanSquare(root.getOperand(), x) : std::optional<double>();
-      if (!eps)
-        continue;
-      auto row = RankedTensorType::get({shapeOf(x).back()}, typeOf(x).getElementType());
-      Value ones = ConstantOp::create(rewriter, op.getLoc(), row, 1.0);
-      conversion.raised("RMS norms by their parts, now dtc.rms_norm", op.getLoc());
-      rewriter.replaceOp(op, RmsNormOp::create(rewriter, op.getLoc(), x, ones, *eps).getY());
-      return success();
-    }
-    return failure();
-  }
-
-  Conversion &conversion;
-};
-
-/// Moves what an RMS norm of scale 1 is multiplied by into its scale.
-struct AbsorbScale : OpRewritePattern<MulOp> {
-  using OpRewritePattern::OpRewritePattern;
-
-  LogicalResult matchAndRewrite(MulOp op, PatternRewriter &rewriter) const override {
-    for (auto [y, rows] :
-         {std::pair(op.getLhs(), op.getRhs()), std::pair(op.getRhs(), op.getLhs())}) {
-      auto norm = y.getDefiningOp<RmsNormOp>();
-      auto broadcast = rows.getDefiningOp<BroadcastOp>();
-      int64_t last = int64_t(shapeOf(y).size()) - 1;
-      if (!norm || !broadcast || y != norm.getY() || !norm.getY().hasOneUse() ||
-          splatOf(norm.getGamma()) != 1.0 || broadcast.getDims() != ArrayRef<int64_t>{last})
-        continue;
-      rewriter.replaceOp(op, RmsNormOp::create(rewriter, norm.getLoc(), norm.getX(),
-                                               broadcast.getOperand(), norm.getEps())
-                                 .getY());
-      return success();
-    }
-    return failure();
-  }
-};
 
 /// Replaces 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) by dtc.gelu.
 struct RaiseGelu : OpRewritePattern<MulOp> {
@@ -171,8 +56,7 @@ struct RaiseGelu : OpRewritePattern<MulOp> {
     auto sum = scaled ? scaled->first.getDefiningOp<AddOp>() : AddOp();
     if (!sum || !isNear(scaled->second, std::sqrt(2 / M_PI)))
       return false;
-    for (auto [first, second] :
-         {std::pair(sum.getLhs(), sum.getRhs()), std::pair(sum.getRhs(), sum.getLhs())}) {
+    for (auto [first, second] : bothOrders(sum)) {
       auto cubic = withNumber<MulOp>(second);
       auto product = cubic ? cubic->first.getDefiningOp<MulOp>() : MulOp();
       if (first == x && product && isNear(cubic->second, 0.044715) &&
@@ -231,9 +115,8 @@ struct ShareHeads : OpRewritePattern<AttentionOp> {
 void dtc::torch::raiseParts(func::FuncOp function, Conversion &conversion) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
-  patterns.add<RaiseRmsNorm<MulOp, RsqrtOp>, RaiseRmsNorm<DivOp, SqrtOp>, RaiseGelu, ShareHeads>(
-      context, conversion);
-  patterns.add<AbsorbScale>(context);
+  patterns.add<RaiseGelu, ShareHeads>(context, conversion);
+  addNormPatterns(patterns, conversion);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
   (void)applyPatternsGreedily(function, std::move(patterns),

@@ -2,6 +2,7 @@
 dtc-import reads captures of PyTorch too, so that both have one set of rules."""
 
 import math
+import operator
 import re
 
 import jax
@@ -14,7 +15,7 @@ from jax.extend import core
 from dtc import capture_text as text
 from dtc.capture_text import Captured
 from dtc.errors import Error
-from dtc.jax import shift as shifts
+from dtc.jax import draws, shift as shifts
 
 VERSION = 1
 ELEMENT_TYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32",
@@ -30,12 +31,12 @@ class CaptureError(Error):
 
 class Value:
     """A value of the graph: its name in the text, or a known scalar (`known`); whether it depends on parameters that are
-    trained, or on any argument (else it is `fixed`); its shift; the equation that has made it, as (name of the primitive,
-    operands), where that was kept."""
+    trained, or on any argument (else it is `fixed`); its shift; what it is drawn from, for which there is no name; the equation
+    that has made it, as (name of the primitive, operands), where that was kept; the problem of what can be a key alone."""
 
     def __init__(self, name, aval, known=None, shift=None):
         self.name, self.aval, self.known, self.shift = name, aval, known, shift
-        self.trained, self.fixed, self.origin = False, True, None
+        self.trained, self.fixed, self.origin, self.drawn, self.problem = False, True, None, None, None
 
     @property
     def shape(self):
@@ -73,6 +74,7 @@ class Printer:
     def __init__(self):
         self.lines, self.warnings, self.count = [], [], 0
         self.calls = []  # whose bodies are being printed, the innermost last
+        self.draws = draws.Draws(self, Value)
 
     def place(self, eqn):
         """The user's line of an equation; those of functions of JAX have none of their own."""
@@ -110,6 +112,10 @@ class Printer:
 
     def named(self, eqn, value):
         """The value, written as a tensor where it is a known number."""
+        if value.drawn:
+            self.draws.fail(eqn)
+        if value.problem:
+            self.fail(eqn, value.problem)
         if value.known is None and value.name is None:
             self.fail(eqn, f"the primitive '{value.origin[0]}' has no rule; write it with others, such as jnp.where")
         if value.known is None:
@@ -117,6 +123,8 @@ class Printer:
         return self.emit(eqn, "full", {}, {"size": (), "fill_value": scalar_of(value)}, value.aval)
 
     def constant(self, array):
+        if draws.is_key(jax.typeof(array)):
+            return self.key(array, jax.random.key_data(array).tobytes())
         array = numpy.asarray(array)
         if array.ndim == 0:
             return Value(None, jax.typeof(array), known=array)
@@ -125,6 +133,28 @@ class Printer:
         self.count += 1
         self.lines.append(f'  {name} = "torch.constant"() {{value = {elements(array)} : {kind}}} : () -> {kind} loc("loss")')
         return Value(name, aval)
+
+    def names_of_keys(self, result):
+        """The names of values of which only keys are made, when the loss is printed; removes what computes them."""
+        def needed_by(names):
+            names, lines = set(names), []
+            for line in reversed(self.lines):
+                name, *operands = re.findall(r"%[av]\d+\b", line)
+                if name in names:
+                    names.update(operands)
+                    lines.append(line)
+            return names, lines[::-1]
+        if not self.draws.key_names:
+            return set()
+        names, lines = needed_by([result])
+        keys = needed_by(self.draws.key_names)[0] - names
+        self.lines = lines
+        return keys
+
+    def key(self, array, source):
+        value = Value(None, jax.typeof(array))
+        value.drawn = draws.key(source)
+        return value
 
     # Equations.
 
@@ -137,7 +167,7 @@ class Printer:
                 return Value(None, atom.aval, known=numpy.asarray(atom.val, dtype=atom.aval.dtype))
             return values[atom]
 
-        for eqn in jaxpr.eqns:
+        for eqn in needed(jaxpr):
             results = self.equation(eqn, [read(each) for each in eqn.invars])
             values.update(zip(eqn.outvars, results, strict=True))
         return [read(each) for each in jaxpr.outvars]
@@ -152,31 +182,41 @@ class Printer:
             results = self.scan(eqn, operands) if name == "scan" else self.call(eqn, operands)
             self.calls.pop()
             return results
+        if draws.is_random(eqn, operands):
+            return self.draws.results(eqn, operands)
         if name == "split":
             return self.split(eqn, *operands)
         if name == "unstack":
             return [self.element(eqn, operands[0], i, eqn.params["axis"]) for i in range(len(eqn.outvars))]
-        if name.startswith("random_") or name == "threefry2x32":
-            self.fail(eqn, "random numbers have no rule; leave dropout out, such as by deterministic=True")
         if all(each.known is not None for each in operands) and operands and not eqn.primitive.multiple_results \
                 and not eqn.outvars[0].aval.shape:
             found = eqn.primitive.bind(*[jnp.asarray(each.known) for each in operands], **eqn.params)
             return [Value(None, eqn.outvars[0].aval, known=numpy.asarray(found))]
-        self.check_integers(eqn, operands)
+        if problem := self.problem_of_integers(eqn, operands):
+            return [self.keys_alone(eqn, operands, problem)]
         rule = getattr(self, f"on_{name}", None)
         if rule is None and name not in SIMPLE:
             self.fail(eqn, f"the primitive '{name}' has no rule; write it with others, such as those that docs/python.md lists")
         value = rule(eqn, *operands) if rule else self.emit(eqn, SIMPLE[name], dict(zip(NAMES, operands)))
         return [self.finished(eqn, value, operands)]
 
-    def check_integers(self, eqn, operands):
+    def problem_of_integers(self, eqn, operands):
         """Integers of few bits or without a sign are computed in wider ones with a sign, which do not wrap around as they do."""
         kind = eqn.outvars[0].aval.dtype
         if str(kind) not in ("uint8", "uint32", "int8", "int16"):
-            return
+            return None
         name = eqn.primitive.name
         if name in WRAPPING or (name == "convert_element_type" and not numpy.can_cast(operands[0].aval.dtype, kind, "safe")):
-            self.fail(eqn, f"'{name}' gives {kind}, which may wrap around; convert to int32 or to floats first")
+            return f"'{name}' gives {kind}, which may wrap around; convert to int32 or to floats first"
+        return None
+
+    def keys_alone(self, eqn, operands, problem):
+        """An integer that was converted to one without a sign, as jax.random.fold_in() does; any other use is an error."""
+        if eqn.primitive.name != "convert_element_type" or str(eqn.outvars[0].aval.dtype) != "uint32" or operands[0].is_float:
+            self.fail(eqn, problem)
+        result = Value(None, eqn.outvars[0].aval)
+        result.problem, result.origin, result.fixed = problem, (eqn.primitive.name, operands), operands[0].fixed
+        return result
 
     def finished(self, eqn, value, operands):
         """The result of an equation with what is known of it."""
@@ -190,7 +230,7 @@ class Printer:
                 result.shift = shifts.result(name, [each.shift for each in operands], eqn.params, operands[0].ndim)
             except shifts.Mixed:
                 self.fail_stopped(eqn)
-        if not result.is_float or result.name is None:
+        if not result.is_float or result.name is None or result.fixed or name in ("mul", "div"):
             result.origin = (name, operands)
         return result
 
@@ -250,12 +290,36 @@ class Printer:
         return carry + joined
 
     def element(self, eqn, value, index, dim=0):
+        if value.drawn:
+            return self.draws.part(eqn, value, index, value.aval.update(shape=value.shape[:dim] + value.shape[dim + 1:]))
         if value.shift:
             self.fail_stopped(eqn)
         aval = value.aval.update(shape=value.shape[:dim] + value.shape[dim + 1:])
         found = self.emit(eqn, "select", {"self": value}, {"dim": dim, "index": index}, aval)
         self.mark(found, [value])
         return found
+
+    def splat_of(self, value):
+        """The number that all elements are; None where they differ or are not known."""
+        if value.known is not None:
+            return scalar_of(value)
+        name, operands = value.origin or (None, ())
+        if name in ("broadcast_in_dim", "reshape", "squeeze", "expand_dims"):
+            return self.splat_of(operands[0])
+        numbers = [self.splat_of(each) for each in operands] if name in ("add", "sub", "mul") else [None]
+        if None in numbers:
+            return None
+        return {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[name](*numbers)
+
+    def factor_of(self, value):
+        """(y, number) of a value that is y times a number, as the last equation says."""
+        name, (x, *others) = value.origin or (None, (value,))
+        if name == "div" and (divisor := self.splat_of(others[0])):
+            return x, 1 / divisor
+        for y, other in ((x, *others), (*others, x)) if name == "mul" else ():
+            if (number := self.splat_of(other)) is not None:
+                return y, number
+        return value, 1
 
     # Arithmetic.
 
@@ -357,6 +421,11 @@ class Printer:
             self.fail(eqn, f"a choice among {len(cases)} cases has no rule; write it with jnp.where")
         return self.emit(eqn, "where", {"condition": which, "self": cases[1], "other": cases[0]})
 
+    def on_scatter(self, eqn, x, _, update):
+        if x.shape or update.shape:
+            self.fail(eqn, "elements of a tensor are set (.at[].set()), which has no rule; choose between tensors by jnp.where")
+        return update
+
     def on_is_finite(self, eqn, x):
         infinity = Value(None, jax.core.ShapedArray((), x.aval.dtype), known=numpy.asarray(numpy.inf, x.aval.dtype))
         return self.emit(eqn, "lt", {"self": self.emit(eqn, "abs", {"self": x}, aval=x.aval), "other": infinity})
@@ -387,9 +456,13 @@ class Printer:
         shape, places = eqn.params["shape"], eqn.params["broadcast_dimensions"]
         if x.known is not None:
             return self.emit(eqn, "full", {}, {"size": ints(shape), "fill_value": scalar_of(x)})
-        kept = [x.shape[places.index(i)] if i in places else 1 for i in range(len(shape))]
-        x = self.view(eqn, x, kept)
-        return x if x.shape == tuple(shape) else self.emit(eqn, "expand", {"self": x}, {"size": ints(shape)})
+        return self.spread(eqn, x, shape, places)
+
+    def spread(self, eqn, x, shape, places):
+        """x with its dimensions at some places of a shape."""
+        x = self.view(eqn, x, [x.shape[places.index(i)] if i in places else 1 for i in range(len(shape))])
+        return x if x.shape == tuple(shape) else self.emit(eqn, "expand", {"self": x}, {"size": ints(shape)},
+                                                           x.aval.update(shape=tuple(shape)))
 
     def reshaped(self, eqn, x, shape):
         """A reshape; only one that adds or removes dimensions of size 1 keeps a shift."""
@@ -571,6 +644,16 @@ NAMES = ("self", "other")
 WRAPPING = ("abs", "add", "dot_general", "integer_pow", "mul", "neg", "pow", "reduce_sum", "square", "sub")
 
 
+def needed(jaxpr):
+    """The equations on which the results of a jaxpr depend."""
+    wanted, found = {each for each in jaxpr.outvars if not isinstance(each, core.Literal)}, []
+    for eqn in reversed(jaxpr.eqns):
+        if eqn.effects or not wanted.isdisjoint(eqn.outvars):
+            found.append(eqn)
+            wanted.update(each for each in eqn.invars if not isinstance(each, core.Literal))
+    return found[::-1]
+
+
 def is_silu(jaxpr):
     """Whether a function of x is x logistic(x)."""
     if len(jaxpr.invars) != 1 or [each.primitive.name for each in jaxpr.eqns] != ["logistic", "mul"]:
@@ -654,7 +737,7 @@ def abstract(tree):
 def capture(params, loss, example_batch):
     """Captures loss(params, batch), a scalar. `params`, a pytree of arrays or of jax.ShapeDtypeStruct, gives the names, types and
     shapes of the parameters, the example batch, a dictionary or a tuple of the same, those of the inputs; elements are not
-    read. Raises CaptureError."""
+    read. Inputs that are keys of random numbers alone are none of the captured loss (`left_out`). Raises CaptureError."""
     batch = dict(example_batch) if isinstance(example_batch, dict) else \
         {f"input{i}": each for i, each in enumerate(example_batch)}
     parameters = named_leaves(params, "the parameters", "parameter")
@@ -678,16 +761,22 @@ def capture(params, loss, example_batch):
     for i, (name, _) in enumerate([*parameters, *inputs]):
         value = Value(f"%a{i}", traced.in_avals[i])
         value.trained, value.fixed = i < len(parameters), False
+        if draws.is_key(value.aval):
+            value.drawn = draws.key(name)
         arguments.append(value)
         kind = "parameter" if i < len(parameters) else "input"
-        signature.append(f"%a{i}: {printer.type_of(value.aval)} {{torch.{kind} = {text.quoted(name)}}} loc({text.quoted(name)})")
+        signature.append("" if value.drawn else f"%a{i}: {printer.type_of(value.aval)} {{torch.{kind} = {text.quoted(name)}}} loc({text.quoted(name)})")
     [result] = printer.closed(traced, arguments)
+    if result.drawn:
+        raise CaptureError(f"the loss is drawn: {draws.WHAT_TO_DO}")
     if result.known is None and result.name is None:
         raise CaptureError(f"the loss is a result of '{result.origin[0]}', which has no rule")
     if result.shift:
         raise CaptureError("the loss depends on what stop_gradient() was given; only what cancels can be stopped")
     if result.known is not None or not result.trained:
         raise CaptureError("the loss does not depend on the parameters")
+    keys = printer.names_of_keys(result.name)
+    left_out = [name for i, (name, _) in enumerate(inputs, len(parameters)) if arguments[i].drawn or f"%a{i}" in keys]
     body, kind = "\n".join(printer.lines), printer.type_of(result.aval)
     head = (f"module attributes {{torch.capture = {{version = {VERSION} : i64, "
             f"jax = {text.quoted(jax.__version__)}}}}} {{\n")
@@ -695,6 +784,7 @@ def capture(params, loss, example_batch):
     for i, (name, _) in enumerate(parameters):
         if f"%a{i}" not in used:
             printer.warnings.append(f"the loss does not depend on the parameter '{name}'; it is left out")
-    signature = ",\n    ".join(each for i, each in enumerate(signature) if i >= len(parameters) or f"%a{i}" in used)
+    signature = ",\n    ".join(each for i, (each, (name, _)) in enumerate(zip(signature, [*parameters, *inputs], strict=True))
+                               if (f"%a{i}" in used if i < len(parameters) else name not in left_out))
     source = (f"{head}func.func @loss(\n    {signature}) -> {kind} {{\n{body}\n  return {result.name} : {kind} loc(\"loss\")\n}}\n}}\n")
-    return Captured(source, printer.warnings)
+    return Captured(source, printer.warnings, left_out)

@@ -34,9 +34,12 @@ class Loss(torch.nn.Module):
 
 
 def named_inputs(batch):
-    """{name: tensor} of a batch that is a dictionary, or a tuple or list, whose tensors are called input0, input1..."""
+    """{name: tensor} of a batch that is a dictionary, or a tuple or list, whose tensors are called input0, input1... Arrays of
+    other libraries, such as numpy, become tensors."""
     named = dict(batch) if isinstance(batch, dict) else {f"input{i}": each for i, each in enumerate(batch)}
     for name, tensor in named.items():
+        if not isinstance(tensor, torch.Tensor) and hasattr(tensor, "__dlpack__"):
+            named[name] = tensor = torch.from_dlpack(tensor)
         if not isinstance(tensor, torch.Tensor):
             raise CaptureError(f"'{name}' of the example batch is a {type(tensor).__name__}, expected a tensor; give the "
                                "loss what is no tensor in another way, such as by functools.partial")

@@ -52,6 +52,24 @@ TEST_F(SearchSpace, EveryStrategyUsesAllDevicesAndDividesTheBatch) {
   }
 }
 
+/// A model with batch norms takes neither a pipeline nor microbatches, also where these are fixed.
+TEST_F(SearchSpace, MixedSamplesAreInOneMicrobatch) {
+  traits.mixesSamples = true;
+  ASSERT_FALSE(strategies().empty());
+  for (const ParallelStrategy &strategy : strategies()) {
+    EXPECT_EQ(strategy.pp, 1);
+    EXPECT_EQ(strategy.microbatches, 1);
+  }
+  options.axes = {{"pp", 2}};
+  EXPECT_TRUE(strategies().empty());
+  options.axes.clear();
+  fix("microbatches");
+  options.base.microbatches = 2;
+  EXPECT_TRUE(strategies().empty());
+  options.base.microbatches = 1;
+  EXPECT_FALSE(strategies().empty());
+}
+
 TEST_F(SearchSpace, FewerDevicesThanTheClusterHas) {
   for (int64_t devices : {1, 2, 4, 6, 8}) {
     options.devices = devices;

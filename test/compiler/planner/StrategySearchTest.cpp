@@ -13,6 +13,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <vector>
+
 namespace strategySearchTest {
 
 using namespace dtc;
@@ -43,6 +45,59 @@ protected:
   CompileOptions options;
   SearchRequest request;
 };
+
+/// What a search reports grows to what the result says, and what is to come comes to nothing.
+TEST_F(StrategySearch, ReportsWhatIsDoneAndToCome) {
+  request.set = {"pp=1"};
+  std::vector<PlannerProgress> reports;
+  Expected<StrategyChoice> choice =
+      searchStrategy(*model, "m", options, request, cluster, [&](const PlannerProgress &progress) {
+        reports.push_back(progress);
+        return true;
+      });
+  ASSERT_TRUE(choice) << choice.error().message;
+  const PlannerProgress &last = choice->result.progress;
+  ASSERT_GT(reports.size(), size_t(last.simulated));
+  EXPECT_EQ(reports.front().probes, 0);
+  EXPECT_GT(reports.front().probesToCome, 1);
+  for (size_t i = 1; i < reports.size(); ++i) {
+    EXPECT_GE(reports[i].probes, reports[i - 1].probes);
+    EXPECT_GE(reports[i].simulated, reports[i - 1].simulated);
+  }
+  EXPECT_GE(reports.front().simulationsToCome, last.simulated);
+  EXPECT_EQ(reports.back().probesToCome, 0);
+  EXPECT_EQ(reports.back().probes, last.probes);
+  EXPECT_EQ(reports.back().simulated, last.simulated);
+  EXPECT_EQ(reports.back().bestSeconds, last.bestSeconds);
+  EXPECT_GT(last.bestSeconds, 0);
+}
+
+/// A search ends where its callback asks for it: while it probes, before the first strategy is
+/// compiled, and later.
+TEST_F(StrategySearch, EndsWhereItsCallbackDoes) {
+  request.set = {"pp=1"};
+  auto endsWhere = [&](llvm::function_ref<bool(const PlannerProgress &)> isEnd) {
+    PlannerProgress last;
+    int64_t after = 0;
+    bool isAsked = false;
+    Expected<StrategyChoice> choice =
+        searchStrategy(*model, "m", options, request, cluster, [&](const PlannerProgress &each) {
+          after += isAsked;
+          last = each;
+          isAsked = isEnd(each);
+          return !isAsked;
+        });
+    EXPECT_FALSE(choice);
+    EXPECT_EQ(choice ? "" : choice.error().message, "the search was ended");
+    EXPECT_TRUE(isAsked);
+    EXPECT_EQ(after, 0) << "calls after the end";
+    return last;
+  };
+  EXPECT_EQ(endsWhere([](const PlannerProgress &) { return true; }).probes, 0);
+  EXPECT_EQ(endsWhere([](const PlannerProgress &each) { return each.probes >= 2; }).simulated, 0);
+  EXPECT_EQ(endsWhere([](const PlannerProgress &each) { return each.simulated == 1; }).simulated,
+            1);
+}
 
 TEST_F(StrategySearch, GivenOptionsAndSizesStay) {
   options.zero = 2;

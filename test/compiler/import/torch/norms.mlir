@@ -17,6 +17,30 @@
 // PARTS-NOT: dtc.rms_norm
 // PARTS: dtc.rsqrt
 
+// Layer norms by hand: the variance as a mean of squared distances, as "aten.var", and as a mean of squares less a squared mean,
+// as flax computes it, which multiplies the root by the scale first.
+// RUN: dtc-import %t/layer.mlir 2>&1 | FileCheck %s --check-prefix LAYER
+// RUN: dtc-import %t/var-layer.mlir 2>&1 | FileCheck %s --check-prefix VAR-LAYER
+// RUN: dtc-import %t/fast.mlir 2>&1 | FileCheck %s --check-prefix FAST
+// LAYER: remark: {{.*}}layer.mlir: layer norms by their parts, now dtc.layer_norm: 1
+// LAYER: dtc.layer_norm %x, %g, %b {eps = 9.9999{{.*}}E-6 : f64}
+// LAYER-NOT: dtc.mul
+// VAR-LAYER: dtc.layer_norm %x, %{{.*}}, %{{.*}} {eps = 0.0010{{.*}} : f64}
+// VAR-LAYER-NOT: dtc.div
+// FAST: dtc.layer_norm %x, %g, %b {eps = 9.9{{.*}}E-7 : f64}
+// FAST-NOT: dtc.rsqrt
+
+// What has another mean, another variance or what else is no layer norm stays in its parts.
+// RUN: sed 's|"aten.sub"(%%x, %%mean)|"aten.sub"(%%o, %%mean)|' %t/layer.mlir > %t/other.mlir && dtc-import %t/other.mlir | FileCheck %s --check-prefix NO-LAYER
+// RUN: sed 's|unbiased = false|unbiased = true|' %t/var-layer.mlir > %t/unbiased.mlir && dtc-import %t/unbiased.mlir | FileCheck %s --check-prefix NO-LAYER
+// RUN: sed 's|"aten.mul"(%%average, %%average)|"aten.mul"(%%average, %%squares)|' %t/fast.mlir > %t/squares.mlir && dtc-import %t/squares.mlir | FileCheck %s --check-prefix NO-LAYER
+// RUN: sed 's|other = 0.25|other = 0.5|' %t/fast.mlir > %t/half.mlir && dtc-import %t/half.mlir | FileCheck %s --check-prefix NO-LAYER
+// NO-LAYER-NOT: dtc.layer_norm
+// A bias before the scale is no bias of the norm.
+// RUN: sed 's|"aten.mul"(%%n, %%g)|"aten.add"(%%n, %%g)|; s|"aten.add"(%%s, %%b)|"aten.mul"(%%s, %%b)|' %t/layer.mlir > %t/order.mlir && dtc-import %t/order.mlir | FileCheck %s --check-prefix ORDER
+// ORDER: %[[Y:[a-z]+]], {{.*}} = dtc.layer_norm %x, %{{.*}}, %g {
+// ORDER: dtc.mul %[[Y]]
+
 //--- var.mlir
 module attributes {torch.capture = {version = 1 : i64}} {
 func.func @loss(%w: tensor<3x4xf32> {torch.parameter = "w"}) -> tensor<f32> {
@@ -37,6 +61,75 @@ func.func @loss(%w: tensor<3x4xf32> {torch.parameter = "w"}) -> tensor<f32> {
   %root = "aten.rsqrt"(%add) {operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
   %y = "aten.mul"(%w, %root) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
   %sum = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- layer.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%x: tensor<3x4xf32> {torch.parameter = "x"}, %o: tensor<3x4xf32> {torch.parameter = "o"},
+    %g: tensor<4xf32> {torch.parameter = "g"}, %b: tensor<4xf32> {torch.parameter = "b"}) -> tensor<f32> {
+  %mean = "aten.mean"(%x) {dim = array<i64: -1>, keepdim = true, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %d = "aten.sub"(%x, %mean) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %sq = "aten.pow"(%d) {exponent = 2 : i64, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x4xf32>
+  %var = "aten.mean"(%sq) {dim = array<i64: -1>, keepdim = true, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %add = "aten.add"(%var) {other = 1.0e-05 : f64, operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %root = "aten.rsqrt"(%add) {operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %n = "aten.mul"(%d, %root) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %s = "aten.mul"(%n, %g) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %y = "aten.add"(%s, %b) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %all = "aten.add"(%y, %o) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %p = "aten.add"(%all, %g) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %q = "aten.add"(%p, %b) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %sum = "aten.sum"(%q) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- var-layer.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%x: tensor<3x4xf32> {torch.parameter = "x"}, %o: tensor<3x4xf32> {torch.parameter = "o"},
+    %g: tensor<4xf32> {torch.parameter = "g"}, %b: tensor<4xf32> {torch.parameter = "b"}) -> tensor<f32> {
+  %mean = "aten.mean"(%x) {dim = array<i64: -1>, keepdim = true, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %d = "aten.sub"(%x, %mean) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %var = "aten.var"(%x) {dim = array<i64: -1>, keepdim = true, unbiased = false, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3x1xf32>
+  %add = "aten.add"(%var) {other = 1.0e-03 : f64, operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %root = "aten.sqrt"(%add) {operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %y = "aten.div"(%d, %root) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %all = "aten.add"(%y, %o) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %p = "aten.add"(%all, %g) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %q = "aten.add"(%p, %b) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %sum = "aten.sum"(%q) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
+  return %sum : tensor<f32>
+}
+}
+
+//--- fast.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%x: tensor<3x4xf32> {torch.parameter = "x"}, %o: tensor<3x4xf32> {torch.parameter = "o"},
+    %g: tensor<4xf32> {torch.parameter = "g"}, %b: tensor<4xf32> {torch.parameter = "b"}) -> tensor<f32> {
+  %total = "aten.sum"(%x) {dim = array<i64: 1>, keepdim = false, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3xf32>
+  %average = "aten.mul"(%total) {other = 0.25 : f64, operands = ["self"]} : (tensor<3xf32>) -> tensor<3xf32>
+  %xx = "aten.mul"(%x, %x) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %totals = "aten.sum"(%xx) {dim = array<i64: 1>, keepdim = false, operands = ["self"]} : (tensor<3x4xf32>) -> tensor<3xf32>
+  %squares = "aten.div"(%totals) {other = 4.0 : f64, operands = ["self"]} : (tensor<3xf32>) -> tensor<3xf32>
+  %square = "aten.mul"(%average, %average) {operands = ["self", "other"]} : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  %less = "aten.sub"(%squares, %square) {operands = ["self", "other"]} : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  %zero = "aten.full"() {size = array<i64>, fill_value = 0.0 : f64} : () -> tensor<f32>
+  %most = "aten.maximum"(%zero, %less) {operands = ["self", "other"]} : (tensor<f32>, tensor<3xf32>) -> tensor<3xf32>
+  %rows = "aten.view"(%average) {size = array<i64: 3, 1>, operands = ["self"]} : (tensor<3xf32>) -> tensor<3x1xf32>
+  %d = "aten.sub"(%x, %rows) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x1xf32>) -> tensor<3x4xf32>
+  %vars = "aten.view"(%most) {size = array<i64: 3, 1>, operands = ["self"]} : (tensor<3xf32>) -> tensor<3x1xf32>
+  %add = "aten.add"(%vars) {other = 9.9999999747524271e-07 : f64, operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %root = "aten.rsqrt"(%add) {operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>
+  %wide = "aten.view"(%g) {size = array<i64: 1, 4>, operands = ["self"]} : (tensor<4xf32>) -> tensor<1x4xf32>
+  %f = "aten.mul"(%root, %wide) {operands = ["self", "other"]} : (tensor<3x1xf32>, tensor<1x4xf32>) -> tensor<3x4xf32>
+  %n = "aten.mul"(%d, %f) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %y = "aten.add"(%n, %b) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %all = "aten.add"(%y, %o) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x4xf32>
+  %p = "aten.add"(%all, %g) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %q = "aten.add"(%p, %b) {operands = ["self", "other"]} : (tensor<3x4xf32>, tensor<4xf32>) -> tensor<3x4xf32>
+  %sum = "aten.sum"(%q) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
   return %sum : tensor<f32>
 }
 }
