@@ -208,6 +208,12 @@ bool dtc::mixesSamples(ModuleOp model, const ProbeSetting &setting) {
     options.microbatches = microbatches;
     options.zero = 0;
     options.zeroAxes.clear();
+    options.schedule = "1f1b";
+    options.chunks = 0;
+    options.stages.clear();
+    options.memoryLimit = 0;
+    options.recompute = Recompute::None;
+    options.shard.clear(); // the mesh has none of the axes that its entries name
     llvm::append_range(options.shard, batchEntries(setting.batchDims, options.mesh));
     OwningOpRef<ModuleOp> module = model.clone();
     return !runSilently(module->getContext(), [&] { return partitionModel(*module, options); });
