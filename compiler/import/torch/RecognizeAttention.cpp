@@ -15,6 +15,7 @@
 #include "mlir/IR/Builders.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
 
