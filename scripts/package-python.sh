@@ -8,8 +8,13 @@ root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 settings=()
 if [ "${1-}" = --cuda ]; then
   shift
-  settings=(--config-settings=cmake.define.DTC_CUDA=ON
+  settings=(--config-settings=cmake.define.DTC_CUDA=ON --config-settings=cmake.define.DTC_CUDNN=ON
+    --config-settings=cmake.define.DTC_NCCL=ON
     "--config-settings=cmake.define.DTC_CUDA_ARCHITECTURES=${DTC_CUDA_ARCHITECTURES:-80-real;90-real;100}")
+fi
+if [ $# -gt 1 ] || [[ ${1-} == -* ]]; then
+  echo "error: found '$*', expected [--cuda] [folder]" >&2
+  exit 2
 fi
 folder="${1:-$root/build/wheels}"
 scratch="$(mktemp -d)"

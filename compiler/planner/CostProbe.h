@@ -74,7 +74,7 @@ private:
   std::map<ModelProber::PartitionKey, size_t> partitionedBy;
   std::map<CostKey, Expected<std::vector<ModelCosts>>> known;
   std::atomic<int64_t> numMade = 0;
-  int64_t expected = 0; ///< numMade will be, as far as is known
+  int64_t expected = 0; ///< the probes made once the announced ones are done
   std::atomic<bool> isEnded = false;
 };
 

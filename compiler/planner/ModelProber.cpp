@@ -208,6 +208,14 @@ bool dtc::mixesSamples(ModuleOp model, const ProbeSetting &setting) {
     options.microbatches = microbatches;
     options.zero = 0;
     options.zeroAxes.clear();
+    options.schedule = "1f1b";
+    options.chunks = 0;
+    options.stages.clear();
+    options.memoryLimit = 0;
+    options.recompute = Recompute::None;
+    // The mesh has none of the axes that entries of the user name.
+    for (std::string &entry : options.shard)
+      entry.resize(std::min(entry.size(), entry.find('=') + 1));
     llvm::append_range(options.shard, batchEntries(setting.batchDims, options.mesh));
     OwningOpRef<ModuleOp> module = model.clone();
     return !runSilently(module->getContext(), [&] { return partitionModel(*module, options); });

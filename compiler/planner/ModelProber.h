@@ -39,8 +39,9 @@ struct ProbeSetting {
   bool mixesSamples = false; ///< see ModelProperties
 };
 
-/// Whether a model compiles for one device, and neither for two or more microbatches nor for a
-/// pipeline.
+/// Whether a model compiles for one device and one microbatch, and not for the fewest microbatches
+/// above one that divide the batch, as the one stage of a pipeline. Options that say nothing of
+/// samples are left out.
 bool mixesSamples(mlir::ModuleOp model, const ProbeSetting &setting);
 
 /// Finds costs by compiling a model that has all but three of its layers taken out, one layer on

@@ -12,7 +12,7 @@
 
 namespace dtc {
 
-/// How far a search has come, and what it is known to do yet.
+/// How far a search has come, and the work that is known to remain.
 struct PlannerProgress {
   int64_t strategies = 0, estimated = 0, probes = 0, simulated = 0;
   int64_t probesToCome = 0;      ///< at least

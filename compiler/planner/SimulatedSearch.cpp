@@ -389,10 +389,10 @@ void SimulatedSearch::run() {
   while (std::optional<size_t> index = next())
     simulateOne(*index);
   sortResults();
-  if (!chosen)
+  if (!chosen || !goesOn())
     return;
-  if (!trials.complete(chosenTrial)) {
-    recordFailure(choice.best.front().strategy, "it does not compile a second time");
+  if (MaybeError error = trials.complete(chosenTrial)) {
+    recordFailure(choice.best.front().strategy, error->message);
     choice.best.clear();
     return;
   }

@@ -15,10 +15,10 @@ class Program;
 
 /// Cuts each task of a program without a pipeline into two in its place: the passes, all of them
 /// one backward pass, and the update, which is all that writes parameters and optimizer states or
-/// reads the latter. With one microbatch nothing but its sum counts, and what the passes keep is
-/// among what they hold. An instruction waits no longer for those of the other part: each task
-/// waits for all that it starts. The program is one to measure, and may not run, as its order has
-/// changed.
+/// reads the latter. Only the sum of the forward and the backward pass counts where there is one
+/// microbatch; values that are kept are among the transient bytes. An instruction waits no longer
+/// for those of the other part: each task waits for all that it starts. The program is one to
+/// measure, and may not run, as its order has changed.
 void splitStep(plan::Program &program);
 
 } // namespace dtc

@@ -156,14 +156,17 @@ StrategyTrial StrategyTrials::take(const ParallelStrategy &strategy,
   return std::move(*trial);
 }
 
-bool StrategyTrials::complete(StrategyTrial &trial) const {
-  if (trial.search)
-    return succeeded(verify(*trial.candidate->module));
+MaybeError StrategyTrials::complete(StrategyTrial &trial) const {
+  if (trial.search) {
+    if (succeeded(verify(*trial.candidate->module)))
+      return std::nullopt;
+    return Error{"its program is not valid, which is an error of dtc"};
+  }
   trial.search = std::make_unique<CandidateSearch>(model, name, options.cluster);
   plan::Plan plan = std::move(trial.candidate->plan);
   trial.candidate = trial.search->withModule(std::move(*trial.candidate));
   if (!trial.candidate)
-    return false;
+    return Error{"it does not compile a second time"};
   trial.candidate->plan = std::move(plan);
-  return true;
+  return std::nullopt;
 }

@@ -65,8 +65,8 @@ public:
                      double slowest, llvm::function_ref<bool()> goesOn);
 
   /// The candidate of a trial with its module, which belongs to the context of the model, and the
-  /// search that made it. False where it does not compile again.
-  bool complete(StrategyTrial &trial) const;
+  /// search that made it. The error says why it is none that can be used.
+  MaybeError complete(StrategyTrial &trial) const;
 
 private:
   StrategyTrial run(mlir::ModuleOp ofThread, const ParallelStrategy &strategy);

@@ -4,7 +4,13 @@ dtc.torch and dtc.jax, which capture models for dtc-import, are plain Python. Th
 a wheel has and a build with -DDTC_BUILD_PYTHON=ON makes.
 """
 
+import os
+
 from dtc.errors import Error
+
+# CUDA reads it at its first call, which may be PyTorch's: with the 8 hardware queues that are the default, messages of a pipeline
+# over NCCL may wait for each other.
+os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "32")
 
 _NATIVE = {"compile": "step", "Step": "step", "Adam": "optimizers", "AdamW": "optimizers", "Lion": "optimizers",
            "SGD": "optimizers"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import itertools
 import numbers
 import os
 import pathlib
@@ -12,13 +13,13 @@ import sys
 import traceback
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from typing import TYPE_CHECKING, Any
 
 from dtc import _native
 from dtc.errors import Error
 from dtc.optimizers import AdamW, Optimizer
-from dtc.progress import SearchProgress
+from dtc.progress import SearchProgress, TrainingProgress
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +32,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
             optimizer: Optimizer | None = None, mesh: str | Mapping[str, int] | None = None, devices: int | None = None,
             cluster: str | os.PathLike | None = None, memory: str | int | None = None, dtype: str | None = None,
             accumulate: int = 1, batch: str = "global", init: Weights | None = None, seed: int = 0, threads: int = 0,
-            device: str = "auto", gpu: Mapping[str, Any] | None = None, **options: Any) -> Step:
+            device: str = "auto", gpu: Mapping[str, Any] | None = None, metrics: str | os.PathLike | None = None,
+            tensorboard: str | os.PathLike | None = None, metrics_port: str | int | None = None, **options: Any) -> Step:
     """Compiles a model with its loss, gradients and optimizer for a mesh of devices.
 
     model: a torch.nn.Module, which dtc.torch.capture() captures with `loss`, a function (model, batch) -> scalar, and
@@ -59,6 +61,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         them. It is looked for at the first step.
     gpu: how GPUs compute and exchange tensors, the flags of dtc-run by their names with _ for -: {"fabric": "nccl",
         "matmul_precision": "tf32", "cudnn": "off"}.
+    metrics, tensorboard, metrics_port: where the metrics of each step go beside the program, as of dtc-run: a file of JSON lines, a
+        folder of TensorBoard, a port of this machine (or ADDRESS:PORT) where Prometheus gets them. The first process writes them.
     options: all others of dtc-compile, with _ for -: zero=1, microbatches=4, recompute="full". A list is a sequence or a text
         with commas. A search keeps what is given; for one there are set={"pp": 4}, which fixes axes and options, and
         alternatives=10, the number of other strategies in Step.search.
@@ -81,6 +85,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     if devices is not None:
         _check_whole("devices", devices, 1)
     flags = _device_flags(device, gpu)
+    sinks = _sinks(metrics, tensorboard, metrics_port)
     if cluster is not None and (not isinstance(cluster, (str, os.PathLike)) or not os.fspath(cluster)):
         raise Error(f"cluster is {cluster!r}, expected the path of a cluster file (docs/clusters.md)")
     if init is not None:
@@ -106,7 +111,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     for note in [*source.warnings, *compiled["warnings"]]:
         warnings.warn(note.removeprefix("warning: "), stacklevel=2)
     step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
-                device_flags=flags)
+                device_flags=flags, sinks=sinks)
     step.proximal = float(options.get("proximal", 0))
     return step
 
@@ -115,7 +120,7 @@ class Step:
     """A training step: what compile() gives. step(batch) trains, and gives metrics."""
 
     def __init__(self, compiled: dict[str, Any], optimizer: Optimizer, source, *, init, seed: int, threads: int, batches: int,
-                 parts: bool, device_flags: list[tuple[str, str]]):
+                 parts: bool, device_flags: list[tuple[str, str]], sinks: list[str]):
         self.optimizer = optimizer
         self.remarks: list[str] = compiled["remarks"]  # what the import made of several operators
         # Of a mesh that was searched: what was considered, as dtc-compile prints it, and the chosen strategy, as the file
@@ -126,6 +131,7 @@ class Step:
         self._plan, self._on_cluster = compiled["plan"], compiled["on_cluster"]
         self._source, self._init, self._seed, self._threads = source, init, seed, threads
         self._opened, self._batches, self._parts, self._device_flags = None, batches, parts, device_flags
+        self._sinks = sinks
 
     def __call__(self, batch: Batch, lr: float | None = None) -> dict[str, Any]:
         """Takes a step on a batch, arrays of numpy or torch as in the example: a mapping by name, or a sequence. With
@@ -140,6 +146,38 @@ class Step:
         if not isinstance(rate, numbers.Real):
             raise Error(f"lr is {rate!r}, expected a number")
         return session.step(self._batches_of(batch), rate)
+
+    def train(self, batches: Iterable[Batch], steps: int | None = None, callback: Callable[[dict[str, Any]], Any] | None = None,
+              save: str | os.PathLike | None = None) -> dict[str, Any]:
+        """Takes a step on each of some batches, and shows a bar of progress where standard error is a terminal.
+
+        steps: how many are taken at most; all batches without it.
+        callback: called with the metrics of each step; where it returns False, no more steps are taken.
+        save: a folder for a checkpoint of the last step, which is also written after Ctrl-C.
+        Returns the metrics of the last step, an empty dictionary if there was no batch.
+        """
+        if steps is not None:
+            _check_whole("steps", steps, 0)
+        if callback is not None and not callable(callback):
+            raise Error(f"callback is a {type(callback).__name__}, expected a function of the metrics of a step")
+        metrics: dict[str, Any] = {}
+        known = [count for count in (steps, len(batches) if isinstance(batches, Sized) else None) if count is not None]
+        progress = TrainingProgress(min(known, default=None), self.process == 0)
+        try:
+            for batch in itertools.islice(batches, steps):
+                metrics = self(batch)
+                progress(metrics)
+                if callback is not None and callback(metrics) is False:
+                    break
+        except KeyboardInterrupt:
+            if save is not None:
+                self.save(save)
+            raise
+        finally:
+            progress.close()
+        if save is not None and metrics:
+            self.save(save)
+        return metrics
 
     def evaluate(self, batch: Batch) -> float:
         """The loss of a batch, without dropout and without an update."""
@@ -251,7 +289,7 @@ class Step:
         if self._opened is None:
             with _as_arguments():
                 session = _native.Session.open(self._plan, self._threads, self._seed, self._batches, self._parts,
-                                               self._device_flags)
+                                               self._device_flags, *self._sinks)
             if self._init is None:
                 # The capture has said which tensors of the model are no parameters.
                 notes = []
@@ -323,7 +361,7 @@ def _as_arguments():
         def argument(found: re.Match) -> str:
             name = found[1].replace("-", "_")
             return f'{name}="{found[2]}"' if found[2] else name
-        raise Error(re.sub(r"--([a-z][a-z-]*)(?:[ =](cpu|cuda|nccl|local|auto|on|off)\b)?", argument, str(error))) from None
+        raise Error(re.sub(r"(?<![\w/.-])--([a-z][a-z-]*)(?:[ =](cpu|cuda|nccl|local|auto|on|off|f32|tf32|first|timed)\b)?", argument, str(error))) from None
 
 
 def _device_flags(device: Any, gpu: Any) -> list[tuple[str, str]]:
@@ -338,6 +376,18 @@ def _device_flags(device: Any, gpu: Any) -> list[tuple[str, str]]:
     with _as_arguments():
         _native.check_device_flags(flags)
     return flags
+
+
+def _sinks(metrics: Any, tensorboard: Any, metrics_port: Any) -> list[str]:
+    """The places to which metrics go; an empty text for none."""
+    if isinstance(metrics_port, int) and not isinstance(metrics_port, bool):
+        metrics_port = str(metrics_port)
+    places = (("metrics", metrics, "the path of a file"), ("tensorboard", tensorboard, "the path of a folder"),
+              ("metrics_port", metrics_port, "a port, or a text ADDRESS:PORT"))
+    for name, value, expected in places:
+        if value is not None and (not isinstance(value, (str, os.PathLike)) or not os.fspath(value)):
+            raise Error(f"{name} is {value!r}, expected {expected}")
+    return [os.fspath(value) if value is not None else "" for _, value, _ in places]
 
 
 def _are_paths(weights: Any) -> bool:

@@ -96,7 +96,7 @@ static std::string verbOf(const std::string &call) {
   return call == kEnd ? "has come to " + call : "calls " + call;
 }
 
-/// Names what differs between the processes. Each has said the same lines with values of its own.
+/// Names the difference between the processes. Each has said the same lines with values of its own.
 static std::string differenceOf(const std::vector<std::string> &said) {
   auto linesOf = [](const std::string &text) {
     std::vector<std::string> lines;

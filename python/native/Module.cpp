@@ -258,14 +258,16 @@ static void addPlan(nb::module_ &module) {
 
 static void addSession(nb::module_ &module) {
   nb::class_<TrainSession>(module, "Session")
-      .def_static("open",
-                  [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches,
-                     bool givesPartOfBatch, const DeviceFlagValues &deviceFlags) {
-                    return withoutLock([&] {
-                      return TrainSession::open(
-                          plan.plan, {threads, seed, batches, givesPartOfBatch, deviceFlags});
-                    });
-                  })
+      .def_static(
+          "open",
+          [](const PlanHandle &plan, int threads, uint64_t seed, int64_t batches,
+             bool givesPartOfBatch, const DeviceFlagValues &deviceFlags, const std::string &metrics,
+             const std::string &tensorBoard, const std::string &address) {
+            return withoutLock([&] {
+              return TrainSession::open(plan.plan, {threads, seed, batches, givesPartOfBatch,
+                                                    deviceFlags, metrics, tensorBoard, address});
+            });
+          })
       .def("close",
            [](TrainSession &self) {
              nb::gil_scoped_release released;

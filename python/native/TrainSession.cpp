@@ -96,7 +96,11 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
                  {"seed", std::to_string(settings.seed)},
                  {"number of batches", std::to_string(settings.batches)},
                  {"kind of batch", settings.givesPartOfBatch ? "local" : "global"}};
-  alike.insert(alike.end(), settings.deviceFlags.begin(), settings.deviceFlags.end());
+  std::string flags;
+  for (const auto &[name, value] :
+       std::map(settings.deviceFlags.begin(), settings.deviceFlags.end()))
+    flags += fmt::format("{}={} ", name, value);
+  alike.emplace_back("device or gpu option", flags);
   Expected<DeviceSelection> devices = readDeviceFlags(settings.deviceFlags);
   MaybeError wrong = devices ? checkProcesses(meshOf(*plan), processes.count()) : devices.error();
   if (!wrong)
@@ -105,8 +109,20 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
     return *error;
   if (MaybeError error = result->openDevices(*devices, options))
     return *error;
+  options.metricsPath = settings.metricsPath;
+  options.tensorBoardPath = settings.tensorBoardPath;
+  options.metricsAddress = settings.metricsAddress;
   auto opened = openSession(plan, result->backend, options);
   MaybeError unopened = opened ? MaybeError() : opened.error();
+  if (!unopened) {
+    auto sinks = openMetricsSinks(options, plan->model(), [](const std::string &note) {
+      fmt::print(stderr, "note: {}\n", note);
+    });
+    if (sinks)
+      result->metricsSinks = std::move(*sinks);
+    else
+      unopened = sinks.error();
+  }
   if (MaybeError error = result->joined.agree("compile", unopened))
     return *error;
   result->session = std::move(*opened);
@@ -116,8 +132,7 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
 /// All processes return an error, or none.
 MaybeError TrainSession::openDevices(const DeviceSelection &wanted, TrainOptions &options) {
   auto opened = openBackend(wanted);
-  MaybeError error = opened ? MaybeError() : opened.error();
-  if (error = joined.agree("compile", error, {{"device", opened ? (*opened)->name() : ""}}); error)
+  if (MaybeError error = joined.agree("compile", opened ? MaybeError() : opened.error()))
     return error;
   backend = std::move(*opened);
   Expected<OpenFabric> fabric = chooseFabric(wanted, *backend, options.processes, stderr);
@@ -364,7 +379,22 @@ Expected<StepMetrics> TrainSession::step(const std::vector<Tensors> &given, doub
   ++position.step;
   position.nextBatch += batches;
   lastRate = fmt::format("{}", learningRate);
-  return metricsOf(seconds.count(), learningRate);
+  Expected<StepMetrics> metrics = metricsOf(seconds.count(), learningRate);
+  if (metrics)
+    if (MaybeError error = writeMetrics(*metrics))
+      return *joined.failTogether(error->inContext(
+          fmt::format("step {} is done, but its metrics cannot be written", position.step)));
+  return metrics;
+}
+
+MaybeError TrainSession::writeMetrics(const StepMetrics &metrics) {
+  for (const auto &sink : metricsSinks) {
+    if (MaybeError error = sink->begin(metrics.step - 1))
+      return error;
+    if (MaybeError error = sink->write(metrics))
+      return error;
+  }
+  return std::nullopt;
 }
 
 Expected<double> TrainSession::evaluate(const Tensors &batch) {

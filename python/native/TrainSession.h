@@ -17,6 +17,7 @@
 #include "runtime/data/WeightsFileShards.h"
 #include "runtime/executor/Session.h"
 #include "runtime/metrics/StepMetrics.h"
+#include "runtime/train/MetricsSinks.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/TrainOptions.h"
 #include "support/Error.h"
@@ -47,6 +48,9 @@ struct TrainSettings {
   int64_t batches = 1;           // of a step, over which gradients are summed
   bool givesPartOfBatch = false; // each process gives an equal part of the samples of each batch
   DeviceFlagValues deviceFlags;  // those that are not given are as in dtc-run
+  // The places to which metrics go, as of dtc-run --metrics, --tensorboard and --metrics-port;
+  // empty: none.
+  std::string metricsPath, tensorBoardPath, metricsAddress;
 };
 
 /// Reads them as dtc-run does. The error names the flag.
@@ -113,6 +117,7 @@ private:
   explicit TrainSession(const TrainSettings &settings)
       : seed(settings.seed), batches(settings.batches),
         givesPartOfBatch(settings.givesPartOfBatch) {}
+  MaybeError writeMetrics(const runtime::StepMetrics &metrics);
   MaybeError openDevices(const DeviceSelection &wanted, runtime::TrainOptions &options);
   MaybeError checkOpen() const;
   MaybeError begin();
@@ -140,6 +145,7 @@ private:
   std::optional<runtime::LossScaling> lossScale; // none if the plan does not scale its loss
   runtime::RunPosition position;
   runtime::StepOutcomes outcomes;
+  runtime::MetricsSinks metricsSinks;
   bool hasBegun = false;            // the states have values
   bool outerIsStale = true;         // the outer parameters are not those that were loaded last
   std::set<std::string> ownFolders; // of checkpoints that were written or read

@@ -10,9 +10,6 @@
 #include "plan/PlanTypes.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/Sampling.h"
-#include "runtime/metrics/MetricsFile.h"
-#include "runtime/metrics/MetricsServer.h"
-#include "runtime/metrics/TensorBoardFile.h"
 #include "runtime/train/OpenSession.h"
 #include "runtime/train/OwnRows.h"
 #include "support/AtomicFile.h"
@@ -152,31 +149,6 @@ MaybeError TrainingRun::checkOptions() {
              : std::nullopt;
 }
 
-/// Opens the places to which metrics go. The first process speaks for all.
-MaybeError TrainingRun::openMetrics() {
-  if (!options.processes.isFirst())
-    return std::nullopt;
-  auto add = [&](auto opened) -> MaybeError {
-    if (!opened)
-      return opened.error();
-    metricsSinks.push_back(std::move(*opened));
-    return std::nullopt;
-  };
-  if (!options.metricsPath.empty())
-    if (MaybeError error = add(MetricsFile::open(options.metricsPath)))
-      return error;
-  if (!options.tensorBoardPath.empty())
-    if (MaybeError error = add(TensorBoardFile::open(options.tensorBoardPath)))
-      return error->inContext("--tensorboard");
-  if (options.metricsAddress.empty())
-    return std::nullopt;
-  auto server = MetricsServer::open(options.metricsAddress, plan->model());
-  if (!server)
-    return server.error().inContext("--metrics-port");
-  note(fmt::format("metrics for Prometheus at http://{}/metrics", (*server)->address()));
-  return add(std::move(server));
-}
-
 MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
   Expected<std::shared_ptr<const plan::Plan>> read = readPlan(options.planPath);
   if (!read)
@@ -190,8 +162,11 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
     return error;
   if (MaybeError error = openData())
     return error;
-  if (MaybeError error = openMetrics())
-    return error;
+  auto sinks =
+      openMetricsSinks(options, plan->model(), [this](const std::string &text) { note(text); });
+  if (!sinks)
+    return sinks.error();
+  metricsSinks = std::move(*sinks);
   if (!options.tracePath.empty())
     if (MaybeError error = checkWritable(options.tracePath))
       return error;

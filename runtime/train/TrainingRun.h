@@ -11,10 +11,10 @@
 #include "runtime/data/BatchLoader.h"
 #include "runtime/data/DataSource.h"
 #include "runtime/executor/Session.h"
-#include "runtime/metrics/MetricsSink.h"
 #include "runtime/train/CheckpointedRun.h"
 #include "runtime/train/ClientTraining.h"
 #include "runtime/train/Evaluation.h"
+#include "runtime/train/MetricsSinks.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
@@ -76,7 +76,6 @@ private:
   void describe() const;
   MaybeError runSteps();
   MaybeError evaluate(StepMetrics &metrics, ProgressReport &report);
-  MaybeError openMetrics();
   MaybeError beginMetrics();
   MaybeError takeSteps(ProgressReport &report);
   MaybeError startStep(int64_t step);
@@ -121,7 +120,7 @@ private:
   std::unique_ptr<CheckpointedRun> checkpoints; // null likewise
   RunPosition begin;                            // of this process's part of the run
   SavedFiles savedFiles;
-  std::vector<std::unique_ptr<MetricsSink>> metricsSinks; // of the first process
+  MetricsSinks metricsSinks;
   LearningRateSchedule schedule;
   std::optional<LossScaling> lossScale; // none if the plan does not scale its loss
   StepOutcomes outcomes;

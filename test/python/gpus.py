@@ -120,7 +120,7 @@ class Devices(unittest.TestCase):
         self.assertEqual(first, second)
         self.assertClose(losses(compiled(device="cpu")), first)
         for error in run_two("cuda", "cpu"):
-            self.assertIn("process 1 has another device than process 0", error)
+            self.assertIn("process 1 has another device or gpu option than process 0", error)
 
     def test_wrong_uses(self):
         for options, text in (

@@ -5,14 +5,18 @@
 """
 
 import array
+import contextlib
+import io
 import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
 import unittest
+import urllib.request
 
 import dtc
 
@@ -50,6 +54,73 @@ class Training(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
+
+    def test_metrics_go_to_files_and_to_an_address(self):
+        path, folder = self.folder / "m.jsonl", self.folder / "board"
+        path.write_text('{"step": 1, "loss": 7.0}\n')  # of a run before
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        step = dtc.compile(MLP, metrics=path, tensorboard=str(folder), metrics_port=port)
+        losses = [step(batch([1, 2, 3, 4]))["loss"] for _ in range(3)]
+        written = [json.loads(line) for line in path.read_text().splitlines()]
+        self.assertEqual([each["step"] for each in written], [1, 2, 3])
+        for one, other in zip((each["loss"] for each in written), losses, strict=True):
+            self.assertAlmostEqual(one, other, places=5)
+        self.assertEqual(len(list(folder.iterdir())), 1)
+        page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read().decode()
+        self.assertRegex(page, r'dtc_loss\{model="mlp"\} ')
+
+    def test_metrics_that_cannot_be_written_are_an_error(self):
+        (self.folder / "file").write_text("")
+        for options, text in (({"metrics": self.folder / "no" / "m.jsonl"}, "no/m.jsonl: "),
+                              ({"tensorboard": self.folder / "file"}, "^tensorboard: .*file"),
+                              ({"metrics_port": "nowhere:x"}, "^metrics_port: ")):
+            with self.subTest(options), self.assertRaisesRegex(dtc.Error, text):
+                dtc.compile(MLP, **options)(batch([1, 2, 3, 4]))
+        for options, text in (({"metrics": 3}, "metrics is 3, expected the path of a file"),
+                              ({"tensorboard": ""}, "tensorboard is '', expected the path of a folder"),
+                              ({"metrics_port": 1.5}, "metrics_port is 1.5, expected a port")):
+            with self.subTest(options), self.assertRaisesRegex(dtc.Error, text):
+                dtc.compile(MLP, **options)
+
+    def test_train_takes_the_steps_of_a_loop(self):
+        batches = [batch([row, 2, 3, 4]) for row in range(5)]
+        one, other = dtc.compile(MLP), dtc.compile(MLP)
+        expected = [one(each)["loss"] for each in batches]
+        seen = []
+        last = other.train(iter(batches), callback=lambda metrics: seen.append(metrics["loss"]), save=self.folder / "ckpt")
+        self.assertEqual(seen, expected)
+        self.assertEqual((last["step"], last["loss"]), (5, expected[-1]))
+        self.assertEqual(dtc.compile(MLP, init=self.folder / "ckpt").train([]), {})
+        self.assertEqual(other.train(batches, steps=2)["step"], 7)
+        self.assertEqual(other.train(batches, callback=lambda metrics: metrics["step"] < 9)["step"], 9)
+        self.assertEqual(other.train(batches, steps=0), {})
+        for options, text in (({"steps": -1}, "steps is -1, expected a whole number of at least 0"),
+                              ({"callback": 3}, "callback is a int, expected a function of the metrics of a step")):
+            with self.subTest(options), self.assertRaisesRegex(dtc.Error, text):
+                other.train(batches, **options)
+
+    def test_an_interrupt_saves_what_was_trained(self):
+        def interrupt(metrics):
+            if metrics["step"] == 2:
+                os.kill(os.getpid(), signal.SIGINT)
+        step, other = dtc.compile(MLP), dtc.compile(MLP)
+        with self.assertRaises(KeyboardInterrupt):
+            step.train([batch([1, 2, 3, 4])] * 5, callback=interrupt, save=self.folder)
+        self.assertIn(step.steps_done, (2, 3))
+        other.load(self.folder)
+        self.assertEqual(other.steps_done, step.steps_done)
+        self.assertEqual(values(other), values(step))
+
+    def test_a_terminal_shows_the_steps(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        for stream, shown in ((Terminal(), True), (io.StringIO(), False)):
+            with contextlib.redirect_stderr(stream):
+                dtc.compile(MLP).train([batch([1, 2, 3, 4])] * 2)
+            self.assertEqual("loss " in stream.getvalue(), shown, stream.getvalue())
 
     def run_plan(self, step, rows, steps, *flags, lr="0.05"):
         """The metrics of dtc-run on the plan of a step, with samples of these rows."""

@@ -43,7 +43,8 @@ Cudnn library; // complete once openCudnn() has returned a path
 } // namespace
 
 Expected<std::string> openCudnn() {
-  Expected<VendorLibrary> opened = VendorLibrary::open("cuDNN", "libcudnn.so.9", "nvidia-cudnn");
+  Expected<VendorLibrary> opened =
+      VendorLibrary::open("cuDNN", "libcudnn.so.9", "nvidia-cudnn-cu13");
   if (!opened)
     return opened.error();
   opened->find(library.create, "cudnnCreate");

@@ -60,6 +60,8 @@ static void addWheels(const fs::path &prefix, std::vector<std::string> &folders)
 
 std::vector<std::string> wheelFoldersBeside(const std::string &file) {
   std::vector<std::string> folders;
+  if (!fs::path(file).is_absolute())
+    return folders; // the working directory is no place of packages
   fs::path packages = fs::path(file).parent_path();
   for (int i = 0; i < 2; ++i) {
     packages = packages.parent_path();

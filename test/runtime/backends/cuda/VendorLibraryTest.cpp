@@ -81,10 +81,14 @@ TEST(VendorLibrary, LooksBesideThePackageOfPython) {
   std::string lib = packages / "nvidia/cudnn/lib";
   fs::create_directories(lib);
   fs::create_directories(packages / "nvidia/without");
+  const fs::path before = fs::current_path();
+  fs::current_path(packages);
   for (const char *file : {"dtc/_native.abi3.so", "dtc/bin/dtc-run"})
     EXPECT_EQ(wheelFoldersBeside(packages / file), std::vector<std::string>{lib}) << file;
   EXPECT_EQ(wheelFoldersBeside(packages / "other/folder/bin/dtc-run"), std::vector<std::string>());
-  EXPECT_EQ(wheelFoldersBeside(""), std::vector<std::string>());
+  for (const char *unknown : {"", "dtc/bin/dtc-run"})
+    EXPECT_EQ(wheelFoldersBeside(unknown), std::vector<std::string>()) << unknown;
+  fs::current_path(before);
 }
 
 TEST(VendorLibrary, SaysWhyAFileCannotBeOpened) {
