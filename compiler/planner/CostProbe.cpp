@@ -56,32 +56,26 @@ static cluster::Cluster enlarge(cluster::Cluster cluster, const cluster::NodeKin
   return cluster;
 }
 
-/// Leaves out requests of the user for single layers that are taken out: they do not apply to the
-/// layers that stay.
-static void leaveOutMissing(std::vector<std::string> &entries, ModuleOp model) {
-  auto function = *model.getOps<func::FuncOp>().begin();
-  llvm::erase_if(entries, [&](StringRef entry) {
-    StringRef key = entry.split('=').first;
-    return namesArgumentDims(key) && !findArgumentDims(function, key);
-  });
-}
-
 CostProbe::CostProbe(ModuleOp model, const CompileOptions &options, const cluster::Cluster &cluster,
                      int64_t batch, int64_t devices, std::vector<std::string> batchDims)
     : shortened(removeRepeatedLayers(model, 3)) {
   setting.options = options;
   setting.batch = batch;
   setting.batchDims = std::move(batchDims);
-  leaveOutMissing(setting.options.shard, *shortened.module);
   setting.mixesSamples = dtc::mixesSamples(*shortened.module, setting);
   if (setting.mixesSamples) {
     shortened = {};
     shortened.module = model.clone();
-    setting.options.shard = options.shard;
   }
   setting.prefix = shortened.prefix;
   setting.layers = shortened.layers;
   setting.keptLayers = shortened.keptLayers;
+  // Requests of the user for single layers that are taken out do not apply to the layers that stay.
+  auto function = *shortened.module->getOps<func::FuncOp>().begin();
+  llvm::erase_if(setting.options.shard, [&](StringRef entry) {
+    StringRef key = entry.split('=').first;
+    return namesArgumentDims(key) && !findArgumentDims(function, key);
+  });
   for (const cluster::NodeKind *kind : kindsOfNodes(cluster, devices))
     setting.clusters.push_back(enlarge(cluster, *kind, std::max<int64_t>(shortened.keptLayers, 1)));
   workers.push_back(std::make_unique<Worker>(*shortened.module, setting));

@@ -213,9 +213,7 @@ bool dtc::mixesSamples(ModuleOp model, const ProbeSetting &setting) {
     options.stages.clear();
     options.memoryLimit = 0;
     options.recompute = Recompute::None;
-    // The mesh has none of the axes that entries of the user name.
-    for (std::string &entry : options.shard)
-      entry.resize(std::min(entry.size(), entry.find('=') + 1));
+    options.shard.clear(); // the mesh has none of the axes that its entries name
     llvm::append_range(options.shard, batchEntries(setting.batchDims, options.mesh));
     OwningOpRef<ModuleOp> module = model.clone();
     return !runSilently(module->getContext(), [&] { return partitionModel(*module, options); });

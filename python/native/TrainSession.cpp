@@ -99,7 +99,7 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
   std::string flags;
   for (const auto &[name, value] :
        std::map(settings.deviceFlags.begin(), settings.deviceFlags.end()))
-    flags += fmt::format("{}={} ", name, value);
+    flags += fmt::format("{}: {} ", name, value);
   alike.emplace_back("device or gpu option", flags);
   Expected<DeviceSelection> devices = readDeviceFlags(settings.deviceFlags);
   MaybeError wrong = devices ? checkProcesses(meshOf(*plan), processes.count()) : devices.error();

@@ -19,7 +19,9 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
 #include <optional>
+#include <utility>
 
 using namespace mlir;
 using namespace dtc;
@@ -77,6 +79,7 @@ private:
   OpBuilder builder{block.getParentOp()->getContext()};
   Location loc = builder.getUnknownLoc();
   llvm::DenseMap<Value, Largest> largest;
+  llvm::DenseMap<std::pair<Value, Type>, Value> views; ///< of `isLargest`, by their types
 };
 
 } // namespace
@@ -206,8 +209,12 @@ bool LargestElements::view(AtenArguments op) {
       return create("aten.view", {"self"}, value, typeOf(value).clone(ArrayRef(wide)));
     };
     if (ArrayRef(wide) != shapeOf(x.all)) {
+      // One value for all views of the same shape, by which later ops tell that they fit.
+      Value &isLargest = views[{x.isLargest, typeOf(x.isLargest).clone(ArrayRef(wide))}];
+      if (!isLargest)
+        isLargest = reshaped(x.isLargest);
       x.all = reshaped(x.all);
-      x.isLargest = reshaped(x.isLargest);
+      x.isLargest = isLargest;
       x.before = {};
     }
   } else if (shape.size() == 1) {
@@ -242,8 +249,8 @@ bool LargestElements::softmax(AtenArguments op) {
   if (!x || x->isFlat || x->areNumbers || op.dim("dim", rank) != rank - 1)
     return false;
   RankedTensorType type = typeOf(x->all).clone(typeOf(result).getElementType());
-  // Large enough that nothing is left of it in any type.
-  Value scores = choose(x->isLargest, x->before ? x->before : x->all, -1e30);
+  Value scores = choose(x->isLargest, x->before ? x->before : x->all,
+                        -std::numeric_limits<double>::infinity());
   Largest shares{.all = copy(op.op, scores, type), .isLargest = x->isLargest, .restIsZero = true};
   largest[result] = shares;
   return true;
@@ -272,6 +279,9 @@ bool LargestElements::scatter(AtenArguments op) {
   int64_t rank = x ? int64_t(shapeOf(x->all).size()) : 0;
   std::optional<double> value = op.number("value");
   RankedTensorType type = typeOf(result);
+  if (op.op->hasAttr("reduce"))
+    return fail(op.op, "adds to or multiplies what is there, for which there is no rule; scatter "
+                       "into zeros, and add or multiply the result");
   if (!x || !x->areNumbers || x->isFlat || !base || find(base) || op.dim("dim", rank) != rank - 1 ||
       type.getShape() != shapeOf(x->all) || base.getType() != type || bool(source) == bool(value) ||
       (source && source->isLargest != x->isLargest))

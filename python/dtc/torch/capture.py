@@ -39,7 +39,11 @@ def named_inputs(batch):
     named = dict(batch) if isinstance(batch, dict) else {f"input{i}": each for i, each in enumerate(batch)}
     for name, tensor in named.items():
         if not isinstance(tensor, torch.Tensor) and hasattr(tensor, "__dlpack__"):
-            named[name] = tensor = torch.from_dlpack(tensor)
+            try:
+                named[name] = tensor = torch.from_dlpack(tensor)
+            except (BufferError, RuntimeError, TypeError) as error:
+                raise CaptureError(f"'{name}' of the example batch is an array of {getattr(tensor, 'dtype', 'unknown elements')}, "
+                                   f"which PyTorch does not take; convert it to an array of numbers ({error})") from None
         if not isinstance(tensor, torch.Tensor):
             raise CaptureError(f"'{name}' of the example batch is a {type(tensor).__name__}, expected a tensor; give the "
                                "loss what is no tensor in another way, such as by functools.partial")
@@ -68,6 +72,10 @@ def module_of(node):
 def where(node):
     place = place_of(node)
     return f"{module_of(node)} ({place[0]}:{place[1]})" if place else module_of(node)
+
+
+# Operators that check values and give none.
+CHECKS = ("_assert_async", "_assert_scalar", "_assert_tensor_metadata")
 
 
 class Printer:
@@ -195,7 +203,7 @@ class Printer:
             refuse(node, f"'{node.target}' cannot be captured: it is no operator of PyTorch, but takes functions; write the "
                             "part of the model without it")
         namespace, name = node.target._schema.name.split("::")
-        if name in ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"):
+        if name in CHECKS or name == "sym_constrain_range_for_size":
             return
         if namespace not in ("aten", "dtc"):
             refuse(node, f"'{namespace}::{name}' is an operator that PyTorch does not decompose into its own; write it in terms "
@@ -208,7 +216,9 @@ class Printer:
         operands, attributes = self.split_arguments(node)
         if operands:
             attributes["operands"] = "[" + ", ".join(text.quoted(each) for each, _ in operands) + "]"
-        values = node.meta["val"]
+        values = node.meta.get("val")
+        if values is None:
+            refuse(node, f"'{node.target}' gives nothing that a capture could use; write the part of the model without it")
         several = isinstance(values, (list, tuple))
         if name == "_native_batch_norm_legit_no_training":
             values = values[:1]  # its statistics are empty
@@ -342,7 +352,7 @@ def decompose(program):
     gradients.check_regions(program, refuse)
     regions = gradients.inline_regions(program.graph_module)
     operators = {node.target for node in program.graph.nodes if isinstance(node.target, torch._ops.OpOverload)}
-    ignored = ("_assert_tensor_metadata", "_assert_scalar", "detach_")  # detach_() changes no element
+    ignored = (*CHECKS, "detach_")  # detach_() changes no element
     if not regions and all(is_converted(each) or each._schema.name.partition("::")[2] in ignored for each in operators):
         return program
     table = torch.export.default_decompositions()

@@ -25,6 +25,9 @@ def _operator(schema):
 def _(chosen, weights, experts, samples):
     """Of the experts [T, K] of tokens and their weights: the place of the token of each row [X, B, C], the same for the experts'
     products, and the weight of each row."""
+    if chosen.dim() != 2 or weights.shape != chosen.shape:
+        raise ValueError(f"experts are chosen as {list(chosen.shape)} with weights {list(weights.shape)}, expected [tokens, selected] "
+                         "of both")
     shape = experts, samples, chosen.shape[0] // samples
     return chosen.new_empty(shape), chosen.new_empty(shape), weights.new_empty(shape)
 
@@ -38,6 +41,10 @@ def _(x, rows):
 @_operator("expert_product(Tensor x, Tensor weight, Tensor rows, int selected, bool transposed) -> Tensor")
 def _(x, weight, rows, selected, transposed):
     """Rows [X, B, C, in] times their expert's weight of [X, out, in], or of [X, in, out] if that is transposed."""
+    matrices = ("in", "out") if transposed else ("out", "in")
+    if weight.dim() != 3 or weight.shape[0] != x.shape[0] or weight.shape[1 if transposed else 2] != x.shape[-1]:
+        raise ValueError(f"rows of {x.shape[0]} experts have {x.shape[-1]} elements, and their weight is {list(weight.shape)}, "
+                         f"expected [{x.shape[0]}, {matrices[0]}, {matrices[1]}] where in is {x.shape[-1]}")
     return x.new_empty((*x.shape[:-1], weight.shape[2 if transposed else 1]))
 
 

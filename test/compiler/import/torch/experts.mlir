@@ -11,6 +11,9 @@
 // RUN: not dtc-import %t/samples.mlir 2>&1 | FileCheck %s --check-prefix SAMPLES
 // RUN: not dtc-import %t/product.mlir 2>&1 | FileCheck %s --check-prefix PRODUCT
 // RUN: not dtc-import %t/scatter.mlir 2>&1 | FileCheck %s --check-prefix SCATTER
+// RUN: sed 's/{dim = 1 : i64, operands = \["self", "index", "src"\]}/{dim = 1 : i64, reduce = "add", operands = ["self", "index", "src"]}/' %t/put-back.mlir > %t/adds.mlir
+// RUN: not dtc-import %t/adds.mlir 2>&1 | FileCheck %s --check-prefix ADDS
+// RUN: dtc-import %t/views.mlir | FileCheck %s --check-prefix VIEWS
 
 // The k largest elements in their places, and zeros elsewhere: one choice, as the two results are of one top_k.
 // PUT-BACK: %[[IS:.*]] = dtc.top_k %[[X:.*]] {k = 2 : i64} : tensor<3x4xf32>
@@ -19,7 +22,7 @@
 // PUT-BACK-NOT: dtc.top_k
 
 // A softmax of the largest elements alone hides the others.
-// SOFTMAX-DAG: %[[HIDDEN:.*]] = dtc.constant dense<-1.000000e+30> : tensor<3x4xf32>
+// SOFTMAX-DAG: %[[HIDDEN:.*]] = dtc.constant dense<0xFF800000> : tensor<3x4xf32>
 // SOFTMAX: %[[SCORES:.*]] = dtc.select %{{.*}}, %{{.*}}, %[[HIDDEN]]
 // SOFTMAX: %[[SHARES:.*]] = dtc.softmax %[[SCORES]]
 // SOFTMAX: dtc.reduce sum %[[SHARES]] dims [1]
@@ -32,6 +35,13 @@
 // SAMPLES: 'torch.expert_rows' has tokens that are not those of all samples, or that chose no experts
 // PRODUCT: 'torch.expert_product' multiplies rows and weights of shapes or types that do not fit
 // SCATTER: 'aten.scatter' has a rule for the numbers that torch.topk gives alone; compare numbers with torch.arange, and choose by torch.where
+// ADDS: 'aten.scatter' adds to or multiplies what is there, for which there is no rule; scatter into zeros, and add or multiply the result
+
+// Views of both results fit where they have the same shape.
+// VIEWS: %[[IS:.*]] = dtc.top_k %{{.*}} {k = 2 : i64} : tensor<2x3x4xf32>
+// VIEWS: %[[ROWS:.*]] = dtc.reshape %[[IS]] : (tensor<2x3x4xi1>) -> tensor<6x4xi1>
+// VIEWS-NOT: dtc.reshape %[[IS]]
+// VIEWS: dtc.select %[[ROWS]],
 
 //--- put-back.mlir
 module attributes {torch.capture = {version = 1 : i64}} {
@@ -39,6 +49,18 @@ func.func @loss(%w: tensor<3x4xf32> {torch.parameter = "w"}, %x: tensor<3x4xf32>
   %t:2 = "aten.topk"(%w) {k = 2 : i64, dim = -1 : i64, operands = ["self"]} : (tensor<3x4xf32>) -> (tensor<3x2xf32>, tensor<3x2xi64>)
   %y = "aten.scatter"(%x, %t#1, %t#0) {dim = 1 : i64, operands = ["self", "index", "src"]} : (tensor<3x4xf32>, tensor<3x2xi64>, tensor<3x2xf32>) -> tensor<3x4xf32>
   %z = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x4xf32>) -> tensor<f32>
+  return %z : tensor<f32>
+}
+}
+
+//--- views.mlir
+module attributes {torch.capture = {version = 1 : i64}} {
+func.func @loss(%w: tensor<2x3x4xf32> {torch.parameter = "w"}, %x: tensor<6x4xf32> {torch.input = "x"}) -> tensor<f32> {
+  %t:2 = "aten.topk"(%w) {k = 2 : i64, dim = -1 : i64, operands = ["self"]} : (tensor<2x3x4xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi64>)
+  %v = "aten.view"(%t#0) {size = array<i64: 6, 2>, operands = ["self"]} : (tensor<2x3x2xf32>) -> tensor<6x2xf32>
+  %i = "aten.view"(%t#1) {size = array<i64: 6, 2>, operands = ["self"]} : (tensor<2x3x2xi64>) -> tensor<6x2xi64>
+  %y = "aten.scatter"(%x, %i, %v) {dim = 1 : i64, operands = ["self", "index", "src"]} : (tensor<6x4xf32>, tensor<6x2xi64>, tensor<6x2xf32>) -> tensor<6x4xf32>
+  %z = "aten.sum"(%y) {operands = ["self"]} : (tensor<6x4xf32>) -> tensor<f32>
   return %z : tensor<f32>
 }
 }
