@@ -36,6 +36,35 @@
 // RUN: sed 's|"aten.mul"(%%average, %%average)|"aten.mul"(%%average, %%squares)|' %t/fast.mlir > %t/squares.mlir && dtc-import %t/squares.mlir | FileCheck %s --check-prefix NO-LAYER
 // RUN: sed 's|other = 0.25|other = 0.5|' %t/fast.mlir > %t/half.mlir && dtc-import %t/half.mlir | FileCheck %s --check-prefix NO-LAYER
 // NO-LAYER-NOT: dtc.layer_norm
+// Nor is what adds eps to the root, or has it as the least variance: eps is a term of what is rooted, and a variance is kept
+// from being below 0 alone.
+// RUN: sed 's|"aten.add"(%%var) {other = 1.0e-03 : f64, |"aten.sqrt"(%%var) {|; s|"aten.sqrt"(%%add) {|"aten.add"(%%add) {other = 1.0e-03 : f64, |' %t/var-layer.mlir > %t/outside.mlir
+// RUN: dtc-import %t/outside.mlir | FileCheck %s --check-prefix OUTSIDE --implicit-check-not _norm
+// RUN: sed 's|"aten.add"(%%mean) {other = 1.0e-05 : f64, |"aten.sqrt"(%%mean) {|; s|"aten.rsqrt"(%%add) {|"aten.add"(%%add) {other = 1.0e-03 : f64, |; s|"aten.mul"(%%w, %%root)|"aten.div"(%%w, %%root)|' %t/rms.mlir > %t/rms-outside.mlir
+// RUN: dtc-import %t/rms-outside.mlir | FileCheck %s --check-prefix OUTSIDE --implicit-check-not _norm
+// RUN: sed 's|"aten.add"(%%var) {other =|"aten.clamp"(%%var) {min =|' %t/var-layer.mlir > %t/clamp.mlir
+// RUN: dtc-import %t/clamp.mlir | FileCheck %s --check-prefix CLAMP --implicit-check-not _norm
+// RUN: sed 's|"aten.add"(%%mean) {other =|"aten.clamp"(%%mean) {min =|' %t/rms.mlir > %t/rms-clamp.mlir
+// RUN: dtc-import %t/rms-clamp.mlir | FileCheck %s --check-prefix RMS-CLAMP --implicit-check-not _norm
+// OUTSIDE-DAG: %[[EPS:.*]] = dtc.constant dense<1.000000e-03> : tensor<3x1xf32>
+// OUTSIDE-DAG: %[[ROOT:.*]] = dtc.sqrt
+// OUTSIDE: dtc.add %[[ROOT]], %[[EPS]]
+// OUTSIDE: dtc.div
+// CLAMP: %[[SQUARE:.*]] = dtc.select
+// CLAMP: dtc.sqrt %[[SQUARE]]
+// CLAMP: dtc.div
+// RMS-CLAMP: %[[SQUARE:.*]] = dtc.select
+// RMS-CLAMP: dtc.rsqrt %[[SQUARE]]
+
+// With eps added as well, a variance of at least 0 is that of a norm, and one of at least 1e-3 is not.
+// RUN: sed 's|.*"aten.add"(%%var).*|  %%least = "aten.clamp"(%%var) {min = 0.0 : f64, operands = ["self"]} : (tensor<3x1xf32>) -> tensor<3x1xf32>\n&|; s|"aten.add"(%%var)|"aten.add"(%%least)|' %t/var-layer.mlir > %t/zero.mlir
+// RUN: dtc-import %t/zero.mlir | FileCheck %s --check-prefix VAR-LAYER
+// RUN: sed 's|min = 0.0|min = 1.0e-03|' %t/zero.mlir > %t/least.mlir && dtc-import %t/least.mlir | FileCheck %s --check-prefix LEAST --implicit-check-not _norm
+// RUN: sed 's|fill_value = 0.0|fill_value = 1.0e-03|' %t/fast.mlir > %t/most.mlir && dtc-import %t/most.mlir | FileCheck %s --check-prefix MOST --implicit-check-not _norm
+// LEAST: dtc.select
+// LEAST: dtc.sqrt
+// MOST: dtc.maximum
+// MOST: dtc.rsqrt
 // A bias before the scale is no bias of the norm.
 // RUN: sed 's|"aten.mul"(%%n, %%g)|"aten.add"(%%n, %%g)|; s|"aten.add"(%%s, %%b)|"aten.mul"(%%s, %%b)|' %t/layer.mlir > %t/order.mlir && dtc-import %t/order.mlir | FileCheck %s --check-prefix ORDER
 // ORDER: %[[Y:[a-z]+]], {{.*}} = dtc.layer_norm %x, %{{.*}}, %g {
