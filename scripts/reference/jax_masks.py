@@ -52,8 +52,8 @@ def scanned(key):
     return loss
 
 
-def hashed(batch, counts):
-    bits = jax.extend.random.threefry_2x32(jax.random.key_data(batch["key"]), counts)
+def hashed(key, counts):
+    bits = jax.extend.random.threefry_2x32(key, counts)
     return bits.reshape(SIZE, SIZE) >> 31 > 0
 
 
@@ -75,6 +75,7 @@ def key_of(derive):
 
 EVERY = jnp.arange(SIZE * SIZE, dtype=jnp.uint32)
 PAIRS = EVERY // 2
+RAW = jax.random.PRNGKey(7)
 PLACE, ALIKE, JOINED, EQUAL = "look up the same place", "use a key for each", "what is joined", "numbers that may be equal"
 
 # {name: (loss, a part of the error)}
@@ -107,8 +108,8 @@ REFUSED_MASKS = {
                      "keys repeat"),
     "raw rows": (dropped(lambda b: mask(b["raw"][1]), lambda b: mask(b["raw"][:2][1])), ALIKE),
     "words": (dropped(lambda b: mask(jax.random.key_data(b["key"])[::-1])), "parts of others"),
-    "hash": (dropped(lambda b: hashed(b, EVERY), lambda b: hashed(b, EVERY)), ALIKE),
-    "hash of equals": (dropped(lambda b: hashed(b, PAIRS)), "numbers that repeat"),
+    "hash": (dropped(*[lambda b: hashed(jax.random.key_data(b["key"]), EVERY)] * 2), ALIKE),
+    "hash of equals": (dropped(lambda b: hashed(b["raw"][0], PAIRS)), "numbers that repeat"),
     "rounded": (dropped(lambda b: jax.random.uniform(b["key"], (SIZE, SIZE)).astype(jnp.bfloat16) < 0.5), "captured as dropout alone"),
 }
 
@@ -134,7 +135,9 @@ MASKS = {
     "stacked raw": (lambda w, b: jax.vmap(lambda x, key: drop(mask(key, SIZE), x))(w[:2], jnp.stack([b["raw"][1], b["raw"][3]])).sum(),
                     [(2, SIZE)], {"raw"}),
     "seeds": (dropped(lambda b: mask(jax.random.key(0)), lambda b: mask(jax.random.PRNGKey(1))), [WHOLE] * 2, set()),
-    "hash": (dropped(lambda b: hashed(b, EVERY)), [WHOLE], {"key"}),
+    "hash": (dropped(lambda b: hashed(jax.random.key_data(b["key"]), EVERY)), [WHOLE], {"key"}),
+    "hash of raw": (dropped(lambda b: hashed(b["raw"][0], EVERY)), [WHOLE], {"raw"}),
+    "hash of constant": (dropped(lambda b: hashed(RAW, EVERY)), [WHOLE], set()),
     "numbers": (lambda w, b: jnp.where(mask(b["key"], SIZE), jnp.arange(float(SIZE)), 0).sum() + w.sum(), [ROW], {"key"}),
     "repeated": (dropped(lambda b: jax.lax.lt(jax.random.uniform(b["key"], (SIZE, 1), "float32"), jax.lax.full(WHOLE, jnp.float32(RATE)))), [(SIZE, 1)],
                  {"key"}),

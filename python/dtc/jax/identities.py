@@ -205,9 +205,9 @@ class Keys:
 
     def words_of(self, value):
         count = value.shape[-1] if value.shape else 0
-        if (known := self.printer.evaluated(value)) is not None and known.ndim:
+        if count > 1 and (known := self.printer.evaluated(value)) is not None:  # one word is a part of a key
             return of_words(self.constant(known), count)
-        if value.is_argument and count:
+        if count > 1 and value.is_argument:
             return of_words(self.argument(value.name, value.shape[:-1]), count)
         name, function, operands = value.made or (None, None, ())
         if name in MOVES:
