@@ -187,9 +187,22 @@ def of_rows(x, key, rate):
     return flax.linen.Dropout(rate, broadcast_dims=(1,), deterministic=False).apply({}, x, rngs={"dropout": key})
 
 
+def by_bytes(x, key, rate):
+    """Of few values, each as likely."""
+    return jnp.where(jax.random.bits(key, x.shape, jnp.uint8) >= int(256 * rate), x, 0) / (1 - rate)
+
+
+def of_parts(x, key, rate):
+    """A mask of parts of others, of which no element is in two places."""
+    n, m = x.shape
+    first, second = jax.vmap(lambda key: jax.random.bernoulli(key, 1 - rate, (m, n + 1)))(jax.random.split(key))
+    return jnp.where(jnp.concatenate([first[:, 1:].T[:n // 2], second[:, :n].T[n // 2:]]), x / (1 - rate), 0)
+
+
 # {how models write it: dropout of a tensor of two or more dimensions}
 DROPOUTS = {
     "plain": by_hand, "complement": by_its_complement, "threefry": by_bits, "equinox": of_samples, "rows": of_rows,
+    "bytes": by_bytes, "parts": of_parts,
     "linen": lambda x, key, rate: flax.linen.Dropout(rate, deterministic=False).apply({}, x, rngs={"dropout": key}),
     "nnx": lambda x, key, rate: flax.nnx.Dropout(rate)(x, rngs=flax.nnx.Rngs(key)),
 }

@@ -41,7 +41,7 @@ class Dropout(unittest.TestCase):
                 self.assert_near(self.losses(self.compile(seed=7, **layout)), wanted)
 
     def test_what_is_drawn(self):
-        self.assertEqual(self.text.count('"aten.dropout"'), 7)
+        self.assertEqual(self.text.count('"aten.dropout"'), 9)
         whole = self.compile(self.text.replace("train = true", "train = false"), seed=7)
         wanted = whole.evaluate(BATCH)
         step, other = self.compile(seed=7), self.compile(seed=8)

@@ -1,6 +1,7 @@
 """Captures a loss of JAX from its jaxpr, as MLIR text in the unregistered dialects `torch` and `aten`: the form in which
 dtc-import reads captures of PyTorch too, so that both have one set of rules."""
 
+import functools
 import math
 import operator
 import re
@@ -15,7 +16,7 @@ from jax.extend import core
 from dtc import capture_text as text
 from dtc.capture_text import Captured
 from dtc.errors import Error
-from dtc.jax import draws, shift as shifts
+from dtc.jax import draws, identities, shift as shifts
 
 VERSION = 1
 ELEMENT_TYPES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int64": "i64", "int32": "i32",
@@ -32,11 +33,13 @@ class CaptureError(Error):
 class Value:
     """A value of the graph: its name in the text, or a known scalar (`known`); whether it depends on parameters that are
     trained, or on any argument (else it is `fixed`); its shift; what it is drawn from, for which there is no name; the equation
-    that has made it, as (name of the primitive, operands), where that was kept; the problem of what can be a key alone."""
+    that has made it, as (name of the primitive, operands), where that was kept; (name, function of arrays, operands) that `made`
+    it, and its `array`, where that is known; the problem of what can be a key alone."""
 
     def __init__(self, name, aval, known=None, shift=None):
         self.name, self.aval, self.known, self.shift = name, aval, known, shift
         self.trained, self.fixed, self.origin, self.drawn, self.problem = False, True, None, None, None
+        self.made, self.array = None, None
 
     @property
     def shape(self):
@@ -74,6 +77,7 @@ class Printer:
     def __init__(self):
         self.lines, self.warnings, self.count = [], [], 0
         self.calls = []  # whose bodies are being printed, the innermost last
+        self.firsts, self.first_names = {}, {}  # of values that the same op makes of the same, the name of the first
         self.draws = draws.Draws(self, Value)
 
     def place(self, eqn):
@@ -106,6 +110,9 @@ class Printer:
         if named:
             written["operands"] = "[" + ", ".join(text.quoted(key) for key in named) + "]"
         sources = ", ".join(self.type_of(each.aval, eqn) for each in named.values())
+        if op != "dropout":
+            same = (op, *map(self.first_name, named.values()), str(written), self.type_of(aval, eqn))
+            self.first_names[name] = self.firsts.setdefault(same, name)
         self.lines.append(f'  {name} = "aten.{op}"({", ".join(each.name for each in named.values())}){text.attributes(written)}'
                           f" : ({sources}) -> {self.type_of(aval, eqn)} {text.location(path_of(eqn), self.place(eqn))}")
         return Value(name, aval)
@@ -122,9 +129,26 @@ class Printer:
             return value
         return self.emit(eqn, "full", {}, {"size": (), "fill_value": scalar_of(value)}, value.aval)
 
+    def first_name(self, value):
+        """The name of the first value that is computed as this one is."""
+        while value.problem:
+            value = value.origin[1][0]
+        return self.first_names.get(value.name, value.name) if value.known is None else str(value.known)
+
+    def evaluated(self, value):
+        """The array that a value is; None where it depends on arguments, or is drawn."""
+        if value.known is not None:
+            return value.known
+        if value.array is None and value.made and value.fixed and not value.drawn:
+            _, function, operands = value.made
+            arrays = [self.evaluated(each) for each in operands]
+            if all(each is not None for each in arrays):
+                value.array = numpy.asarray(function(*map(jnp.asarray, arrays)))
+        return value.array
+
     def constant(self, array):
         if draws.is_key(jax.typeof(array)):
-            return self.key(array, jax.random.key_data(array).tobytes())
+            return self.draws.constant_key(array)
         array = numpy.asarray(array)
         if array.ndim == 0:
             return Value(None, jax.typeof(array), known=array)
@@ -132,7 +156,9 @@ class Printer:
         name, kind = f"%v{self.count}", self.type_of(aval)
         self.count += 1
         self.lines.append(f'  {name} = "torch.constant"() {{value = {elements(array)} : {kind}}} : () -> {kind} loc("loss")')
-        return Value(name, aval)
+        value = Value(name, aval)
+        value.array = array
+        return value
 
     def names_of_keys(self, result):
         """The names of values of which only keys are made, when the loss is printed; removes what computes them."""
@@ -144,17 +170,12 @@ class Printer:
                     names.update(operands)
                     lines.append(line)
             return names, lines[::-1]
-        if not self.draws.key_names:
+        if not self.draws.keys.sources:
             return set()
         names, lines = needed_by([result])
-        keys = needed_by(self.draws.key_names)[0] - names
+        keys = needed_by(self.draws.keys.sources)[0] - names
         self.lines = lines
         return keys
-
-    def key(self, array, source):
-        value = Value(None, jax.typeof(array))
-        value.drawn = draws.key(source)
-        return value
 
     # Equations.
 
@@ -216,6 +237,7 @@ class Printer:
             self.fail(eqn, problem)
         result = Value(None, eqn.outvars[0].aval)
         result.problem, result.origin, result.fixed = problem, (eqn.primitive.name, operands), operands[0].fixed
+        result.made = (eqn.primitive.name, identities.bound(eqn), operands)
         return result
 
     def finished(self, eqn, value, operands):
@@ -232,6 +254,8 @@ class Printer:
                 self.fail_stopped(eqn)
         if not result.is_float or result.name is None or result.fixed or name in ("mul", "div"):
             result.origin = (name, operands)
+        if name not in CALLS:
+            result.made = (name, identities.bound(eqn), operands)
         return result
 
     @staticmethod
@@ -297,6 +321,7 @@ class Printer:
         aval = value.aval.update(shape=value.shape[:dim] + value.shape[dim + 1:])
         found = self.emit(eqn, "select", {"self": value}, {"dim": dim, "index": index}, aval)
         self.mark(found, [value])
+        found.made = ("unstack", functools.partial(identities.taken, index, dim), [value])
         return found
 
     def splat_of(self, value):
@@ -313,7 +338,8 @@ class Printer:
 
     def factor_of(self, value):
         """(y, number) of a value that is y times a number, as the last equation says."""
-        name, (x, *others) = value.origin or (None, (value,))
+        name, operands = value.origin or (None, ())
+        x, *others = operands or [value]
         if name == "div" and (divisor := self.splat_of(others[0])):
             return x, 1 / divisor
         for y, other in ((x, *others), (*others, x)) if name == "mul" else ():
@@ -523,12 +549,13 @@ class Printer:
 
     def split(self, eqn, x):
         parts, begin = [], 0
-        for size, variable in zip(ints(eqn.params["sizes"]), eqn.outvars):
+        for i, (size, variable) in enumerate(zip(ints(eqn.params["sizes"]), eqn.outvars)):
             if x.shift:
                 self.fail_stopped(eqn)
             part = self.emit(eqn, "slice", {"self": x}, {"dim": int(eqn.params["axis"]), "start": begin, "end": begin + size,
                                                          "step": 1}, variable.aval)
             self.mark(part, [x])
+            part.made = ("split", identities.bound(eqn, i), [x])
             parts.append(part)
             begin += size
         return parts
@@ -762,7 +789,7 @@ def capture(params, loss, example_batch):
         value = Value(f"%a{i}", traced.in_avals[i])
         value.trained, value.fixed = i < len(parameters), False
         if draws.is_key(value.aval):
-            value.drawn = draws.key(name)
+            value.drawn = printer.draws.input_key(name, value.aval)
         arguments.append(value)
         kind = "parameter" if i < len(parameters) else "input"
         signature.append("" if value.drawn else f"%a{i}: {printer.type_of(value.aval)} {{torch.{kind} = {text.quoted(name)}}} loc({text.quoted(name)})")

@@ -2,44 +2,57 @@
 mask of a dropout itself, by Philox (Salmon et al. 2011), so that of the bits only their distribution is known here."""
 
 import dataclasses
+import math
 
 import jax
+import jax.numpy as jnp
 import numpy
+
+from dtc.jax import identities
 
 KEY, INTEGERS, FLOATS, MASK = "key", "integers", "floats", "mask"
 WHAT_TO_DO = ("random numbers are captured as dropout alone, jnp.where(jax.random.bernoulli(key, keep, x.shape), x / keep, 0); draw "
               "others outside of the loss and give them in the batch")
-# Ops that choose or reorder elements: what they are applied to stays as random as it was.
-PARTS = ("slice", "dynamic_slice", "gather", "transpose", "rev", "unstack", "split", "select")
-SAME = ("reshape", "squeeze", "expand_dims", "copy", "random_wrap", "random_unwrap", "random_clone")
+# Ops of each element of numbers, which are computed of all the values that they can have where these are few.
+ELEMENTWISE = ("add", "and", "bitcast_convert_type", "convert_element_type", "div", "eq", "ge", "gt", "le", "lt", "max", "min", "mul",
+               "ne", "not", "or", "rem", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sub", "xor")
+FEW = 2**16  # values; the probabilities of more are taken as of a continuous distribution
 NEAR = 1e-6  # relative; the resolution of f32, in which probabilities are
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Drawn:
-    """A value that is drawn. `source` says from what, so that two that JAX draws alike are found. Integers and floats are uniform
-    in [low, high). A mask is `scale` with the probability `keep`, and else 0. `shape` is that of the elements that differ, which
-    `repeats`, (shape, places) of broadcast_in_dim each, make the value's."""
+    """A value that is drawn. `elements` says from what, so that two that JAX draws alike are found. Integers and floats are uniform
+    in [low, high), or one of `points`, all as likely, where these are few. A mask is `scale` with the probability `keep`, and else
+    0. `shape` is that of the elements that differ, which `repeats`, (shape, places) of broadcast_in_dim each, make the value's."""
 
     kind: str
-    source: tuple
+    elements: identities.Elements
     low: float = 0
     high: float = 1
     keep: float = 1
     scale: float = 1
+    points: numpy.ndarray | None = None
     shape: tuple = ()
     repeats: tuple = ()
 
     def with_(self, **changes):
         return dataclasses.replace(self, **changes)
 
+    @property
+    def distribution(self):
+        points = None if self.points is None else (str(self.points.dtype), self.points.tobytes())
+        return self.kind, self.low, self.high, self.keep, self.scale, points
+
 
 def is_key(aval):
     return jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key)
 
 
-def key(source):
-    return Drawn(KEY, (source,))
+def integers(elements, low, high, dtype):
+    """Uniform in [low, high)."""
+    points = numpy.arange(low, high, dtype=dtype) if high - low <= FEW else None
+    return Drawn(INTEGERS, elements, low, high, points=points)
 
 
 def is_random(eqn, operands):
@@ -53,10 +66,24 @@ class Draws:
 
     def __init__(self, printer, value_class):
         self.printer, self.value_class = printer, value_class
-        self.used = set()  # the sources of masks that were applied
-        self.key_names = set()  # of values that are keys, as arguments give them
+        self.keys = identities.Keys(printer)
+        self.used = {}  # the elements of masks that were applied, by the keys that they are drawn from
+
+    def constant_key(self, array):
+        value = self.value_class(None, jax.typeof(array))
+        value.drawn = Drawn(KEY, identities.of_keys(self.keys.constant(jax.random.key_data(array))))
+        return value
+
+    def input_key(self, name, aval):
+        return Drawn(KEY, identities.of_keys(self.keys.argument(name, tuple(aval.shape))))
 
     def results(self, eqn, operands):
+        try:
+            return self.found(eqn, operands)
+        except identities.Unfit as unfit:
+            return self.printer.fail(eqn, str(unfit))
+
+    def found(self, eqn, operands):
         name = eqn.primitive.name
         if name == "select_n" and operands[0].drawn and not any(each.drawn for each in operands[1:]):
             return [self.chosen(eqn, *operands)]
@@ -64,12 +91,10 @@ class Draws:
             for mask, other in (operands, operands[::-1]):
                 if mask.drawn and mask.drawn.kind == MASK and not other.drawn and self.printer.splat_of(other) is None:
                     return [self.applied(eqn, other, mask, mask.drawn)]
-        found = self.distribution(eqn, operands)
-        if found is None:
+        found = self.distributions(eqn, operands)
+        if None in found:
             self.fail(eqn)
-        many = len(eqn.outvars) > 1
-        return [self.value(variable.aval, found.with_(source=(*found.source, i)) if many else found)
-                for i, variable in enumerate(eqn.outvars)]
+        return [self.value(variable.aval, each) for variable, each in zip(eqn.outvars, found, strict=True)]
 
     def value(self, aval, drawn):
         value = self.value_class(None, aval)
@@ -81,60 +106,110 @@ class Draws:
 
     # What is drawn.
 
-    def distribution(self, eqn, operands):
+    def distributions(self, eqn, operands):
         """What the results of an equation are drawn from; None where it is nothing that leads to a mask."""
         name = eqn.primitive.name
-        if name == "random_bits":
-            return Drawn(INTEGERS, ("bits", self.source(operands[0]), str(eqn.params)), 0, 2 ** eqn.params["bit_width"])
         if name == "threefry2x32":
-            return Drawn(INTEGERS, ("threefry", *map(self.source, operands)), 0, 2**32)
-        if name in ("random_seed", "random_split", "random_fold_in"):
-            return key((name, str(eqn.params), *map(self.source, operands)))
-        if name == "random_wrap" and not operands[0].drawn:
-            return key(self.source(operands[0]))
-        drawn = operands[0].drawn if operands else None
-        if name in SAME and drawn and (not drawn.repeats or name == "copy"):
-            return drawn
-        if name == "broadcast_in_dim" and drawn:
-            return self.repeated(eqn, operands[0])
-        if name == "concatenate" and all(each.drawn and (each.drawn.kind, each.drawn.low, each.drawn.high, each.drawn.keep,
-                                                         each.drawn.scale) ==
-                                         (drawn.kind, drawn.low, drawn.high, drawn.keep, drawn.scale) and not each.drawn.repeats
-                                         for each in operands):
-            return drawn.with_(source=(name, str(eqn.params), *map(self.source, operands)))
-        if name in PARTS and drawn and not drawn.repeats and not any(each.drawn for each in operands[1:]):
-            return drawn.with_(source=(drawn.source, name, str(eqn.params), *map(self.source, operands[1:])))
-        if drawn and drawn.kind == KEY:
-            return None
-        return self.arithmetic(eqn, operands)
+            return [integers(each, 0, 2**32, "uint32") for each in self.keys.hashed(eqn, operands)]
+        if name.startswith("random_"):
+            return [self.of_key(eqn, name, operands)]
+        if name == "copy":
+            return [operands[0].drawn]
+        if name == "broadcast_in_dim" and (operands[0].drawn.repeats or eqn.outvars[0].aval.size != operands[0].aval.size):
+            return [self.repeated(operands[0], tuple(eqn.params["shape"]), eqn.params["broadcast_dimensions"])]
+        if name in identities.MOVES:
+            return self.moved(eqn, name, operands)
+        return [self.arithmetic(eqn, operands)]
 
-    def source(self, value):
-        if value.drawn:
-            return value.drawn.source
-        if value.known is not None:
-            return ("number", value.known.item())
-        if value.problem:  # an integer that was converted to one without a sign
-            return self.source(value.origin[1][0])
-        self.key_names.add(value.name)
-        return ("value", value.name)
+    def of_key(self, eqn, name, operands):
+        if name == "random_seed":
+            return Drawn(KEY, self.keys.distinct(self.keys.seeded(eqn, operands[0])))
+        if name == "random_wrap":
+            return Drawn(KEY, self.keys.distinct(self.keys.wrapped(self.keys.words(operands[0]))))
+        if name == "random_clone":
+            return Drawn(KEY, self.keys.words(operands[0]))
+        keys = operands[0].drawn.elements.find()[0]
+        if name == "random_unwrap":
+            return Drawn(KEY, identities.of_words(keys, eqn.outvars[0].aval.shape[-1]))
+        if name == "random_split":
+            return Drawn(KEY, self.keys.distinct(self.keys.split(keys, tuple(eqn.params["shape"]))))
+        if name == "random_fold_in":
+            return Drawn(KEY, self.keys.distinct(self.keys.folded(keys, operands[1])))
+        if name == "random_bits":
+            self.keys.distinct(keys)
+            shape, width = tuple(eqn.params["shape"]), eqn.params["bit_width"]
+            return integers(identities.of_draw(keys, shape, (shape, width)), 0, 2**width, eqn.outvars[0].aval.dtype)
+        return None
 
-    def repeated(self, eqn, value):
-        shape, places = tuple(eqn.params["shape"]), tuple(int(each) for each in eqn.params["broadcast_dimensions"])
-        drawn = value.drawn
-        repeats = numpy.prod(shape) != numpy.prod(value.shape)
+    def moved(self, eqn, name, operands):
+        """Of elements that are moved."""
+        drawn = [each.drawn for each in operands]
+        if drawn[0] is None or any(each and each.repeats for each in drawn):
+            return [None]
+        if name in identities.JOINS:
+            if None in drawn or len({each.distribution for each in drawn}) != 1:
+                return [None]
+            move = identities.move_of(eqn, ())
+            return [self.kept(drawn[0], identities.joined([each.elements for each in drawn], move))]
+        for each in operands[1:]:
+            self.keys.uses(each)
+        indices = [self.printer.evaluated(each) for each in operands[1:]]
+        if any(each is None for each in indices):
+            raise identities.Unfit(identities.REPEATED)
+        found = []
+        for i, _ in enumerate(eqn.outvars):
+            elements = drawn[0].elements.moved(identities.move_of(eqn, indices, i))
+            if name == "gather":
+                identities.check_within(eqn, operands[0].shape, indices[0])
+                if identities.may_repeat(eqn, indices):
+                    elements.check_distinct()
+            found.append(self.kept(drawn[0], elements))
+        return found
+
+    @staticmethod
+    def kept(drawn, elements):
+        """Elements with a distribution; those of keys, which are few, are found."""
         if drawn.kind == KEY:
-            return drawn if not repeats else None
-        return drawn.with_(repeats=(*drawn.repeats, (shape, places))) if repeats or drawn.repeats else drawn
+            keys, words = elements.find()
+            elements = identities.Elements({}, lambda: (keys, words))
+        return drawn.with_(elements=elements)
+
+    @staticmethod
+    def repeated(value, shape, places):
+        drawn = value.drawn
+        return None if drawn.kind == KEY else drawn.with_(repeats=(*drawn.repeats, (shape, tuple(map(int, places)))))
 
     def arithmetic(self, eqn, operands):
         """Of a value that is drawn and of numbers."""
-        name = eqn.primitive.name
         position = next(i for i, each in enumerate(operands) if each.drawn)
         drawn = operands[position].drawn
         numbers = [self.printer.splat_of(each) for i, each in enumerate(operands) if i != position]
-        if len(numbers) > 1 or None in numbers:
+        if drawn.kind == KEY or len(numbers) > 1 or None in numbers:
             return None
-        number, is_first = numbers[0] if numbers else None, position == 0
+        shape = tuple(eqn.outvars[0].aval.shape)
+        if shape != operands[position].shape:  # dimensions of size 1 are repeated without a broadcast_in_dim
+            drawn = self.repeated(operands[position], shape, range(operands[position].ndim))
+        if drawn.points is not None:
+            return self.of_few(eqn, drawn, [None if each.drawn else self.printer.splat_of(each) for each in operands],
+                               [each.aval.dtype for each in operands])
+        return self.of_many(eqn, drawn, numbers[0] if numbers else None, position == 0)
+
+    @staticmethod
+    def of_few(eqn, drawn, numbers, dtypes):
+        """Of all the values that there are."""
+        if eqn.primitive.name not in ELEMENTWISE:
+            return None
+        points = jnp.asarray(drawn.points)
+        operands = [points if number is None else jnp.full(points.shape, number, dtype) for number, dtype in zip(numbers, dtypes)]
+        found = numpy.asarray(eqn.primitive.bind(*operands, **eqn.params))
+        if found.shape != points.shape:
+            return None
+        if found.dtype == numpy.bool_:
+            return drawn.with_(kind=MASK, keep=float(found.mean()), low=0, high=1, points=None)
+        return drawn.with_(points=found)
+
+    def of_many(self, eqn, drawn, number, is_first):
+        name = eqn.primitive.name
         if name == "convert_element_type":
             return self.converted(eqn, drawn)
         if drawn.kind == MASK:
@@ -142,6 +217,8 @@ class Draws:
         if drawn.kind == INTEGERS and name in ("shift_right_logical", "or", "bitcast_convert_type"):
             return self.of_bits(name, drawn, number, is_first, eqn)
         if name in ("lt", "le", "gt", "ge"):
+            if drawn.kind == INTEGERS:  # x < n is x < ceil(n), and x <= n is x < floor(n) + 1
+                number = math.ceil(number) if (name in ("lt", "ge")) == is_first else math.floor(number) + 1
             below = (number - drawn.low) / (drawn.high - drawn.low)
             is_below = (name in ("lt", "le")) == is_first
             return drawn.with_(kind=MASK, keep=float(min(max(below if is_below else 1 - below, 0), 1)), low=0, high=1)
@@ -150,18 +227,20 @@ class Draws:
     @staticmethod
     def converted(eqn, drawn):
         kind = eqn.params["new_dtype"]
-        if drawn.kind == INTEGERS:
-            if jax.dtypes.issubdtype(kind, numpy.floating):
-                return drawn.with_(kind=FLOATS)
-            return drawn if jax.dtypes.issubdtype(kind, numpy.integer) and drawn.high - 1 <= jax.numpy.iinfo(kind).max else None
-        if drawn.kind == MASK and drawn.scale != 1 and not jax.dtypes.issubdtype(kind, numpy.floating):
-            return None
-        return drawn if drawn.kind == MASK or jax.dtypes.issubdtype(kind, numpy.floating) else None
+        is_float = jax.dtypes.issubdtype(kind, numpy.floating)
+        if drawn.kind == MASK:
+            return drawn if drawn.scale == 1 or is_float else None
+        if is_float:  # values that are rounded to few of a type of 16 bits have other probabilities
+            return drawn.with_(kind=FLOATS) if 2**jnp.finfo(kind).nmant >= FEW else None
+        is_exact = drawn.kind == INTEGERS and jax.dtypes.issubdtype(kind, numpy.integer) and drawn.high - 1 <= jnp.iinfo(kind).max
+        return drawn if is_exact else None
 
     @staticmethod
     def of_mask(name, drawn, number, is_first, eqn):
         if name == "not" and eqn.outvars[0].aval.dtype == numpy.bool_:
             return drawn.with_(keep=1 - drawn.keep)
+        if not jax.dtypes.issubdtype(eqn.outvars[0].aval.dtype, numpy.floating):
+            return None
         if name == "mul" or (name == "div" and is_first and number != 0):
             return drawn.with_(scale=drawn.scale * number if name == "mul" else drawn.scale / number)
         return None
@@ -169,7 +248,8 @@ class Draws:
     @staticmethod
     def of_bits(name, drawn, number, is_first, eqn):
         if name == "shift_right_logical" and is_first and drawn.low == 0:
-            return drawn.with_(high=drawn.high >> int(number))
+            return integers(drawn.elements, 0, (drawn.high - 1 >> int(number)) + 1, eqn.outvars[0].aval.dtype) \
+                .with_(repeats=drawn.repeats, shape=drawn.shape)
         if name == "or" and drawn.low == 0 and int(number) & (drawn.high - 1) == 0:
             return drawn.with_(low=int(number), high=int(number) + drawn.high)
         if name == "bitcast_convert_type":
@@ -177,7 +257,7 @@ class Draws:
             kind = numpy.dtype(eqn.params["new_dtype"])
             if jax.dtypes.issubdtype(kind, numpy.floating):
                 one = int(numpy.asarray(1, kind).view(f"uint{8 * kind.itemsize}"))
-                if (drawn.low, drawn.high) == (one, one + 2 ** jax.numpy.finfo(kind).nmant):
+                if (drawn.low, drawn.high) == (one, one + 2 ** jnp.finfo(kind).nmant):
                     return drawn.with_(kind=FLOATS, low=1, high=2)
         return None
 
@@ -200,7 +280,7 @@ class Draws:
         """An element of the first dimension, as a step of a scan takes it."""
         if value.drawn.repeats:
             self.fail(eqn)
-        return self.value(aval, value.drawn.with_(source=(value.drawn.source, "step", index)))
+        return self.value(aval, self.kept(value.drawn, value.drawn.elements.moved(lambda array: array[index])))
 
     # What is dropped.
 
@@ -221,27 +301,35 @@ class Draws:
         if drawn.keep <= 0:
             self.printer.fail(eqn, f"dropout keeps elements with the probability {drawn.keep}, expected one above 0; leave the "
                                    "tensor out")
-        if drawn.source in self.used:
-            self.printer.fail(eqn, "one random mask drops elements of two tensors, or two masks are drawn from one key, which JAX "
-                                   "draws alike; dtc draws each of its own: use a key for each, such as by jax.random.split()")
-        self.used.add(drawn.source)
+        self.use(eqn, drawn.elements)
         # dtc.dropout divides by what it keeps. x is most often divided by that already.
+        aval = eqn.outvars[0].aval
         unscaled, factor = self.printer.factor_of(x)
         keep = 1 / (factor * drawn.scale) if factor * drawn.scale > 0 else drawn.keep
         if abs(keep - drawn.keep) > NEAR * drawn.keep:
             unscaled, keep = self.scaled(eqn, x, drawn.scale * drawn.keep), drawn.keep
-        repeats = drawn.repeats if mask.shape == x.shape else (*drawn.repeats, (x.shape, tuple(range(mask.ndim))))
+        unscaled = self.printer.spread(eqn, unscaled, aval.shape, tuple(range(unscaled.ndim)))
+        repeats = drawn.repeats if mask.shape == aval.shape else (*drawn.repeats, (aval.shape, tuple(range(mask.ndim))))
         if not repeats or drawn.keep == 1:
             value = self.dropped(eqn, unscaled, keep)
         else:
-            ones = self.printer.emit(eqn, "full", {}, {"size": drawn.shape, "fill_value": 1.0}, x.aval.update(shape=drawn.shape))
+            ones = self.printer.emit(eqn, "full", {}, {"size": drawn.shape, "fill_value": 1.0}, aval.update(shape=drawn.shape))
             kept = self.dropped(eqn, ones, keep)
             for size, places in repeats:
                 kept = self.printer.spread(eqn, kept, size, places)
-            value = self.printer.emit(eqn, "mul", {"self": unscaled, "other": kept}, aval=x.aval)
+            value = self.printer.emit(eqn, "mul", {"self": unscaled, "other": kept})
         self.printer.mark(value, [x])
         value.fixed = False
         return value
+
+    def use(self, eqn, elements):
+        """Elements of a mask, each of which drops one of a tensor alone."""
+        others = {id(each): each for key in elements.draws for each in self.used.get(key, ())}
+        if any(elements.overlaps(each) for each in others.values()):
+            self.printer.fail(eqn, "one random mask drops elements of two tensors, or two masks are drawn from one key, which JAX "
+                                   "draws alike; dtc draws each of its own: use a key for each, such as by jax.random.split()")
+        for key in elements.draws:
+            self.used.setdefault(key, []).append(elements)
 
     def dropped(self, eqn, x, keep):
         if keep >= 1:
