@@ -1,5 +1,5 @@
-"""Compares the operators that python/dtc leaves to dtc-import, those of torch/operators.py and those that jax/capture.py writes, with
-those of the rules: compare-operators.py ROOT"""
+"""Compares the operators that python/dtc leaves to dtc-import, those of torch/operators.py and those that jax/capture.py and
+jax/rules.py write, with those of the rules: compare-operators.py ROOT"""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ import operators  # noqa: E402
 
 sources = (root / "compiler" / "import" / "torch").glob("*.cpp")
 rules = {name for source in sources for name in re.findall(r'\{"aten\.(\w+)",', source.read_text())}
-text = (root / "python" / "dtc" / "jax" / "capture.py").read_text()
+text = "".join((root / "python" / "dtc" / "jax" / f"{name}.py").read_text() for name in ("capture", "rules"))
 calls = re.findall(r'(?:emit|reduction|with_number|logic)\(eqn, (?:\w+, )*"(\w+)"(?:, "(\w+)")?', text)
 simple = re.search(r"^SIMPLE = \{(.*?)\}", text, re.DOTALL | re.MULTILINE)
 of_jax = {name for call in calls for name in call if name} | set(re.findall(r': "(\w+)"', simple[1]))
