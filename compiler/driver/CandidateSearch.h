@@ -33,13 +33,13 @@ class KnownTrials;
 mlir::LogicalResult runPasses(mlir::ModuleOp module,
                               llvm::function_ref<void(mlir::OpPassManager &)> addPasses);
 
-/// Takes a model to the local view of the whole function. `verifies`: what comes out is verified.
+/// Takes a model to the local view of the whole function. `verifies`: the result is verified.
 mlir::LogicalResult partitionModel(mlir::ModuleOp model, const ResolvedOptions &options,
                                    bool verifies = true);
 
 /// Takes the local view of an entry point to exec IR; null after errors. The values kept for the
-/// backward pass are added to `keeps`; `keepBytes`: see dtc-recompute-activations. `verifies`: what
-/// comes out is verified.
+/// backward pass are added to `keeps`; `keepBytes`: see dtc-recompute-activations. `verifies`: the
+/// result is verified.
 mlir::OwningOpRef<mlir::ModuleOp>
 lowerEntryPoint(const EntryPoint &entry, mlir::OwningOpRef<mlir::ModuleOp> module, bool plansMemory,
                 llvm::ArrayRef<int64_t> keepBytes, std::vector<DeviceSavedBytes> &keeps,

@@ -38,14 +38,14 @@ struct Routing {
                         ///< evenly
 };
 
-/// Builds what becomes of the rows of experts at one place.
+/// Builds the ops on the rows of experts, all at one location.
 class ExpertRows {
 public:
   ExpertRows(mlir::OpBuilder &builder, mlir::Location loc) : builder(builder), loc(loc) {}
 
-  /// The rows of a routing, of which `isSelected` and `capacity` are given, and the weights of
-  /// tokens [B, S, X], which are 0 where an expert is not selected. The first tokens of a sequence
-  /// that select an expert take its rows.
+  /// Sets the rows of a routing, and their weights. It has `isSelected` and `capacity` already. The
+  /// weights of tokens [B, S, X] are 0 where an expert is not selected. The first tokens of a
+  /// sequence that select an expert take its rows.
   void route(Routing &routing, mlir::Value weightsOfTokens);
 
   /// The tokens x [B, S, D] of each expert: [X, B, C, D], zeros in rows without a token.

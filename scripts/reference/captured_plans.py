@@ -61,7 +61,7 @@ ENCODERS = ("bert", "roberta")
 TYPES = ("embedding", "embedding_grad", "fill", "pad", "reduce", "slice")
 KNOWN = {"gemma": ("fill",), "gemma2": ("fill",), "gemma3": ("fill",), "bert": TYPES,
          "roberta": (*TYPES, "add", "compare", "convert", "mul", "shard_offset", "sub")}
-# Both sides of the gate of experts are one parameter, of which each is copied, and their gradients are put together.
+# Both sides of the gate of experts are one parameter: each side is copied out of it, and their gradients are put together.
 PARTS = ("accumulate", "adamw", "concat", "einsum", "slice")
 KNOWN |= {"mixtral": PARTS, "qwen3_moe": PARTS}
 MEMORY_OF = {"mixtral": 0.13, "qwen3_moe": 0.04}

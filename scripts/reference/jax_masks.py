@@ -113,7 +113,7 @@ REFUSED_MASKS = {
     "rounded": (dropped(lambda b: jax.random.uniform(b["key"], (SIZE, SIZE)).astype(jnp.bfloat16) < 0.5), "captured as dropout alone"),
 }
 
-# {name: (loss, the shapes of what dtc draws, the inputs of which keys alone are made)}
+# {name: (loss, the shapes of the masks that dtc draws, the inputs that become keys and nothing else)}
 WHOLE, ROW = (SIZE, SIZE), (SIZE,)
 MASKS = {
     "row": (dropped(lambda b: mask(b["key"])[3]), [ROW], {"key"}),

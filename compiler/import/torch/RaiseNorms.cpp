@@ -21,7 +21,8 @@ static Value skipReshapes(Value value) {
   return value;
 }
 
-/// The value of which this is the mean over the last dimension, for each row of x.
+/// The operand of a mean over the last dimension, with one mean for each row of x; null for other
+/// values.
 static Value meanOperand(Value value, Value x) {
   auto mean = withNumber<MulOp>(skipReshapes(value));
   if (!mean || !isNear(mean->second, 1 / double(shapeOf(x).back())))
