@@ -93,8 +93,10 @@ def names_in(folder):
         return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"])
     if not single.is_file():
         return set()
-    with single.open("rb") as file:
-        return set(json.loads(file.read(int.from_bytes(file.read(8), "little")))) - {"__metadata__"}
+    from safetensors import safe_open  # a part of every installation of transformers
+
+    with safe_open(single, framework="pt") as file:
+        return set(file.keys())
 
 
 def converted(model, weights):
@@ -104,8 +106,8 @@ def converted(model, weights):
         return None
     try:
         names = names_in(pathlib.Path(weights))
-    except (OSError, ValueError, KeyError):
-        return None  # what is wrong with the files is said where they are read
+    except Exception:  # safetensors has errors of its own
+        return None  # the reading of the files reports it
     wanted = set(state_names(model).values()) & set(model.state_dict())
     if not names or wanted <= names:
         return None
