@@ -218,31 +218,6 @@ struct MergeIntoProduct : OpRewritePattern<EinsumOp> {
   }
 };
 
-/// reshape(x) + bias, where the reshape merges rows: reshape(x + bias).
-struct MergeAfterSum : OpRewritePattern<AddOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(AddOp op, PatternRewriter &rewriter) const override {
-    auto bias = biasOf(op);
-    auto reshape = bias ? bias->second.getDefiningOp<ReshapeOp>() : ReshapeOp();
-    if (!reshape || !reshape.getOperand().getDefiningOp<EinsumOp>())
-      return failure();
-    ArrayRef<int64_t> shape = shapeOf(reshape.getOperand());
-    std::optional<Split> split = findSplit(op.getType().getShape(), shape);
-    if (!split ||
-        llvm::any_of(bias->first.getDims(), [&](int64_t dim) { return dim <= split->dim; }))
-      return failure();
-    SmallVector<int64_t> dims;
-    for (int64_t dim : bias->first.getDims())
-      dims.push_back(dim + split->count - 1);
-    Value x = reshape.getOperand();
-    Value wide =
-        BroadcastOp::create(rewriter, op.getLoc(), x.getType(), bias->first.getOperand(), dims);
-    Value sum = AddOp::create(rewriter, op.getLoc(), x, wide);
-    rewriter.replaceOp(op, reshapeTo(rewriter, op.getLoc(), sum, op.getType().getShape()));
-    return success();
-  }
-};
-
 /// The einsum with a weight that a value is, or that it is but for a bias.
 static EinsumOp productOf(Value value) {
   if (auto add = value.getDefiningOp<AddOp>())
@@ -418,9 +393,9 @@ struct SliceProduct : OpRewritePattern<SliceOp> {
 void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
-  patterns.add<SplitProduct, SplitSum, MergeIntoProduct, MergeAfterSum, SliceSum, SliceProduct,
-               SliceTranspose, NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>,
-               ConcatTransposes, RotaryOfPart>(context);
+  patterns.add<SplitProduct, SplitSum, MergeIntoProduct, SliceSum, SliceProduct, SliceTranspose,
+               NormOfTranspose<RmsNormOp>, NormOfTranspose<LayerNormOp>, ConcatTransposes,
+               RotaryOfPart>(context);
   addKeepSamples(patterns);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
