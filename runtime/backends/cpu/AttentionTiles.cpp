@@ -1,19 +1,20 @@
-//===- AttentionTiles.cpp - Attention on bf16 in the tiles of AMX ---------===//
+//===- AttentionTiles.cpp - Attention on bf16 by a unit of bf16 -----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
 //===----------------------------------------------------------------------===//
 //
 // Attention and its gradient in the same blocks as in Attention.cpp and AttentionGrad.cpp, with
-// products of tiles. The gradients of keys and values are summed transposed, (elements, keys): then
-// weights, whose rows are queries, are right operands of their products, and pairs of their rows
-// need no transposing.
+// the products of Tiles.h. The gradients of keys and values are summed transposed, (elements,
+// keys): then weights, whose rows are queries, are right operands of their products, and pairs of
+// their rows need no transposing.
 //
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/AttentionTiles.h"
 
 #include "runtime/backends/cpu/AttentionRows.h"
+#include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/Segments.h"
 #include "runtime/backends/cpu/Tiles.h"
 #include "runtime/backends/cpu/Transpose.h"
@@ -247,14 +248,16 @@ void runGradTask(const AttentionShape &shape, const AttentionDropout &dropout,
   uint32_t *kTransposed = words(arrays[KeysTransposed]),
            *vTransposed = words(arrays[ValuesTransposed]);
   uint32_t *k = words(arrays[KeysByRow]), *pairs = words(arrays[WeightPairs]);
-  packTilesTransposed(operands.k + key, shape.keyStride(), headSize, shape.keys, kTransposed);
-  packTilesTransposed(operands.v + key, shape.keyStride(), headSize, shape.keys, vTransposed);
-  packTileRows(operands.k + key, shape.keyStride(), shape.keys, headSize, keyDepth(shape), k);
+  // Keys that no query sees may be padding, of any value. A whole tile would multiply it by zero.
+  VisibleKeys visible(shape);
+  int64_t seen = visible.end();
+  packTilesTransposed(operands.k + key, shape.keyStride(), headSize, seen, kTransposed);
+  packTilesTransposed(operands.v + key, shape.keyStride(), headSize, seen, vTransposed);
+  packTileRows(operands.k + key, shape.keyStride(), seen, headSize, keyDepth(shape), k);
   float *dk = arrays[KeyGrads], *dv = arrays[ValueGrads], *dq = arrays[QueryGrads];
   std::fill_n(dk, columns * padRows(shape.keys), 0.0f);
   std::fill_n(dv, columns * padRows(shape.keys), 0.0f);
   float *weights = arrays[Weights], *dweights = arrays[WeightGrads];
-  VisibleKeys visible(shape);
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
     const BFloat16 *qFrom = operands.q + block.query, *doutFrom = operands.dout + block.query;
     sumProducts<BFloat16>(block.rows, headSize, {operands.out + block.query, shape.queryStride()},
@@ -304,7 +307,7 @@ void forTileTasks(const AttentionShape &shape, const CpuArguments &args, void *w
 bool attentionUsesTiles(const AttentionCall &call) {
   // Rows are read 16 bytes at a time. Few rows would leave most of a tile empty.
   return call.dtype == DType::BF16 && call.shape.headSize % 8 == 0 && packsKeys(call.shape) &&
-         hasTiles();
+         bf16Unit() != Bf16Unit::None;
 }
 
 std::unique_ptr<CpuKernel> makeTileAttention(AttentionCall call, bool cached) {

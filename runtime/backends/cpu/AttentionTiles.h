@@ -1,4 +1,4 @@
-//===- AttentionTiles.h - Attention on bf16 in the tiles of AMX -----------===//
+//===- AttentionTiles.h - Attention on bf16 by a unit of bf16 -------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //

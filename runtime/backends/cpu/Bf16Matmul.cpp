@@ -33,13 +33,6 @@ Bf16Matmul::Bf16Matmul(std::unique_ptr<Library> made)
     : library(std::move(made)), scratchBytes(dnnl_memory_desc_get_size(&library->scratch)) {}
 Bf16Matmul::~Bf16Matmul() = default;
 
-bool Bf16Matmul::isFast() {
-  // The values of dnnl_cpu_isa_t contain the bits of the instruction sets they build on.
-  static const bool fast =
-      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
-  return fast;
-}
-
 std::unique_ptr<const Bf16Matmul> Bf16Matmul::create(const GemmShape &shape, bool wideResult) {
   // The number of threads at creation is part of a primitive.
   SingleThreadedLibrary guard;

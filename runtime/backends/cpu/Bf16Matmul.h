@@ -19,11 +19,6 @@ namespace dtc::runtime::cpu {
 /// object may run in many threads at once.
 class Bf16Matmul {
 public:
-  /// Whether this processor multiplies bf16 faster than f32: whether it has AMX tiles, and the
-  /// environment (DNNL_MAX_CPU_ISA) lets oneDNN use them. The dot products of AVX-512 alone do not
-  /// pay: they reach two thirds of the rate of f32.
-  static bool isFast();
-
   /// The result is f32 if `wideResult`, else bf16, and has a column stride of 1 or one column. Null
   /// if the library cannot do it.
   static std::unique_ptr<const Bf16Matmul> create(const GemmShape &shape, bool wideResult);

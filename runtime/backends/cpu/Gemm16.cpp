@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cpu/Gemm16.h"
 
+#include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Transpose.h"
 #include "runtime/backends/cpu/WideBlocks.h"
@@ -103,11 +104,12 @@ void multiplyPlainly(const GemmShape &s, const F *a, const F *b, R *c) {
     }
 }
 
-/// Whether rows of the left operand are turned round first: where an element that is moved takes
-/// part in enough multiplications.
+/// Whether rows of the left operand are turned round first: for tiles, where an element that is
+/// moved takes part in enough multiplications.
 bool transposesLeft(const GemmShape &shape) {
   constexpr int64_t enough = 256;
-  return shape.a.column != 1 && shape.m > 1 && shape.k > 1 && shape.n >= enough;
+  return bf16Unit() == Bf16Unit::Tiles && shape.a.column != 1 && shape.m > 1 && shape.k > 1 &&
+         shape.n >= enough;
 }
 GemmShape withTransposedLeft(GemmShape shape) {
   shape.a = {shape.k, 1};
@@ -129,7 +131,7 @@ template <typename F, typename R>
 Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
     : swapped(given.c.column != 1 && given.n != 1) {
   GemmShape whole = swapped ? transposed(given) : given;
-  bool byLibrary = std::is_same_v<F, BFloat16> && Bf16Matmul::isFast();
+  bool byLibrary = std::is_same_v<F, BFloat16> && bf16Unit() != Bf16Unit::None;
   // The tiles of AMX have 16 rows and 16 columns of results; kernels use two by two of them.
   GemmGrid grid = byLibrary ? GemmGrid(whole, threads, 32, 64) : GemmGrid(whole, threads);
   for (int i = 0; i < grid.parts(); ++i) {

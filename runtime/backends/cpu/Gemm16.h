@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Sums are those of f32, and an element of the result is rounded once. bf16 goes to the library
-// where that is faster than f32 (Bf16Matmul::isFast), with a transposed left operand turned round
-// first, which the library does so slowly that products take twice as long. All else is widened, a
-// block at a time, and multiplied in f32.
+// where that is faster than f32 (Bf16Unit.h). For AMX tiles a transposed left operand is
+// turned round first, which the library does so slowly that products take twice as long. All else
+// is widened, a block at a time, and multiplied in f32.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- Tiles.cpp - Products of bf16 in the tiles of AMX -------------------===//
+//===- Tiles.cpp - Products of blocks of bf16 -----------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -6,51 +6,22 @@
 
 #include "runtime/backends/cpu/Tiles.h"
 
-#include "runtime/backends/cpu/Bf16Matmul.h"
+#include "runtime/backends/cpu/Bf16Unit.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 12)
-#define DTC_TILES 1
+#if DTC_TILES
 #include <immintrin.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-#else
-#define DTC_TILES 0
 #endif
 
 namespace dtc::runtime::cpu {
 
-namespace {
-
-constexpr int64_t kNoAssumption = -1;
-std::atomic<int64_t> assumed = kNoAssumption;
-
-/// The system gives the tiles to processes that ask for them.
-bool askForTiles() {
-#if DTC_TILES
-  constexpr long requestPermission = 0x1023, tileData = 18; // of arch_prctl, of XCR0
-  return Bf16Matmul::isFast() && syscall(SYS_arch_prctl, requestPermission, tileData) == 0;
-#else
-  return false;
-#endif
-}
-
-} // namespace
-
-bool hasTiles() {
-  static const bool found = askForTiles();
-  int64_t assumption = assumed;
-  return assumption == kNoAssumption ? found : assumption != 0;
-}
-
-void assumeTiles(std::optional<bool> value) { assumed = value ? int64_t{*value} : kNoAssumption; }
-
 #if DTC_TILES
 
 TileScope::TileScope() {
+  if (bf16Unit() != Bf16Unit::Tiles)
+    return;
   struct alignas(64) {
     uint8_t palette = 1, startRow = 0, reserved[14] = {};
     uint16_t rowBytes[16] = {};
@@ -63,7 +34,10 @@ TileScope::TileScope() {
   // The intrinsic is an instruction whose operand GCC 12 does not take to be read.
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
-TileScope::~TileScope() { asm volatile("tilerelease"); }
+TileScope::~TileScope() {
+  if (bf16Unit() == Bf16Unit::Tiles)
+    asm volatile("tilerelease");
+}
 
 void packTileRows(const BFloat16 *from, int64_t stride, int64_t depth, int64_t columns,
                   int64_t paddedDepth, uint32_t *words) {
@@ -167,10 +141,8 @@ multiplySquare(int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b, bool 
     _tile_stored(3, c1 + kTileRows, cBytes);
 }
 
-} // namespace
-
-void multiplyTiles(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b,
-                   bool accumulate, float *c, int64_t cStride) {
+void multiplySquares(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride,
+                     TileBlock b, bool accumulate, float *c, int64_t cStride) {
   for (int64_t j = 0; j < n; j += 2 * kTileRows) {
     bool two = n - j > kTileRows;
     TileBlock columns{b.words + j / kTileRows * b.panelStride, b.panelStride};
@@ -187,9 +159,85 @@ void multiplyTiles(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t a
   }
 }
 
+/// Rows times Panels registers of the result.
+template <int Rows, int Panels>
+[[gnu::target("avx512f,avx512bf16"), gnu::noinline]] void
+multiplyLines(int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b, bool accumulate, float *c,
+              int64_t cStride) {
+  __m512 sums[Rows][Panels];
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < Panels; ++j)
+      sums[i][j] =
+          accumulate ? _mm512_loadu_ps(c + i * cStride + j * kTileRows) : _mm512_setzero_ps();
+  const uint32_t *words = b.words;
+  for (int64_t l = 0; l < k; l += 2, words += kTileRows) {
+    __m512bh line[Panels];
+#pragma GCC unroll 16
+    for (int j = 0; j < Panels; ++j)
+      line[j] = (__m512bh)_mm512_loadu_si512(words + j * b.panelStride);
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+      int pair;
+      std::memcpy(&pair, a + i * aStride + l, sizeof(pair));
+      auto pairs = (__m512bh)_mm512_set1_epi32(pair);
+#pragma GCC unroll 16
+      for (int j = 0; j < Panels; ++j)
+        sums[i][j] = _mm512_dpbf16_ps(sums[i][j], pairs, line[j]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 16
+    for (int j = 0; j < Panels; ++j)
+      _mm512_storeu_ps(c + i * cStride + j * kTileRows, sums[i][j]);
+}
+
+/// By dot products. 16 sums in registers hide the latency of an instruction.
+void multiplyDots(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b,
+                  bool accumulate, float *c, int64_t cStride) {
+  for (int64_t j = 0; j < n; j += 2 * kTileRows) {
+    bool two = n - j > kTileRows;
+    int64_t rows = two ? kTileRows / 2 : kTileRows;
+    TileBlock columns{b.words + j / kTileRows * b.panelStride, b.panelStride};
+    for (int64_t i = 0; i < m; i += rows)
+      (two ? multiplyLines<kTileRows / 2, 2>
+           : multiplyLines<kTileRows, 1>)(k, a + i * aStride, aStride, columns, accumulate,
+                                          c + i * cStride + j, cStride);
+  }
+}
+
+/// What dot products give, on processors that have none: for tests.
+void multiplyPlainly(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride,
+                     TileBlock b, bool accumulate, float *c, int64_t cStride) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      const uint32_t *words = b.words + j / kTileRows * b.panelStride + j % kTileRows;
+      float &to = c[i * cStride + j], sum = accumulate ? to : 0;
+      for (int64_t l = 0; l < k; ++l) {
+        BFloat16 factor;
+        factor.bits = static_cast<uint16_t>(words[l / 2 * kTileRows] >> (l % 2 * 16));
+        sum += static_cast<float>(a[i * aStride + l]) * static_cast<float>(factor);
+      }
+      to = sum;
+    }
+}
+
+} // namespace
+
+void multiplyTiles(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b,
+                   bool accumulate, float *c, int64_t cStride) {
+  static const bool hasDots = __builtin_cpu_supports("avx512bf16");
+  auto multiply = bf16Unit() == Bf16Unit::Tiles ? multiplySquares
+                  : hasDots                     ? multiplyDots
+                                                : multiplyPlainly;
+  multiply(m, n, k, a, aStride, b, accumulate, c, cStride);
+}
+
 #else
 
-// Never called: hasTiles() is false.
+// Never called: bf16Unit() is None.
 TileScope::TileScope() = default;
 TileScope::~TileScope() = default;
 void packTileRows(const BFloat16 *, int64_t, int64_t, int64_t, int64_t, uint32_t *) {}

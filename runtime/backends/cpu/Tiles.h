@@ -1,4 +1,4 @@
-//===- Tiles.h - Products of bf16 in the tiles of AMX ---------------------===//
+//===- Tiles.h - Products of blocks of bf16 -------------------------------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -8,7 +8,8 @@
 // operand lies in panels of 16 columns, and in them the elements (l, j) and (l + 1, j) in one word,
 // as the tiles take them: at [j / 16][l / 2][j % 16]. Sums are those of f32. A tile has 16 rows of
 // 64 bytes, so rows and columns of the result come in multiples of 16 and the depth in multiples of
-// 32; the padding of an operand is zero.
+// 32; the padding of an operand is zero. Dot products of AVX-512 take the same words: a panel has
+// 16 columns because a register has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +19,18 @@
 #include "support/Float16.h"
 
 #include <cstdint>
-#include <optional>
+
+#if defined(__x86_64__) && defined(__linux__) && (defined(__clang__) || __GNUC__ >= 12)
+#define DTC_TILES 1
+#else
+#define DTC_TILES 0
+#endif
 
 namespace dtc::runtime::cpu {
 
 inline constexpr int64_t kTileRows = 16, kTileDepth = 32;
 
-/// Whether this processor has tiles of bf16 and the system lets this process use them. The
-/// environment variable DNNL_MAX_CPU_ISA, which keeps oneDNN from using them, does so here as well.
-bool hasTiles();
-/// For tests: hasTiles() is `value`, or again what the processor says.
-void assumeTiles(std::optional<bool> value);
-
-/// The tiles of this thread, while it computes with them.
+/// The tiles of this thread, while it computes with them, where the processor's unit are tiles.
 class TileScope {
 public:
   TileScope();
@@ -58,7 +58,7 @@ struct TileBlock {
   int64_t panelStride;
 };
 
-/// c = a b, or c += a b: (m, k) by (k, n), in a TileScope.
+/// c = a b, or c += a b: (m, k) by (k, n), in a TileScope, by the unit that bf16Unit() names.
 void multiplyTiles(int64_t m, int64_t n, int64_t k, const BFloat16 *a, int64_t aStride, TileBlock b,
                    bool accumulate, float *c, int64_t cStride);
 

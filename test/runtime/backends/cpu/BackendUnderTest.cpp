@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "runtime/backends/cpu/Tiles.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 namespace dtc::runtime::test {
@@ -14,9 +14,9 @@ std::unique_ptr<Backend> createBackendUnderTest(int threads) { return createCpuB
 
 std::unique_ptr<Backend> createBackendOfOwnKernels() { return createBackendUnderTest(1); }
 
-// In tiles attention rounds the weights of bf16 as well.
+// By units of bf16 attention rounds the weights of bf16 as well.
 bool backendUnderTestRoundsOnce(const std::string &kernel) {
-  return !cpu::hasTiles() || !kernel.starts_with("attention");
+  return cpu::bf16Unit() == cpu::Bf16Unit::None || !kernel.starts_with("attention");
 }
 
 } // namespace dtc::runtime::test

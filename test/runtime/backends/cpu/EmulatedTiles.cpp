@@ -11,7 +11,7 @@
 
 #include "test/runtime/backends/cpu/EmulatedTiles.h"
 
-#include "runtime/backends/cpu/Tiles.h"
+#include "runtime/backends/cpu/Bf16Unit.h"
 
 #include <atomic>
 #include <bit>
@@ -174,18 +174,18 @@ void handle(int, siginfo_t *, void *raw) {
 } // namespace
 
 EmulatedTiles::EmulatedTiles() {
-  if (!cpu::hasTiles()) {
+  if (cpu::bf16Unit() != cpu::Bf16Unit::Tiles) {
     struct sigaction action = {};
     action.sa_sigaction = handle;
     action.sa_flags = SA_SIGINFO;
     sigaction(SIGILL, &action, &previous);
   }
-  cpu::assumeTiles(true);
+  cpu::assumeBf16Unit(cpu::Bf16Unit::Tiles);
 }
 
 EmulatedTiles::~EmulatedTiles() {
-  cpu::assumeTiles(std::nullopt);
-  if (!cpu::hasTiles())
+  cpu::assumeBf16Unit(std::nullopt);
+  if (cpu::bf16Unit() != cpu::Bf16Unit::Tiles)
     sigaction(SIGILL, &previous, nullptr);
 }
 

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/Tiles.h"
+#include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/Transpose.h"
 #include "test/runtime/backends/cpu/EmulatedTiles.h"
 #include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/cpu/SequenceLayout.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,9 +27,8 @@ std::vector<BFloat16> randomHalves(int64_t count, uint64_t seed) {
   return result;
 }
 
-TEST(Tiles, Products) {
-  EmulatedTiles tiles;
-  long before = emulatedInstructions();
+void expectProducts(cpu::Bf16Unit unit) {
+  AssumedUnit assumed(unit);
   for (auto [m, n, k] : {std::array<int64_t, 3>{16, 16, 32}, {48, 32, 64}, {32, 48, 96}})
     for (bool transposed : {false, true}) {
       int64_t stride = std::max(n, k) + 8;
@@ -55,7 +56,18 @@ TEST(Tiles, Products) {
           }
       }
     }
+}
+
+TEST(Tiles, Products) {
+  long before = emulatedInstructions();
+  expectProducts(cpu::Bf16Unit::Tiles);
   EXPECT_TRUE(emulatedInstructions() > before || __builtin_cpu_supports("amx-bf16"));
+}
+
+TEST(Tiles, ProductsByDotProducts) {
+  long before = emulatedInstructions();
+  expectProducts(cpu::Bf16Unit::DotProducts);
+  EXPECT_EQ(emulatedInstructions(), before);
 }
 
 TEST(Tiles, PacksWhatIsNoWholeTile) {
@@ -129,6 +141,29 @@ std::vector<TileCase> tileCases() {
           {1, 40, 60, 1, 1, 8, negative}};
 }
 
+/// Attention and its gradient by the assumed unit, beside those of products in f32.
+void expectAttention(const KernelCall &forward, const KernelCall &backward,
+                     const std::vector<HostTensor> &wide, const std::vector<HostTensor> &wideGrads,
+                     const std::string &where) {
+  bool emulates = cpu::bf16Unit() == cpu::Bf16Unit::Tiles && !__builtin_cpu_supports("amx-bf16");
+  std::string how =
+      where + (cpu::bf16Unit() == cpu::Bf16Unit::Tiles ? ", tiles" : ", dot products");
+  long before = emulatedInstructions();
+  std::vector<HostTensor> results = forward.run(1);
+  EXPECT_EQ(emulatedInstructions() > before, emulates) << how;
+  for (size_t i = 0; i < 2; ++i)
+    expectClose(results[i], wide[i], how + ", output " + std::to_string(i));
+  std::vector<HostTensor> grads = backward.run(1);
+  for (size_t i = 0; i < 3; ++i)
+    expectClose(grads[i], wideGrads[i], how + ", gradient " + std::to_string(i));
+  // Neither another run nor another number of threads changes a bit.
+  std::vector<HostTensor> again = backward.run(2), forwardAgain = forward.run(2);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(grads[i].bytes, again[i].bytes) << how;
+  for (size_t i = 0; i < 2; ++i)
+    EXPECT_EQ(results[i].bytes, forwardAgain[i].bytes) << how;
+}
+
 TEST(Tiles, Attention) {
   for (const TileCase &c : tileCases())
     for (bool dropout : {false, true}) {
@@ -147,7 +182,7 @@ TEST(Tiles, Attention) {
         forward.attributes["sharding"] = std::vector<std::string>(4);
       }
       std::vector<HostTensor> wide, wideGrads;
-      cpu::assumeTiles(false);
+      cpu::assumeBf16Unit(cpu::Bf16Unit::None);
       wide = forward.run(1);
       KernelCall backward{"attention_grad",
                           {q, k, v, wide[0], wide[1], dout},
@@ -156,26 +191,46 @@ TEST(Tiles, Attention) {
       if (dropout)
         backward.inputs.push_back(seed);
       wideGrads = backward.run(1);
-      cpu::assumeTiles(std::nullopt);
 
-      EmulatedTiles tiles;
       std::string how = std::to_string(c.s) + " queries, " + std::to_string(c.t) + " keys of " +
                         std::to_string(c.d) + (dropout ? ", dropout" : "");
-      long before = emulatedInstructions();
-      std::vector<HostTensor> results = forward.run(1);
-      EXPECT_TRUE(emulatedInstructions() > before || __builtin_cpu_supports("amx-bf16")) << how;
-      for (size_t i = 0; i < 2; ++i)
-        expectClose(results[i], wide[i], how + ", output " + std::to_string(i));
-      std::vector<HostTensor> grads = backward.run(1);
-      for (size_t i = 0; i < 3; ++i)
-        expectClose(grads[i], wideGrads[i], how + ", gradient " + std::to_string(i));
-      // Neither another run nor another number of threads changes a bit.
-      std::vector<HostTensor> again = backward.run(2), forwardAgain = forward.run(2);
-      for (size_t i = 0; i < 3; ++i)
-        EXPECT_EQ(grads[i].bytes, again[i].bytes) << how;
-      for (size_t i = 0; i < 2; ++i)
-        EXPECT_EQ(results[i].bytes, forwardAgain[i].bytes) << how;
+      for (cpu::Bf16Unit unit : kBf16Units) {
+        AssumedUnit assumed(unit);
+        expectAttention(forward, backward, wide, wideGrads, how);
+      }
     }
+}
+
+/// A device's shard of 9 keys has room for 10. What pads it has no meaning.
+TEST(Tiles, AttentionIgnoresPaddingOfKeys) {
+  const sequence::Case c{1, 19, 19, 2, 1, 16, false};
+  const sequence::Layout layout{{2}};
+  Random random(32);
+  sequence::Operands x(c, DType::BF16, random);
+  sequence::Places places = layout.places(1, c.s);
+  ASSERT_EQ(places.size(), 9u);
+  auto run = [&](double padding) {
+    KernelCall forward = sequence::attentionOn(c, x, layout, 1, 0);
+    for (size_t i : {size_t{1}, size_t{2}})
+      forward.inputs[i] = sequence::take(forward.inputs[i], 1, places, layout.room(c.s), padding);
+    forward.attributes["key_shift"] = int64_t{0};
+    std::vector<HostTensor> results = forward.run(1);
+    KernelCall backward{"attention_grad",
+                        {forward.inputs[0], forward.inputs[1], forward.inputs[2], results[0],
+                         results[1], forward.inputs[0]},
+                        {forward.inputs[0].type, forward.inputs[1].type, forward.inputs[2].type},
+                        forward.attributes,
+                        layout.position(1)};
+    for (HostTensor &each : backward.run(1))
+      results.push_back(std::move(each));
+    return results;
+  };
+  for (cpu::Bf16Unit unit : kBf16Units) {
+    AssumedUnit assumed(unit);
+    std::vector<HostTensor> zeros = run(0), nans = run(std::nan(""));
+    for (size_t i = 0; i < zeros.size(); ++i)
+      EXPECT_EQ(zeros[i].bytes, nans[i].bytes) << "result " << i;
+  }
 }
 
 } // namespace
