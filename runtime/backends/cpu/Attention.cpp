@@ -38,7 +38,7 @@ template <typename F> ThreadArrays<Wide<F>, ArrayCount> arraysFor(const Attentio
   elements[Scores] = blockElements(shape);
   elements[Keys] = packs ? panelElements<W>(shape.headSize, roundUp(shape.keys, kPanel<float>)) : 0;
   elements[Values] = packs ? panelElements<W>(shape.keys, shape.headSize) : 0;
-  elements[WideKeys] = elements[WideValues] = rowElements<F>(shape, shape.keys);
+  elements[WideKeys] = elements[WideValues] = packs ? rowElements<F>(shape, shape.keys) : 0;
   elements[Queries] = rowElements<F>(shape, blockRows(shape));
   elements[Out] = blockRows(shape) * shape.headSize;
   elements[Largest] = elements[Sums] = blockRows(shape);
@@ -66,7 +66,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
     forKeyBlocks(block, [&](KeyRange range) {
       multiplyScores(block, range, q, keys, arrays[Scores], stride);
       weigh(shape, block, range, dropout, arrays[Scores], stride, rows);
-      addWeighted<W>(block, range, arrays[Scores], stride, values, rows.out);
+      addWeighted(block, range, arrays[Scores], stride, values, rows.out);
     });
     finish<F>(shape, block, dropout ? dropout.scale : 1, rows, operands);
   });

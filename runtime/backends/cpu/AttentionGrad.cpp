@@ -90,7 +90,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
           {weights, dweights, arrays[Slopes], scores, operands.lse + block.lse, arrays[Deltas]});
       addToKeys<W>(block, range, weights, scores, doutPacked, dv);
       addToKeys<W>(block, range, dweights, scores, qPacked, dk);
-      addWeighted<W>(block, range, dweights, scores, k, dq);
+      addWeighted(block, range, dweights, scores, k, dq);
     });
     storeRows(dq, operands.dq + block.query, stride, block.rows, headSize);
   });

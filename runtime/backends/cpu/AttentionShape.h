@@ -17,7 +17,7 @@
 
 #include "calls/AttentionCalls.h"
 #include "runtime/backends/cpu/CpuKernels.h"
-#include "runtime/backends/cpu/Gemm.h"
+#include "runtime/backends/cpu/FewRows.h"
 #include "runtime/backends/cpu/MaskStretches.h"
 #include "runtime/backends/cpu/PanelProducts.h"
 #include "runtime/backends/cpu/VectorMath.h"
@@ -182,8 +182,9 @@ template <typename F> void zeroRows(HeadRows<F> out, int64_t rows, int64_t headS
 }
 
 /// Rows of a head as the right operand of products over rows or, transposed, over their elements.
-template <typename W> struct HeadOperand {
-  HeadRows<const W> rows;
+template <typename F> struct HeadOperand {
+  using W = Wide<F>;
+  HeadRows<const F> rows;
   int64_t count, headSize;
   const W *panels; // null: not packed
 
@@ -196,16 +197,17 @@ template <typename W> struct HeadOperand {
 /// With fewer queries a product does not pay for the packing of its right operand.
 inline bool packsKeys(const AttentionShape &shape) { return shape.queries >= 8; }
 
-/// Elements of 16 bits are widened in `array`. Packs the rows in `panels` if there are any.
+/// Packs the rows in `panels` if there are any; elements of 16 bits are widened in `array` for it.
 template <typename F>
-HeadOperand<Wide<F>> loadOperand(const F *from, int64_t stride, int64_t rows, int64_t headSize,
-                                 bool transposed, Wide<F> *array, Wide<F> *panels) {
-  HeadRows<const Wide<F>> wide = loadRows(from, stride, rows, headSize, array);
-  if (panels && transposed)
-    packTransposed(wide.data, wide.stride, headSize, rows, panels);
-  else if (panels)
-    packRows(wide.data, wide.stride, rows, headSize, panels);
-  return {wide, rows, headSize, panels};
+HeadOperand<F> loadOperand(const F *from, int64_t stride, int64_t rows, int64_t headSize,
+                           bool transposed, Wide<F> *array, Wide<F> *panels) {
+  if (panels) {
+    HeadRows<const Wide<F>> wide = loadRows(from, stride, rows, headSize, array);
+    (transposed ? packTransposed<Wide<F>>
+                : packRows<Wide<F>>)(wide.data, wide.stride, transposed ? headSize : rows,
+                                     transposed ? rows : headSize, panels);
+  }
+  return {{from, stride}, rows, headSize, panels};
 }
 
 /// Calls function(first, count) for groups of [0, size).
@@ -215,17 +217,19 @@ template <typename Function> void forGroups(int64_t size, const Function &functi
 }
 
 /// scores = rows * keys^T, where a row sees a key.
-template <typename W>
-void multiplyScores(const AttentionBlock &block, KeyRange range, HeadRows<const W> rows,
-                    const HeadOperand<W> &keys, W *scores, int64_t stride) {
+template <typename F>
+void multiplyScores(const AttentionBlock &block, KeyRange range, HeadRows<const Wide<F>> rows,
+                    const HeadOperand<F> &keys, Wide<F> *scores, int64_t stride) {
+  using W = Wide<F>;
   if (!keys.panels)
-    return gemm({block.rows,
-                 range.count(),
-                 keys.headSize,
-                 {rows.stride, 1},
-                 {1, keys.rows.stride},
-                 {stride, 1}},
-                W(1), rows.data, keys.rows.data + range.begin * keys.rows.stride, false, scores, 1);
+    return multiplyByRows({block.rows,
+                           range.count(),
+                           keys.headSize,
+                           {rows.stride, 1},
+                           {1, keys.rows.stride},
+                           {stride, 1}},
+                          W(1), rows.data, keys.rows.data + range.begin * keys.rows.stride, false,
+                          scores, 1);
   forGroups(block.rows, [&](int64_t first, int64_t count) {
     KeyRange seen = block.ofRows(first, count, range);
     if (seen.count() > 0)
@@ -237,18 +241,19 @@ void multiplyScores(const AttentionBlock &block, KeyRange range, HeadRows<const 
 }
 
 /// out += weights * values.
-template <typename W>
-void addWeighted(const AttentionBlock &block, KeyRange range, const W *weights, int64_t stride,
-                 const HeadOperand<W> &values, HeadRows<W> out) {
+template <typename F>
+void addWeighted(const AttentionBlock &block, KeyRange range, const Wide<F> *weights,
+                 int64_t stride, const HeadOperand<F> &values, HeadRows<Wide<F>> out) {
+  using W = Wide<F>;
   if (!values.panels)
-    return gemm({block.rows,
-                 values.headSize,
-                 range.count(),
-                 {stride, 1},
-                 {values.rows.stride, 1},
-                 {out.stride, 1}},
-                W(1), weights, values.rows.data + range.begin * values.rows.stride, true, out.data,
-                1);
+    return multiplyByRows({block.rows,
+                           values.headSize,
+                           range.count(),
+                           {stride, 1},
+                           {values.rows.stride, 1},
+                           {out.stride, 1}},
+                          W(1), weights, values.rows.data + range.begin * values.rows.stride, true,
+                          out.data, 1);
   forGroups(block.rows, [&](int64_t first, int64_t count) {
     KeyRange seen = block.ofRows(first, count, range);
     if (seen.count() > 0)

@@ -14,9 +14,9 @@ namespace dtc::runtime::cpu {
 /// The unit that multiplies bf16 faster than f32.
 enum class Bf16Unit {
   None,
-  /// The dot products of AVX-512 (AVX512_BF16), on processors of AMD: from Zen 4 on a core begins as
-  /// many of them in a cycle as multiplications of f32, and reaches twice the rate of f32. Intel's
-  /// begin half as many, and reach two thirds of it.
+  /// The dot products of AVX-512 (AVX512_BF16), on processors of AMD: from Zen 4 on a core begins
+  /// as many of them in a cycle as multiplications of f32, and reaches twice the rate of f32.
+  /// Intel's begin half as many, and reach two thirds of it.
   DotProducts,
   Tiles, // of AMX
 };

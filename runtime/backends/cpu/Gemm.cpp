@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/Gemm.h"
 
 #include "runtime/backends/cpu/Accumulate.h"
+#include "runtime/backends/cpu/FewRows.h"
 #include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Parallel.h"
 #include "runtime/backends/cpu/Simd.h"
@@ -124,6 +125,9 @@ void multiply(const Product<float> &product) {
 }
 
 template <typename F> void multiplyInBlocks(const Product<F> &product, int threads) {
+  if (hasFewRows(product.shape))
+    return multiplyFewRows(product.shape, product.alpha, product.a, product.b, product.accumulate,
+                           product.c, threads);
   SingleThreadedLibrary guard;
   GemmGrid grid(product.shape, threads);
   if (grid.parts() == 1)

@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/Gemm16.h"
 
 #include "runtime/backends/cpu/Bf16Unit.h"
+#include "runtime/backends/cpu/FewRows.h"
 #include "runtime/backends/cpu/GemmGrid.h"
 #include "runtime/backends/cpu/Transpose.h"
 #include "runtime/backends/cpu/WideBlocks.h"
@@ -130,6 +131,10 @@ std::shared_ptr<const Bf16Matmul> findMatmul(const Parts &parts, const GemmShape
 template <typename F, typename R>
 Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
     : swapped(given.c.column != 1 && given.n != 1) {
+  if (hasFewRows(given)) {
+    fewRows.emplace(given, threads);
+    return;
+  }
   GemmShape whole = swapped ? transposed(given) : given;
   bool byLibrary = std::is_same_v<F, BFloat16> && bf16Unit() != Bf16Unit::None;
   // The tiles of AMX have 16 rows and 16 columns of results; kernels use two by two of them.
@@ -165,6 +170,8 @@ Gemm16<F, R>::Gemm16(const GemmShape &given, int threads)
 
 template <typename F, typename R>
 void Gemm16<F, R>::run(const F *a, const F *b, R *c, void *workspace) const {
+  if (fewRows)
+    return multiplyFewRows(fewRows->first, 1.0f, a, b, false, c, fewRows->second);
   if (swapped)
     std::swap(a, b);
   // The threads of a parallel region take over this number.

@@ -7,7 +7,8 @@
 // Sums are those of f32, and an element of the result is rounded once. bf16 goes to the library
 // where that is faster than f32 (Bf16Unit.h). For AMX tiles a transposed left operand is
 // turned round first, which the library does so slowly that products take twice as long. All else
-// is widened, a block at a time, and multiplied in f32.
+// is widened, a block at a time, and multiplied in f32. Products of a few rows are those of
+// FewRows.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace dtc::runtime::cpu {
@@ -45,7 +48,8 @@ private:
   };
   void runBlock(const BlockProduct &part, const F *a, const F *b, R *c, void *workspace) const;
 
-  bool swapped; // computes the transposed product
+  std::optional<std::pair<GemmShape, int>> fewRows; // and threads, if not by parts
+  bool swapped;                                     // computes the transposed product
   std::vector<BlockProduct> parts;
   size_t partBytes = 0;
 };

@@ -7,6 +7,7 @@
 #include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -257,6 +258,20 @@ TEST(Einsum, LargeMatricesOfHalves) {
         used[letter] = size;
     checkHalves(equation, used, 19);
   }
+}
+
+/// A few rows or columns with a large matrix, in all orders, of sizes that no block divides.
+TEST(Einsum, FewRows) {
+  const std::array<int64_t, 2> large[] = {{1091, 61}, {67, 1033}, {1100, 64}};
+  const char *equations[] = {"mk,kn->mn", "mk,nk->mn", "km,kn->mn", "km,nk->nm"};
+  for (int64_t few = 1; few <= 5; ++few)
+    for (size_t i = 0; i < std::size(equations); ++i) {
+      auto [many, depth] = large[(i + static_cast<size_t>(few)) % std::size(large)];
+      Sizes sizes{{'m', few}, {'n', many}, {'k', depth}};
+      checkEinsum(equations[i], sizes, 20);
+      std::swap(sizes['m'], sizes['n']);
+      checkEinsum(equations[i], sizes, 21);
+    }
 }
 
 TEST(Einsum, RandomProductsOfHalves) {
