@@ -205,6 +205,8 @@ void sumProducts(int64_t rows, int64_t headSize, HeadRows<const F> out, HeadRows
   simd([=] {
     for (int64_t i = 0; i < rows; ++i) {
       const F *x = out.data + i * out.stride, *y = dout.data + i * dout.stride;
+      prefetchRow(out.data, out.stride, headSize, i, rows);
+      prefetchRow(dout.data, dout.stride, headSize, i, rows);
       Wide<F> sum = 0;
 #pragma omp simd reduction(+ : sum)
       for (int64_t e = 0; e < headSize; ++e)

@@ -140,6 +140,16 @@ template <typename T> struct HeadRows {
   int64_t stride;
 };
 
+/// Has the memory read a later row of a head than row `i`: rows lie too far apart for the processor
+/// to find out by itself.
+template <typename F>
+inline void prefetchRow(const F *rows, int64_t stride, int64_t headSize, int64_t i, int64_t count) {
+  constexpr int64_t ahead = 12, line = 64 / static_cast<int64_t>(sizeof(F));
+  if (i + ahead < count)
+    for (int64_t e = 0; e < headSize; e += line)
+      __builtin_prefetch(rows + (i + ahead) * stride + e);
+}
+
 /// The rows themselves, or `array` with them widened.
 template <typename F>
 HeadRows<const Wide<F>> loadRows(const F *from, int64_t stride, int64_t rows, int64_t headSize,

@@ -46,9 +46,12 @@ const BFloat16 *loadTileRows(const AttentionShape &shape, const BFloat16 *from, 
                              float *array) {
   int64_t depth = padDepth(shape.headSize);
   BFloat16 *to = halves(array);
-  std::fill_n(to, padRows(rows) * depth, BFloat16());
-  for (int64_t i = 0; i < rows; ++i)
+  for (int64_t i = 0; i < rows; ++i) {
+    prefetchRow(from, shape.queryStride(), shape.headSize, i, rows);
     std::copy_n(from + i * shape.queryStride(), shape.headSize, to + i * depth);
+    std::fill(to + i * depth + shape.headSize, to + (i + 1) * depth, BFloat16());
+  }
+  std::fill(to + rows * depth, to + padRows(rows) * depth, BFloat16());
   return to;
 }
 

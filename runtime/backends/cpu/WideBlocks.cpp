@@ -106,7 +106,8 @@ void narrow(const float *from, BFloat16 *to, int64_t count) {
   if (detail::instructionSet() == detail::InstructionSet::V4)
     done = narrowV4(from, to, count);
 #endif
-  convertBlock(from + done, to + done, count - done);
+  if (done < count)
+    convertBlock(from + done, to + done, count - done);
 }
 
 void widen(const Float16 *from, float *to, int64_t count) {
@@ -117,7 +118,8 @@ void widen(const Float16 *from, float *to, int64_t count) {
          : set == detail::InstructionSet::V3 ? widenV3(from, to, count)
                                              : 0;
 #endif
-  convertBlock(from + done, to + done, count - done);
+  if (done < count)
+    convertBlock(from + done, to + done, count - done);
 }
 void narrow(const float *from, Float16 *to, int64_t count) {
   int64_t done = 0;
@@ -127,7 +129,8 @@ void narrow(const float *from, Float16 *to, int64_t count) {
          : set == detail::InstructionSet::V3 ? narrowV3(from, to, count)
                                              : 0;
 #endif
-  convertBlock(from + done, to + done, count - done);
+  if (done < count)
+    convertBlock(from + done, to + done, count - done);
 }
 
 } // namespace dtc::runtime::cpu
