@@ -214,7 +214,7 @@ static void addCompression(OpPassManager &manager, const CompressionSettings &co
 /// How gradients are summed between devices, in the local view.
 static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &options) {
   if (std::optional<SampleClipping> clipping = sampleClippingOf(options))
-    manager.addPass(createClipSamplesPass({clipping->clip, clipping->noise}));
+    manager.addPass(createClipSamplesPass({clipping->clip, clipping->noise, options.outer}));
   if (!options.outer.empty())
     manager.addPass(createSeparateReplicasPass({options.outer, options.clients}));
   if (options.gradReduceDtype != ComputeType::F32) {

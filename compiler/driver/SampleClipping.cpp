@@ -6,6 +6,7 @@
 
 #include "compiler/driver/SampleClipping.h"
 
+#include "compiler/driver/GradientCompression.h"
 #include "dialects/dtc/DtcOps.h"
 #include "support/MeshAxes.h"
 
@@ -74,11 +75,10 @@ MaybeError dtc::findSampleClippingConflict(const CompileOptions &options, Option
   for (auto [name, isGiven, why] :
        {std::tuple("clip", options.clip != defaults.clip && options.clip != 0,
                    "the gradients of samples are clipped, and not their mean"),
-        std::tuple("compress", !options.compress.empty(),
+        std::tuple("compress", !options.compress.empty() && !outerCompressionOf(options),
                    "what is lost of a sum would change how far a sample moves it"),
         std::tuple("grad_reduce_dtype", options.gradReduceDtype != ComputeType::F32,
-                   "a rounded sum would change how far a sample moves it"),
-        std::tuple("outer", !options.outer.empty(), "each replica would need noise of its own")})
+                   "a rounded sum would change how far a sample moves it")})
     if (isGiven)
       return Error{fmt::format("{}, and {} is given, but {}; leave one of them out", found,
                                given(name), why)};

@@ -29,8 +29,9 @@ namespace {
 
 class SampleClipper {
 public:
-  SampleClipper(func::FuncOp function, const LinkedMesh &mesh, double clip, double noise)
-      : function(function), mesh(mesh), clip(clip), noise(noise) {}
+  SampleClipper(func::FuncOp function, const LinkedMesh &mesh, double clip, double noise,
+                StringRef outer)
+      : function(function), mesh(mesh), clip(clip), noise(noise), outer(outer) {}
   LogicalResult run();
 
 private:
@@ -41,11 +42,13 @@ private:
   FailureOr<Value> normOf(SampleTracer &tracer);
   FailureOr<Value> lossScaleOf(SampleTracer &tracer);
   FailureOr<Value> factorOf(SampleTracer &tracer);
+  Value noiseOf(AddOp sum, Value key);
   LogicalResult addNoise();
 
   func::FuncOp function;
   const LinkedMesh &mesh;
   double clip, noise;
+  StringRef outer; ///< empty: replicas do not differ
   int64_t samples = 0;
   SmallVector<AddOp> sums; ///< of a gradient over all samples, and its noise
   DivOp divided;           ///< the loss, where a sum over samples divides it
@@ -209,6 +212,36 @@ FailureOr<Value> SampleClipper::factorOf(SampleTracer &tracer) {
   return Value(SelectOp::create(builder, loc, none, factor, number(0)));
 }
 
+/// The noise of a gradient. With replicas that differ, its tensor has a first dimension of them.
+Value SampleClipper::noiseOf(AddOp sum, Value key) {
+  OpBuilder builder(sum);
+  Location loc = sum.getLoc();
+  RankedTensorType type = sum.getType(), drawn = type;
+  SmallVector<int64_t> shape(
+      sum->getAttrOfType<DenseI64ArrayAttr>(dist::kNoiseShapeAttrName).asArrayRef());
+  auto sharding = sum->getAttrOfType<ArrayAttr>(dist::kNoiseShardingAttrName);
+  double deviation = noise * clip;
+  if (!outer.empty()) {
+    const int64_t replicas = mesh.axes[*mesh.find(outer)].size;
+    SmallVector<Attribute> dims{builder.getStringAttr(outer)};
+    llvm::append_range(dims, sharding);
+    sharding = builder.getArrayAttr(dims);
+    shape.insert(shape.begin(), replicas);
+    SmallVector<int64_t> local(type.getShape());
+    local.insert(local.begin(), 1);
+    drawn = type.clone(local);
+    deviation *= static_cast<double>(replicas);
+  }
+  auto name = sum->getAttrOfType<StringAttr>(dist::kSampleNoiseAttrName);
+  Value normal = drawNormal(builder, loc, drawn, key, name.getValue(), {shape, sharding});
+  if (drawn != type)
+    normal = ReshapeOp::create(builder, loc, type, normal);
+  Value by = scalar(builder, loc, type.getElementType(), deviation);
+  if (type.getRank() > 0)
+    by = BroadcastOp::create(builder, loc, type, by, ArrayRef<int64_t>());
+  return MulOp::create(builder, loc, normal, by);
+}
+
 /// Puts noise in the place of what stands for it.
 LogicalResult SampleClipper::addNoise() {
   Value key;
@@ -223,17 +256,7 @@ LogicalResult SampleClipper::addNoise() {
   for (AddOp sum : sums) {
     Operation *stands = sum.getRhs().getDefiningOp();
     if (noise > 0) {
-      OpBuilder builder(sum);
-      auto shape = sum->getAttrOfType<DenseI64ArrayAttr>(dist::kNoiseShapeAttrName);
-      auto sharding = sum->getAttrOfType<ArrayAttr>(dist::kNoiseShardingAttrName);
-      auto name = sum->getAttrOfType<StringAttr>(dist::kSampleNoiseAttrName);
-      Location loc = sum.getLoc();
-      Value normal = drawNormal(builder, loc, sum.getType(), key, name.getValue(),
-                                {shape.asArrayRef(), sharding});
-      Value by = scalar(builder, loc, sum.getType().getElementType(), noise * clip);
-      if (sum.getType().getRank() > 0)
-        by = BroadcastOp::create(builder, loc, sum.getType(), by, ArrayRef<int64_t>());
-      sum->setOperand(1, MulOp::create(builder, loc, normal, by));
+      sum->setOperand(1, noiseOf(sum, key));
       for (StringRef attribute :
            {dist::kSampleNoiseAttrName, dist::kNoiseShapeAttrName, dist::kNoiseShardingAttrName})
         sum->removeAttr(attribute);
@@ -291,9 +314,12 @@ struct ClipSamplesPass : dtc::impl::ClipSamplesPassBase<ClipSamplesPass> {
                                  << ", expected finite numbers, clip above 0 and noise at least 0";
       return signalPassFailure();
     }
-    if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
-          return SampleClipper(function, mesh, clip, noise).run();
-        })))
+    if (failed(forEachFunction(
+            getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
+              if (!outer.empty() && !mesh.find(outer))
+                return function.emitError() << "the mesh has no axis \"" << outer << "\"";
+              return SampleClipper(function, mesh, clip, noise, outer).run();
+            })))
       signalPassFailure();
   }
 };

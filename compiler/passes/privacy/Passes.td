@@ -25,6 +25,10 @@ def ClipSamplesPass : Pass<"dtc-clip-samples", "::mlir::ModuleOp"> {
     is a function of the random key, of the name of the parameter and of the place of an element in it, by the formula of
     Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v). u has 48 random bits and v 24.
 
+    With `outer`, the axis along which dtc-separate-replicas will let replicas train on their own, each replica has noise
+    of its own, of which its place along the axis is a part, and that many times as much: so the mean over its own
+    samples has the noise that it would have alone.
+
     A gradient that is no sum over samples, more samples than one on a device in a microbatch, and a pipeline are errors.
 
     It runs after dtc-spmd-partition, with the random key of `dtc-advance-random-key=always`. A step without `dist.samples`
@@ -78,6 +82,7 @@ def ClipSamplesPass : Pass<"dtc-clip-samples", "::mlir::ModuleOp"> {
   let options = [
     Option<"clip", "clip", "double", "0.0", "largest norm of the gradient of a sample, above 0">,
     Option<"noise", "noise", "double", "0.0", "standard deviation of the noise of the sum, in units of clip">,
+    Option<"outer", "outer", "std::string", "\"\"", "the axis along which replicas will differ; empty: none">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
 }
