@@ -8,6 +8,7 @@
 #include "compiler/driver/ExplainMemory.h"
 #include "compiler/driver/OffloadOption.h"
 #include "compiler/driver/PassPipeline.h"
+#include "compiler/driver/SampleClipping.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/CheckProgram.h"
 #include "dialects/dist/Dist.h"
@@ -54,6 +55,12 @@ static ResolvedOptions resolveOptions(ModuleOp model, const CompileOptions &opti
           axis.getName() == kShardedDataAxis)
         resolved.zeroAxes = {kShardedDataAxis};
     }
+  }
+  // The rules of several batches hold, as each sample is a batch of its own.
+  if (sampleClippingOf(options)) {
+    resolved.accumulates = true;
+    if (options.microbatches == 1)
+      resolved.microbatches = microbatchesOfSamples(model, options);
   }
   return resolved;
 }

@@ -148,6 +148,9 @@ struct CompileOptions {
   std::optional<double> beta2;
   double eps = 1e-8;
   double momentum = 0.9;
+  /// "clip=C,noise=S": the gradient of each sample is clipped, and their sum gets noise (see
+  /// SampleClipping.h). Empty: neither.
+  std::string dpSgd;
   /// The factor of the proximal term, which draws parameters to their values after the last outer
   /// step, or before the first step (see dtc-build-train-step). 0: none.
   double proximal = 0;

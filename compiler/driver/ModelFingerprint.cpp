@@ -197,6 +197,8 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
   }
   if (auto compression = parseGradientCompression(options.compress))
     settings.push_back("compress=" + str(*compression));
+  if (!options.dpSgd.empty())
+    settings.push_back("dp_sgd=" + options.dpSgd);
   if (options.proximal > 0)
     settings.push_back(fmt::format("proximal={}", options.proximal));
   if (!options.outer.empty())

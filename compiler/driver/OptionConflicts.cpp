@@ -7,6 +7,7 @@
 #include "compiler/driver/GradientCompression.h"
 #include "compiler/driver/OffloadOption.h"
 #include "compiler/driver/OptionTable.h"
+#include "compiler/driver/SampleClipping.h"
 #include "compiler/passes/collectives/ChunkDim.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -225,6 +226,8 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
     if (MaybeError error = findMeshConflict(options, spelling, source))
       return error;
   if (MaybeError error = findOuterConflict(options, spelling, source))
+    return error;
+  if (MaybeError error = findSampleClippingConflict(options, spelling, source))
     return error;
   if (MaybeError error = findOffloadConflict(options, spelling))
     return error;

@@ -302,6 +302,12 @@ static void addModelOptions(std::vector<Option> &options) {
                      .member = &O::clip,
                      .help = "Largest norm of the gradient; 0 does not clip",
                      .range = kNotNegative});
+  options.push_back({.name = "dp_sgd",
+                     .member = &O::dpSgd,
+                     .help = "Clip the gradient of each sample to the norm C, and add normal noise "
+                             "of the standard deviation S C to their sum (DP-SGD): "
+                             "clip=C,noise=S (default: neither)",
+                     .needsMesh = true});
   options.push_back({.name = "proximal",
                      .member = &O::proximal,
                      .help = "Adds mu / 2 |w - s|^2 to the loss, s being the parameters after the "

@@ -9,9 +9,11 @@
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/driver/GradientCompression.h"
 #include "compiler/driver/OffloadOption.h"
+#include "compiler/driver/SampleClipping.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
+#include "compiler/passes/privacy/PrivacyPasses.h"
 
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -153,6 +155,11 @@ static BuildTrainStepPassOptions trainStepOptions(const ResolvedOptions &options
   train.momentum = options.momentum;
   train.proximal = options.proximal;
   train.clients = options.clients;
+  if (std::optional<SampleClipping> clipping = sampleClippingOf(options)) {
+    train.clip = 0;
+    train.sampleClip = clipping->clip;
+    train.sampleNoise = clipping->noise;
+  }
   train.freeze.assign(options.freeze.begin(), options.freeze.end());
   train.paramGroup.assign(options.paramGroups.begin(), options.paramGroups.end());
   // Gradients in bf16 have the range of those in f32.
@@ -206,6 +213,8 @@ static void addCompression(OpPassManager &manager, const CompressionSettings &co
 
 /// How gradients are summed between devices, in the local view.
 static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &options) {
+  if (std::optional<SampleClipping> clipping = sampleClippingOf(options))
+    manager.addPass(createClipSamplesPass({clipping->clip, clipping->noise, options.outer}));
   if (!options.outer.empty())
     manager.addPass(createSeparateReplicasPass({options.outer, options.clients}));
   if (options.gradReduceDtype != ComputeType::F32) {
@@ -256,8 +265,10 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   }
   auto compression = parseGradientCompression(options.compress);
   AdvanceRandomKeyPassOptions advance;
-  advance.always = options.mode == CompileMode::Train && compression &&
-                   compression->rounding == Rounding::Stochastic;
+  auto clipping = sampleClippingOf(options);
+  advance.always = options.mode == CompileMode::Train &&
+                   ((compression && compression->rounding == Rounding::Stochastic) ||
+                    (clipping && clipping->noise > 0));
   manager.addPass(createAdvanceRandomKeyPass(advance));
   if (options.dtype != ComputeType::F32) {
     MixedPrecisionPassOptions precision;

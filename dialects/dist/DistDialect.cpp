@@ -7,6 +7,7 @@
 #include "dialects/dist/ChunkAttribute.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/DistCompressionOps.h"
+#include "dialects/dist/SampleAttributes.h"
 
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -118,6 +119,17 @@ LogicalResult dtc::dist::verifySharding(Operation *at, ShardingAttr sharding, Ty
   return check(sharding.getPartialAxes());
 }
 
+/// Whether the attribute is one of gradients of samples that are to be clipped.
+static bool isSampleAttribute(NamedAttribute attr) {
+  StringRef name = attr.getName();
+  Attribute value = attr.getValue();
+  return (name == kSamplesAttrName && isa<IntegerAttr>(value)) ||
+         (name == kSampleNoiseAttrName && isa<StringAttr>(value)) ||
+         (name == kSampleDivisorAttrName && isa<UnitAttr>(value)) ||
+         (name == kNoiseShapeAttrName && isa<DenseI64ArrayAttr>(value)) ||
+         (name == kNoiseShardingAttrName && isa<ArrayAttr>(value));
+}
+
 LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribute attr) {
   if ((attr.getName() == kReasonAttrName || attr.getName() == kPipelineAttrName) &&
       isa<DictionaryAttr>(attr.getValue()))
@@ -129,6 +141,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (attr.getName() == kOneBatchAttrName && isa<StringAttr>(attr.getValue()))
     return success();
   if (attr.getName() == kHostAttrName && isa<UnitAttr>(attr.getValue()))
+    return success();
+  if (isSampleAttribute(attr))
     return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dtc import _native
 from dtc.errors import Error
 from dtc.optimizers import AdamW, Optimizer
+from dtc.privacy import Accountant
 from dtc.progress import SearchProgress, TrainingProgress
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     step = Step(compiled, optimizer, source, init=init, seed=seed, threads=threads, batches=accumulate, parts=batch == "local",
                 device_flags=flags, sinks=sinks)
     step.proximal = float(options.get("proximal", 0))
+    step.dp_sgd = options.get("dp_sgd")
     return step
 
 
@@ -128,6 +130,7 @@ class Step:
         self.search: str = compiled["search"]
         self.strategy: str = compiled["strategy"]
         self.proximal = 0.0  # the factor of the proximal term
+        self.dp_sgd: str | None = None  # how the gradients of samples are clipped
         self._plan, self._on_cluster = compiled["plan"], compiled["on_cluster"]
         self._source, self._init, self._seed, self._threads = source, init, seed, threads
         self._opened, self._batches, self._parts, self._device_flags = None, batches, parts, device_flags
@@ -148,24 +151,39 @@ class Step:
         return session.step(self._batches_of(batch), rate)
 
     def train(self, batches: Iterable[Batch], steps: int | None = None, callback: Callable[[dict[str, Any]], Any] | None = None,
-              save: str | os.PathLike | None = None) -> dict[str, Any]:
+              save: str | os.PathLike | None = None, privacy: Accountant | None = None) -> dict[str, Any]:
         """Takes a step on each of some batches, and shows a bar of progress where standard error is a terminal.
 
         steps: how many are taken at most; all batches without it.
         callback: called with the metrics of each step; where it returns False, no more steps are taken.
         save: a folder for a checkpoint of the last step, which is also written after Ctrl-C.
+        privacy: what counts the privacy that the steps spend, of a step with dp_sgd: their metrics get "epsilon". Where another
+            step would spend more than its budget, no more steps are taken, and a warning says so. A budget that allows no step is
+            an error. Steps before a checkpoint that was loaded count.
         Returns the metrics of the last step, an empty dictionary if there was no batch.
         """
         if steps is not None:
             _check_whole("steps", steps, 0)
         if callback is not None and not callable(callback):
             raise Error(f"callback is a {type(callback).__name__}, expected a function of the metrics of a step")
+        if privacy is not None:
+            privacy.check(self.dp_sgd)
+            self._session()  # it knows of the steps of a checkpoint
+            if not privacy.allows(self.steps_done + 1):
+                raise Error(f"the privacy budget of {privacy.budget:g} is spent: {self.steps_done} steps are done, and with one more "
+                            f"epsilon is {privacy.epsilon(self.steps_done + 1):g}; no step is taken")
         metrics: dict[str, Any] = {}
         known = [count for count in (steps, len(batches) if isinstance(batches, Sized) else None) if count is not None]
         progress = TrainingProgress(min(known, default=None), self.process == 0)
         try:
             for batch in itertools.islice(batches, steps):
+                if privacy is not None and not privacy.allows(self.steps_done + 1):
+                    warnings.warn(f"the privacy budget of {privacy.budget:g} is spent after step {self.steps_done}; no more steps are "
+                                  "taken", stacklevel=2)
+                    break
                 metrics = self(batch)
+                if privacy is not None:
+                    metrics["epsilon"] = privacy.epsilon(self.steps_done)
                 progress(metrics)
                 if callback is not None and callback(metrics) is False:
                     break

@@ -5,8 +5,8 @@
 
 20 clients with data of their own, whose classes and numbers of samples differ, of which 5 train in a round, each on another
 mesh. The parameters after each round are compared with those of a reference that is written from the papers (McMahan et al.
-2017 for FedAvg, Reddi et al. 2021 for FedAdam), for the same clients. Then 100 bad updates come beside good ones, and change
-nothing. The messages of the strategies go from hand to hand; with --network FedAvg runs once more over Flower's SuperLink and
+2017 for FedAvg, Reddi et al. 2021 for FedAdam, FedYogi and FedAdagrad, Li et al. 2020 for FedProx), for the same clients. Then 100
+bad updates come beside good ones, and change nothing; and clients leave in the middle of rounds, which go on without them. The messages of the strategies go from hand to hand; with --network FedAvg runs once more over Flower's SuperLink and
 SuperNodes, processes on this host. requirements-flower.txt has what this needs.
 """
 
@@ -23,16 +23,16 @@ import tempfile
 import time
 
 import numpy
-from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, Context, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp import Grid, ServerApp
-from flwr.serverapp.strategy import FedAdam, FedAvg
+from flwr.serverapp.strategy import FedAdagrad, FedAdam, FedAvg, FedProx, FedYogi
 from flwr.supercore.task_identity import TaskIdentity
 
 import dtc
 import dtc.flower
 
 CLIENTS, SAMPLED, BATCH, FEATURES, HIDDEN, CLASSES = 20, 5, 8, 6, 12, 3
-RATE, MOMENTUM = 0.2, 0.9
+RATE, MOMENTUM, PROXIMAL = 0.2, 0.9, 0.3
 MESHES = (None, "dp=2", "tp=2", "dp=2,tp=2", "pp=2", "fsdp=2")
 TOLERANCE = 1e-9
 
@@ -77,14 +77,19 @@ def initial():
             "head.weight": generator.standard_normal((HIDDEN, CLASSES)) * 0.3}
 
 
-def make_client(context):
+def make_proximal_client(context):
+    """The same with a proximal term."""
+    return make_client(context, PROXIMAL)
+
+
+def make_client(context, proximal=0.0):
     """What a ClientApp makes: used by the processes of Flower too."""
     number = int(context.node_config["partition-id"])
     mesh = MESHES[number % len(MESHES)]
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
         file.write(MODEL)
         file.flush()
-        step = dtc.compile(file.name, mesh=mesh, microbatches=2 if mesh == "pp=2" else 1, threads=1,
+        step = dtc.compile(file.name, mesh=mesh, microbatches=2 if mesh == "pp=2" else 1, threads=1, proximal=proximal,
                            optimizer=dtc.SGD(lr=RATE, momentum=MOMENTUM, weight_decay=0.0, clip=0.0))
     batches, log = data_of(number), context.run_config.get("log")
 
@@ -115,19 +120,19 @@ def gradients(p, batch):
     return {"hidden.weight": x.T @ d_sum, "hidden.bias": d_sum.sum(0), "head.weight": hidden.T @ d_logits}
 
 
-def trained(parameters, client):
-    """The parameters of a client after its round: SGD with momentum, as PyTorch has it."""
+def trained(parameters, client, proximal=0.0):
+    """The parameters of a client after its round: SGD with momentum, as PyTorch has it, of the loss with the proximal term."""
     p, velocity = dict(parameters), {name: 0 for name in parameters}
     for batch in data_of(client):
         for name, gradient in gradients(p, batch).items():
-            velocity[name] = MOMENTUM * velocity[name] + gradient
+            velocity[name] = MOMENTUM * velocity[name] + gradient + proximal * (p[name] - parameters[name])
             p[name] = p[name] - RATE * velocity[name]
     return p
 
 
-def mean_of(parameters, clients):
+def mean_of(parameters, clients, proximal=0.0):
     weights = [len(data_of(client)) for client in clients]
-    updates = [trained(parameters, client) for client in clients]
+    updates = [trained(parameters, client, proximal) for client in clients]
     return {name: sum(w * u[name] for w, u in zip(weights, updates)) / sum(weights) for name in parameters}
 
 
@@ -148,6 +153,34 @@ class AdamServer:
         return {name: parameters[name] + rate * self.m[name] / (numpy.sqrt(self.v[name]) + self.tau) for name in delta}
 
 
+class YogiServer:
+    """FedYogi of Reddi et al., algorithm 2."""
+
+    rate, beta1, beta2, tau = 0.01, 0.9, 0.99, 1e-3
+
+    def __init__(self):
+        self.m = self.v = None
+
+    def second(self, v, square):
+        return v - (1 - self.beta2) * square * numpy.sign(v - square)
+
+    def __call__(self, parameters, mean, number):
+        delta = {name: mean[name] - parameters[name] for name in parameters}
+        zeros = {name: 0 for name in parameters}
+        self.m = {name: self.beta1 * (self.m or zeros)[name] + (1 - self.beta1) * delta[name] for name in delta}
+        self.v = {name: self.second((self.v or zeros)[name], delta[name] ** 2) for name in delta}
+        return {name: parameters[name] + self.rate * self.m[name] / (numpy.sqrt(self.v[name]) + self.tau) for name in delta}
+
+
+class AdagradServer(YogiServer):
+    """FedAdagrad of Reddi et al., algorithm 2, without a first moment, as Flower has it."""
+
+    rate, beta1 = 0.1, 0.0
+
+    def second(self, v, square):
+        return v + square
+
+
 def distance(found, wanted):
     return max(float(numpy.abs(found[name] - wanted[name]).max()) for name in wanted)
 
@@ -158,10 +191,11 @@ def distance(found, wanted):
 
 
 class LocalGrid(Grid):
-    """Nodes 1 to CLIENTS, which are called one after the other. `bad`: the numbers of the messages whose replies are spoilt."""
+    """Nodes 1 to CLIENTS, which are called one after the other. `bad`: the numbers of the messages whose replies are spoilt.
+    `gone`: those that are answered by an error, if they are even, or not at all."""
 
-    def __init__(self, app, bad=()):
-        self.app, self.bad, self.good, self.messages = app, bad, [], 0
+    def __init__(self, app, bad=(), gone=()):
+        self.app, self.bad, self.gone, self.good, self.messages = app, bad, gone, [], 0
 
     def set_run(self, run):
         raise NotImplementedError
@@ -182,6 +216,12 @@ class LocalGrid(Grid):
             node = message.metadata.dst_node_id
             message.metadata.__dict__["_message_id"] = f"message {self.messages}"
             context = Context(run_id=1, node_id=node, node_config={"partition-id": node - 1}, state=RecordDict(), run_config={})
+            number = self.messages
+            if number in self.gone:
+                self.messages += 1
+                if number % 2 == 0:
+                    replies.append(Message(Error(code=1, reason="the node is gone"), reply_to=message))
+                continue
             reply = self.app(message, context)
             if self.messages in self.bad:
                 spoil(reply, self.bad.index(self.messages))
@@ -196,7 +236,7 @@ def values_of(arrays):
     return {name: array.numpy() for name, array in arrays.items()}
 
 
-def check(name, strategy, server, rounds, app):
+def check(name, strategy, server, rounds, app, proximal=0.0):
     grid, error, wanted = LocalGrid(app), 0.0, initial()
     random.seed(3)
     begin = ArrayRecord({each: Array(value) for each, value in wanted.items()})
@@ -205,9 +245,9 @@ def check(name, strategy, server, rounds, app):
     result.start(grid, begin, num_rounds=rounds, evaluate_fn=lambda number, arrays: history.append(values_of(arrays)))
     for number in range(1, rounds + 1):
         clients = grid.good[(number - 1) * SAMPLED:number * SAMPLED]
-        wanted = server(wanted, mean_of(wanted, clients), number)
+        wanted = server(wanted, mean_of(wanted, clients, proximal), number)
         error = max(error, distance(history[number], wanted))
-    print(f"{name:8} {rounds} rounds, {SAMPLED} of {CLIENTS} clients on {len(MESHES)} meshes: largest difference of a parameter "
+    print(f"{name:10} {rounds} rounds, {SAMPLED} of {CLIENTS} clients on {len(MESHES)} meshes: largest difference of a parameter "
           f"{error:.1e}", flush=True)
     return error <= TOLERANCE
 
@@ -261,6 +301,25 @@ def check_bad_updates(app):
     for message in sorted({each.split("is refused: ")[1] for each in refused}):
         print(f"    {message}")
     return len(refused) == len(bad) == 100 and error <= TOLERANCE
+
+
+def check_clients_that_leave(app, rounds=20):
+    """Rounds in which some clients answer with an error or never: the mean is that of the others."""
+    draw = random.Random(11)
+    gone = {message for message in range(rounds * SAMPLED) if draw.random() < 0.4 and message % SAMPLED}
+    grid, wanted = LocalGrid(app, gone=gone), initial()
+    random.seed(6)
+    begin = ArrayRecord({each: Array(value) for each, value in wanted.items()})
+    strategy = dtc.flower.refuse_bad_updates(strategy_of(FedAvg), begin)
+    found = values_of(strategy.start(grid, begin, num_rounds=rounds).arrays)
+    position = 0
+    for number in range(rounds):
+        left = sum(message not in gone for message in range(number * SAMPLED, (number + 1) * SAMPLED))
+        wanted = mean_of(wanted, grid.good[position:position + left])
+        position += left
+    error = distance(found, wanted)
+    print(f"clients that leave: {len(gone)} of {rounds * SAMPLED} in {rounds} rounds (seed 11), largest difference of a parameter {error:.1e}")
+    return position == len(grid.good) and error <= TOLERANCE
 
 
 def strategy_of(kind, **settings):
@@ -389,7 +448,12 @@ def main():
     # Flower's processes set these; messages need them.
     TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
     good = [check("FedAvg", strategy_of(FedAvg), lambda parameters, mean, number: mean, args.rounds, client),
-            check("FedAdam", strategy_of(FedAdam), AdamServer(), args.rounds, client), check_bad_updates(client)]
+            check("FedAdam", strategy_of(FedAdam), AdamServer(), args.rounds, client),
+            check("FedYogi", strategy_of(FedYogi), YogiServer(), args.rounds, client),
+            check("FedAdagrad", strategy_of(FedAdagrad), AdagradServer(), args.rounds, client),
+            check("FedProx", strategy_of(FedProx, proximal_mu=PROXIMAL), lambda parameters, mean, number: mean, args.rounds,
+                  dtc.flower.client_app(make_proximal_client), PROXIMAL),
+            check_bad_updates(client), check_clients_that_leave(client)]
     if args.network:
         good.append(check_network(args.rounds))
     if not all(good):

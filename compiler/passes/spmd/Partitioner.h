@@ -71,6 +71,8 @@ private:
   mlir::LogicalResult emit(mlir::Operation &op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitReshard(dist::ReshardOp op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitOp(ShardingRuleOpInterface op, mlir::OpBuilder &builder);
+  void recordPlace(mlir::Operation *local, llvm::ArrayRef<std::pair<mlir::Value, unsigned>> dims,
+                   llvm::StringRef shapeName, llvm::StringRef shardingName);
   mlir::LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,
                                    const FactorAxes &axes);
   mlir::Value emitStep(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,

@@ -8,6 +8,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
 #include "compiler/passes/spmd/Partitioner.h"
+#include "dialects/dist/SampleAttributes.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -78,6 +79,26 @@ Value Partitioner::maskPadding(OpBuilder &builder, Location loc, Value operand,
   return operand;
 }
 
+/// Records in two attributes of a local op the sizes of dimensions of whole tensors, and the axes
+/// that split each of them.
+void Partitioner::recordPlace(Operation *local, ArrayRef<std::pair<Value, unsigned>> dims,
+                              StringRef shapeName, StringRef shardingName) {
+  SmallVector<int64_t> shape;
+  SmallVector<std::string> sharding;
+  for (auto [value, dim] : dims) {
+    shape.push_back(cast<RankedTensorType>(value.getType()).getDimSize(dim));
+    Layout layout = layoutOf(value); // lives as long as the loop
+    SmallVector<StringRef> names;
+    for (unsigned axis : layout.dims[dim])
+      names.push_back(mesh.axes[axis].name);
+    sharding.push_back(llvm::join(names, ","));
+  }
+  SmallVector<StringRef> texts(sharding.begin(), sharding.end());
+  Builder builder(local->getContext());
+  local->setAttr(shapeName, builder.getDenseI64ArrayAttr(shape));
+  local->setAttr(shardingName, builder.getStrArrayAttr(texts));
+}
+
 LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder) {
   ShardingRule rule = op.getShardingRule();
   FactorAxes axes(rule.factors.size());
@@ -121,20 +142,17 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   if (auto stage = dist::getStage(op))
     local->setAttr(dist::kStageAttrName, stage);
   if (!rule.randomDims.empty()) {
-    SmallVector<int64_t> shape;
-    SmallVector<std::string> sharding;
-    for (auto [operand, dim] : rule.randomDims) {
-      Value value = op->getOperand(operand);
-      shape.push_back(cast<RankedTensorType>(value.getType()).getDimSize(dim));
-      Layout layout = layoutOf(value); // lives as long as the loop
-      SmallVector<StringRef> names;
-      for (unsigned axis : layout.dims[dim])
-        names.push_back(mesh.axes[axis].name);
-      sharding.push_back(llvm::join(names, ","));
-    }
-    SmallVector<StringRef> texts(sharding.begin(), sharding.end());
-    local->setAttr("shape", builder.getDenseI64ArrayAttr(shape));
-    local->setAttr("sharding", builder.getStrArrayAttr(texts));
+    SmallVector<std::pair<Value, unsigned>> dims;
+    for (auto [operand, dim] : rule.randomDims)
+      dims.emplace_back(op->getOperand(operand), dim);
+    recordPlace(local, dims, "shape", "sharding");
+  }
+  if (op->hasAttr(dist::kSampleNoiseAttrName)) {
+    Value result = op->getResult(0);
+    SmallVector<std::pair<Value, unsigned>> dims;
+    for (unsigned dim = 0; dim < cast<RankedTensorType>(result.getType()).getRank(); ++dim)
+      dims.emplace_back(result, dim);
+    recordPlace(local, dims, dist::kNoiseShapeAttrName, dist::kNoiseShardingAttrName);
   }
   if (rule.sequenceFactor && mesh.product(axes[*rule.sequenceFactor]) > 1) {
     int64_t size = rule.factors[*rule.sequenceFactor].size;

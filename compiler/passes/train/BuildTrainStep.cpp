@@ -8,7 +8,9 @@
 #include "compiler/passes/train/Gradients.h"
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/ProximalTerm.h"
+#include "compiler/passes/train/SampleNoise.h"
 #include "compiler/passes/train/TrainedLoss.h"
+#include "dialects/dist/SampleAttributes.h"
 #include "dialects/dtc/AgreedAttribute.h"
 
 #include "mlir/IR/Builders.h"
@@ -48,6 +50,8 @@ private:
   SmallVector<unsigned> summandsOf(Operation *op);
   void buildQuotient();
   LogicalResult markSums(MutableArrayRef<Value> gradients);
+  bool clipsSamples() const { return options.sampleClip > 0; }
+  LogicalResult addSampleNoise(MutableArrayRef<Value> gradients);
   LogicalResult addGradients(Value summand, Value factor, MutableArrayRef<Value> gradients);
   void buildArguments();
   void buildScalars();
@@ -100,6 +104,7 @@ private:
   /// The number of batches in the sums of a step; null: nothing depends on it. A loss with a
   /// divisor does not.
   BlockArgument batches;
+  int64_t samples = 0;               ///< of a batch, where the gradient of each is clipped
   SmallVector<BlockArgument> states; ///< those of the first parameter, then of the next
   /// Of each parameter the one that the proximal term draws to; empty without such a term.
   SmallVector<BlockArgument> outerParameters;
@@ -222,6 +227,8 @@ void TrainStepBuilder::buildQuotient() {
   if (once)
     loss = AddOp::create(builder, loc, loss, once);
   loss = DivOp::create(builder, loc, loss, divisor);
+  if (clipsSamples())
+    loss.getDefiningOp()->setAttr(dist::kSampleDivisorAttrName, builder.getUnitAttr());
   if (rest)
     loss = AddOp::create(builder, loc, loss, rest);
 }
@@ -269,10 +276,28 @@ LogicalResult TrainStepBuilder::addGradients(Value summand, Value factor,
   return success();
 }
 
+/// Marks where noise is added to the sums of the gradients of samples. What depends on no sample
+/// would be clipped and counted with each.
+LogicalResult TrainStepBuilder::addSampleNoise(MutableArrayRef<Value> gradients) {
+  for (Value part : {once, rest})
+    if (part && dependsOnParameters(part))
+      return emitError(part.getLoc())
+             << "a part of the loss depends on parameters and on no sample, expected a sum or mean "
+                "over samples, as the gradient of each sample is clipped; use weight decay "
+                "(--weight-decay), or leave --dp-sgd out";
+  for (auto [gradient, param] : llvm::zip_equal(gradients, params)) {
+    auto name = function.getArgAttrOfType<StringAttr>(param.getArgNumber(), "dtc.param");
+    gradient = markSampleNoise(builder, gradient, name);
+  }
+  return success();
+}
+
 /// The factor of the gradients: the divisor of the loss, its scale, and the number of batches.
 /// Null: 1.
 Value TrainStepBuilder::gradientFactor() {
   Location loc = NameLoc::get(builder.getStringAttr("grad_norm"));
+  if (clipsSamples())
+    return MulOp::create(builder, loc, batches, scalar(static_cast<double>(samples)));
   Value factor = divisor;
   for (BlockArgument further : {lossScale, divisor ? BlockArgument() : batches})
     if (further)
@@ -398,7 +423,8 @@ void TrainStepBuilder::buildArguments() {
   declare("dtc.scalar", "first_step", i32);
   // A divisor is of all batches, as the gradients are.
   auto isMean = [](const ModelMetric &metric) { return metric.isMean; };
-  bool countsBatches = options.accumulates && (!divisor || llvm::any_of(metrics, isMean));
+  bool countsBatches =
+      options.accumulates && (!divisor || clipsSamples() || llvm::any_of(metrics, isMean));
   if (countsBatches)
     declare("dtc.scalar", "batches", elementType);
   declare(stepState, "applied_steps", i32);
@@ -586,6 +612,12 @@ LogicalResult TrainStepBuilder::run() {
   builder.setInsertionPoint(ret);
   if (optimizer && failed(checkTrains()))
     return failure();
+  if (clipsSamples()) {
+    FailureOr<int64_t> count = countSamples(*this, options);
+    if (failed(count))
+      return failure();
+    samples = *count;
+  }
   peelDivisor();
   if (optimizer)
     buildArguments();
@@ -597,6 +629,8 @@ LogicalResult TrainStepBuilder::run() {
   if (failed(gradients))
     return failure();
   if ((options.separateBatches || options.accumulates) && failed(markSums(*gradients)))
+    return failure();
+  if (clipsSamples() && failed(addSampleNoise(*gradients)))
     return failure();
   if (batches && !divisor)
     loss = DivOp::create(builder, loss.getLoc(), loss, batches);
@@ -631,6 +665,8 @@ struct BuildTrainStepPass : dtc::impl::BuildTrainStepPassBase<BuildTrainStepPass
     options.momentum = momentum;
     options.proximal = proximal;
     options.clients = clients;
+    options.sampleClip = sampleClip;
+    options.sampleNoise = sampleNoise;
     options.freeze.assign(freeze.begin(), freeze.end());
     options.paramGroup.assign(paramGroup.begin(), paramGroup.end());
     options.lossScale = lossScale;

@@ -163,6 +163,12 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     applied by another: then the step counts as applied, and each parameter has a state `inner_steps`, the number of steps
     that were applied to it, from which the optimizer has the number of its step. dtc-build-outer-step sets it to 0.
 
+    With `sample-clip` C and `sample-noise` S the step is that of DP-SGD (Abadi et al. 2016, algorithm 1): the gradient is
+    the sum of the samples' gradients, to which dtc-clip-samples scales those of this function, and of normal noise of the
+    standard deviation S C, divided by the number of samples. Broadcasts with `dtc.sample_noise` stand for the noise, each
+    for that of the parameter that it names; `dtc.sample_divisor` marks the division of the loss by a sum over samples.
+    It takes `accumulates` and `separate-batches`.
+
     Frozen parameters have no gradient and no optimizer state, and ops that only their gradients need are not built.
 
     With `accumulates` a step may accumulate gradients over several batches. `dist.sum_batches` marks the sums over
@@ -255,6 +261,10 @@ def BuildTrainStepPass : Pass<"dtc-build-train-step", "::mlir::ModuleOp"> {
     Option<"momentum", "momentum", "double", "0.9", "SGD: decay of the momentum">,
     Option<"proximal", "proximal", "double", "0.0", "the factor mu of the proximal term; 0: none">,
     Option<"clients", "clients", "bool", "false", "replicas will train for clients">,
+    Option<"sampleClip", "sample-clip", "double", "0.0",
+      "largest norm of the gradient of one sample; 0: samples are not clipped">,
+    Option<"sampleNoise", "sample-noise", "double", "0.0",
+      "standard deviation of the noise of the summed gradients, in units of sample-clip">,
     ListOption<"freeze", "freeze", "std::string", "patterns of the names of frozen parameters">,
     ListOption<"paramGroup", "param-group", "std::string",
       "pattern:weight_decay=W,lr_scale=S for the parameters whose names match; the first that matches holds">,
