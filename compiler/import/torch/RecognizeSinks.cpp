@@ -67,9 +67,9 @@ std::optional<SinkParts> dtc::torch::sinksOf(AtenArguments softmax) {
     return std::nullopt;
   SmallVector<Value> parts = cat.list("tensors");
   int64_t rank = shapeOf(x).size();
-  if (parts.size() != 2 || !parts[0] || !parts[1] || rank < 4 ||
-      cat.dim("dim", rank) != rank - 1 || int64_t(shapeOf(parts[1]).size()) != rank ||
-      shapeOf(parts[1]).back() != 1 || softmax.dim("dim", rank) != rank - 1)
+  if (parts.size() != 2 || !parts[0] || !parts[1] || rank < 4 || cat.dim("dim", rank) != rank - 1 ||
+      int64_t(shapeOf(parts[1]).size()) != rank || shapeOf(parts[1]).back() != 1 ||
+      softmax.dim("dim", rank) != rank - 1)
     return std::nullopt;
   AtenArguments slice(*shares.getUsers().begin());
   if (slice.name() != "slice" || slice.dim("dim", rank) != rank - 1 ||

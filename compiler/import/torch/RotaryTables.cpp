@@ -114,9 +114,9 @@ struct TableOps {
 /// numbers, and the cosine and the sine.
 static std::optional<TableOps> tableOpsOf(const RotaryParts &parts, const ConstantMap &constants) {
   static constexpr StringRef names[] = {
-      "_to_copy", "_unsafe_view", "alias", "bmm",       "cat",       "clone", "contiguous", "cos",
-      "expand",   "flatten",      "t",     "matmul",    "mul",       "permute", "reshape",  "sin",
-      "slice",    "to",           "view",  "transpose", "unsqueeze"};
+      "_to_copy", "_unsafe_view", "alias",   "bmm", "cat",    "clone",     "contiguous",
+      "cos",      "expand",       "flatten", "t",   "matmul", "mul",       "permute",
+      "reshape",  "sin",          "slice",   "to",  "view",   "transpose", "unsqueeze"};
   TableOps found;
   llvm::SetVector<Operation *> ops;
   SmallVector<Value> pending{parts.cosine, parts.sine};
@@ -196,10 +196,12 @@ static std::optional<RotaryForm> formOfPositions(const RotaryParts &parts, Array
   form.positions = tables->positions;
   int64_t half = shape[3] / (parts.first ? 1 : 2);
   if (!angles || shapeOf(angles).empty() || shapeOf(angles).back() < half ||
-      !evaluateAt(*tables, [](int64_t) { return 0; }, known))
+      !evaluateAt(
+          *tables, [](int64_t) { return 0; }, known))
     return std::nullopt;
   form.factor = known.at(parts.cosine).flat().front();
-  if (!evaluateAt(*tables, [](int64_t) { return 1; }, known))
+  if (!evaluateAt(
+          *tables, [](int64_t) { return 1; }, known))
     return std::nullopt;
   SmallVector<int64_t> place(shapeOf(angles).size(), 0);
   for (; place.back() < half; ++place.back())
