@@ -288,6 +288,28 @@ class Windows(nn.Module):
         return self.head(x.flatten(1))
 
 
+class Ceilings(nn.Module):
+    """Poolings whose last windows go beyond the padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Conv2d(3, 6, 3), nn.Linear(18, 5)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))                                                  # [B, 6, 9, 8]
+        x = F.max_pool2d(x, 3, stride=(3, 2), padding=1, ceil_mode=True)               # [B, 6, 4, 5]
+        y = F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True)     # [B, 6, 2, 3]
+        y = y + F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True, count_include_pad=False)
+        y = y + F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True, divisor_override=5)
+        return self.head(y[:, :, 1].flatten(1) + y[:, :, 0].flatten(1))
+
+
+def ceilings():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["pixels"]), batch["labels"])
+    return Ceilings(), loss, {"pixels": torch.zeros(BATCH, 3, 11, 10), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
 def windows():
     def loss(model, batch):
         return F.cross_entropy(model(batch["pixels"]), batch["labels"])
@@ -427,6 +449,7 @@ MODELS = {
     "whisper": whisper,
     "norms": norms,
     "windows": windows,
+    "ceilings": ceilings,
     "t5": t5,
     "mixtral": of_transformers("Mixtral", **SIZES, num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=2),
     # The loss of the balance of experts, and a layer without experts.
