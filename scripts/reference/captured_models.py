@@ -467,6 +467,7 @@ MODELS = {
     "bert-padded": of_transformers("Bert", kind="MaskedLM", inputs=("attention_mask",), **SIZES, **NO_DROPOUT),
     "mixtral-padded": of_transformers("Mixtral", inputs=("attention_mask",), attention="eager", **SIZES, num_key_value_heads=2,
                                       num_local_experts=6, num_experts_per_tok=2),
+    "mistral-packed": of_transformers("Mistral", inputs=("position_ids",), **SIZES, num_key_value_heads=2, sliding_window=3),
     "qwen3-packed": of_transformers("Qwen3", inputs=("position_ids",), **SIZES, num_key_value_heads=2, head_dim=10),
 }
 

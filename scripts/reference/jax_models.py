@@ -8,7 +8,7 @@ import flax.nnx
 import jax
 import jax.numpy as jnp
 import optax
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec as P
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 TOKENS, WIDTH, HEADS, POSITIONS, BATCH = 29, 16, 4, 6, 4
 
@@ -299,7 +299,8 @@ REFUSED = {
     "unsigned": (lambda w, x: (w[0] * jnp.int32(x[:, 0]).astype(jnp.uint32)[:, None]).sum(), "gives uint32, which may wrap around"),
     "set": (lambda w, x: (x @ w).at[0, 0].set(1.0).sum(), "elements of a tensor are set"),
     "matrix": (lambda w, x: x @ w, "expected one scalar float"),
-    "mapped": (lambda w, x: jax.shard_map(lambda y: y, mesh=jax.make_mesh((1,), ("dp",)), in_specs=P("dp"), out_specs=P("dp"))(x @ w).sum(),
+    "mapped": (lambda w, x: jax.shard_map(lambda y: y, mesh=jax.make_mesh((1,), ("dp",), axis_types=(AxisType.Auto,)),
+                                          in_specs=P("dp"), out_specs=P("dp"))(x @ w).sum(),
                "jax.shard_map() says what each device computes"),
     "constant": (lambda w, x: x.sum(), "the loss does not depend on the parameters"),
     "bf16": (lambda w, x: w.sum(), "expected float32 or float64", jnp.bfloat16),

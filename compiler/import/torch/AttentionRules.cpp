@@ -24,7 +24,7 @@ static constexpr double kHidden = -1e30;
 
 namespace {
 struct Attention {
-  Value q, k, v, mask, sinks;
+  Value q, k, v, mask, sinks, segments;
   double scale = 1, dropout = 0;
   bool causal = false;
   std::optional<int64_t> window;
@@ -78,7 +78,7 @@ static Value attend(AtenOp &op, const Attention &attention) {
   FloatAttr softcap =
       attention.softcap ? op.rewriter.getF64FloatAttr(*attention.softcap) : FloatAttr();
   Value q = prepare(attention.q), k = prepare(attention.k), v = prepare(attention.v);
-  Value out = AttentionOp::create(op.rewriter, op.loc, q, k, v, /*segments=*/Value(),
+  Value out = AttentionOp::create(op.rewriter, op.loc, q, k, v, attention.segments,
                                   drops ? op.conversion.randomKey : Value(), attention.sinks,
                                   attention.causal, attention.scale, window, softcap,
                                   /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
@@ -115,7 +115,8 @@ static Results convertAttention(AtenOp &op) {
                       .k = asRank4(op, op.required("key")),
                       .v = asRank4(op, op.required("value")),
                       .mask = op.operand("attn_mask"),
-                      .sinks = op.operand("sinks")};
+                      .sinks = op.operand("sinks"),
+                      .segments = op.operand("segments")};
   if (!attention.q || !attention.k || !attention.v)
     return {};
   ArrayRef<int64_t> q = shapeOf(attention.q), k = shapeOf(attention.k), v = shapeOf(attention.v);
@@ -147,6 +148,9 @@ static Results convertAttention(AtenOp &op) {
       (attention.mask || attention.softcap ||
        attention.sinks.getType() != typeOf(attention.q).clone(ArrayRef<int64_t>{q[1]})))
     return {op.fail("has sinks that are not one number for each head, or beside a mask or a cap")};
+  auto perToken = RankedTensorType::get({k[0], k[2]}, op.rewriter.getI32Type());
+  if (attention.segments && (attention.mask || attention.segments.getType() != perToken))
+    return {op.fail("has segments that are not one integer for each token, or beside a mask")};
   Value out = attention.mask ? attendByParts(op, attention) : attend(op, attention);
   return {op.reshape(out, op.resultType().getShape())};
 }

@@ -45,6 +45,17 @@ private:
       forms;
 };
 
+/// A mask of documents that follow each other in a sample: a query sees the keys of its document up
+/// to its own.
+struct PackedForm {
+  mlir::Value segments; ///< integers [samples, positions], which differ between documents
+  std::optional<int64_t> window;
+};
+
+/// The form of a mask of truth values that say which keys a query sees; nothing if it has another
+/// form.
+std::optional<PackedForm> packedFormOf(mlir::Value mask, const ConstantMap &constants);
+
 /// The arguments of the op that gives the value, where it has the name; a null op otherwise.
 inline AtenArguments producerOf(mlir::Value value, llvm::StringRef name) {
   mlir::Operation *op = value ? value.getDefiningOp() : nullptr;
