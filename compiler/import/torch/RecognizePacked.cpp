@@ -133,8 +133,7 @@ bool Conditions::readCondition(AtenArguments op) {
         sub.number("alpha").value_or(1) != 1)
       return false;
     window = size;
-    return set(positions, beforeCopies(key->source)) &&
-           set(positions, beforeCopies(query->source));
+    return set(positions, beforeCopies(key->source)) && set(positions, beforeCopies(query->source));
   }
   auto first = spreadOf(lhs, constants), second = spreadOf(rhs, constants);
   if (!first || !second || first->overKeys == second->overKeys)
