@@ -467,6 +467,8 @@ MODELS = {
     "bert-padded": of_transformers("Bert", kind="MaskedLM", inputs=("attention_mask",), **SIZES, **NO_DROPOUT),
     "mixtral-padded": of_transformers("Mixtral", inputs=("attention_mask",), attention="eager", **SIZES, num_key_value_heads=2,
                                       num_local_experts=6, num_experts_per_tok=2),
+    # A bias of the distance of positions (ALiBi).
+    "mpt": of_transformers("Mpt", attention="eager", vocab_size=29, d_model=16, n_layers=2, n_heads=4, max_seq_len=20),
     "mistral-packed": of_transformers("Mistral", inputs=("position_ids",), **SIZES, num_key_value_heads=2, sliding_window=3),
     "qwen3-packed": of_transformers("Qwen3", inputs=("position_ids",), **SIZES, num_key_value_heads=2, head_dim=10),
 }
@@ -550,6 +552,7 @@ REFUSED = {
     "function": (lambda: Small(lambda model, x: Reversed.apply(model.linear(x))), "'Reversed' is a torch.autograd.Function"),
     "hook": (lambda: Small(with_hook), "register_hook() changes a gradient"),
     "region": (lambda: Small(detached_in_region), "detach() is of a value"),
+    "complex": (lambda: Small(lambda model, x: torch.view_as_real(torch.polar(model.linear(x), x))), "gives elements of torch.complex64"),
     "head": (lambda: Small(lambda model, x: model.linear(x)), "used without being a parameter of the model",
              lambda model, batch: HEAD(model(batch["x"])).mean()),
 }
