@@ -42,10 +42,14 @@ std::optional<FileRows> fileRowsOf(std::string_view parameter) {
   size_t open = parameter.rfind('[');
   if (!parameter.ends_with(']') || open == std::string_view::npos || open == 0)
     return std::nullopt;
-  auto range = readRange(parameter.substr(open + 1, parameter.size() - open - 2));
+  std::string_view places = parameter.substr(open + 1, parameter.size() - open - 2);
+  int64_t dim = 0;
+  for (; places.starts_with(":,"); ++dim)
+    places.remove_prefix(2);
+  auto range = readRange(places);
   if (!range)
     return std::nullopt;
-  return FileRows{parameter.substr(0, open), range->first, range->second};
+  return FileRows{parameter.substr(0, open), range->first, range->second, dim};
 }
 
 std::optional<FileStack> fileStackOf(std::string_view parameter) {
@@ -86,13 +90,20 @@ static MaybeError finish(const std::string &name, FileTensor &tensor) {
     tensor.type.shape.erase(tensor.type.shape.begin());
     return std::nullopt;
   }
-  if (!fileRowsOf(first.name()))
+  std::optional<FileRows> firstRows = fileRowsOf(first.name());
+  if (!firstRows)
     return std::nullopt;
   int64_t rows = 0;
+  auto dim = static_cast<size_t>(firstRows->dim);
   for (const auto &[begin, part] : tensor.parts) {
     TensorType type = fileTypeOf(*part);
-    int64_t end = fileRowsOf(part->name())->end;
-    if (type.rank() == 0 || type.shape[0] != end - begin)
+    FileRows own = *fileRowsOf(part->name());
+    int64_t end = own.end;
+    if (own.dim != firstRows->dim)
+      return Error{fmt::format("parameters \"{}\" and \"{}\" are parts along different dimensions, "
+                               "expected rows of one tensor",
+                               first.name(), part->name())};
+    if (type.shape.size() <= dim || type.shape[dim] != end - begin)
       return Error{fmt::format("parameter \"{}\" is {} in the file, expected {} rows, as its name "
                                "says",
                                part->name(), type.str(), end - begin)};
@@ -102,14 +113,14 @@ static MaybeError finish(const std::string &name, FileTensor &tensor) {
                       "parameter before it ends; a model has all rows of a tensor, once",
                       part->name(), begin, name, rows)};
     rows = end;
-    type.shape[0] = tensor.type.shape[0];
+    type.shape[dim] = tensor.type.shape[dim];
     if (type.shape != tensor.type.shape)
       return Error{fmt::format("parameters \"{}\" and \"{}\" are {} and {} in the file, expected "
                                "rows of one tensor",
                                first.name(), part->name(), fileTypeOf(first).str(),
                                fileTypeOf(*part).str())};
   }
-  tensor.type.shape[0] = rows;
+  tensor.type.shape[dim] = rows;
   return std::nullopt;
 }
 

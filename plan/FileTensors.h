@@ -9,6 +9,8 @@
 //  - "qkv_proj.weight[16:24]" is rows 16 to 23 of "qkv_proj.weight". A model has all rows of such a
 //    tensor. So a weight that files have as one tensor can be several parameters, each with a
 //    sharding of its own.
+//  - "experts.gate_up_proj[:,0:20]" is elements 0 to 19 along the second dimension, as a slice of
+//    NumPy is written.
 //  - "experts[0:8].up_proj.weight" is a stack of the tensors "experts.0.up_proj.weight" to
 //    "experts.7.up_proj.weight": element i of its first dimension is tensor i.
 //
@@ -25,14 +27,19 @@
 
 namespace dtc {
 
-/// Rows [begin, end) of a tensor of weights files.
+/// Rows [begin, end) of a tensor of weights files: the elements of that range along a dimension.
 struct FileRows {
   std::string_view tensor;
   int64_t begin = 0, end = 0;
+  int64_t dim = 0;
 
   /// The name of the parameter.
   std::string name() const {
-    return std::string(tensor) + "[" + std::to_string(begin) + ":" + std::to_string(end) + "]";
+    std::string places;
+    for (int64_t before = 0; before < dim; ++before)
+      places += ":,";
+    return std::string(tensor) + "[" + places + std::to_string(begin) + ":" + std::to_string(end) +
+           "]";
   }
 };
 

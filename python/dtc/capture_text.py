@@ -10,10 +10,12 @@ PACKAGES = re.compile(r".*/(?:site|dist)-packages/")
 
 class Captured:
     """A captured model: `text` is what dtc-import reads, `warnings` what its user should know. `left_out` names inputs that the
-    loss has and the captured one has not: keys of random numbers."""
+    loss has and the captured one has not: keys of random numbers. `mesh`, {axis: size}, and `shards`, entries of dtc-compile --shard, are
+    what the shardings of its arrays say."""
 
-    def __init__(self, source, warnings, left_out=()):
+    def __init__(self, source, warnings, left_out=(), mesh=None, shards=()):
         self.text, self.warnings, self.left_out = source, warnings, left_out
+        self.mesh, self.shards = mesh or {}, list(shards)
 
     def write(self, path):
         temporary = f"{path}.{os.getpid()}.tmp"
@@ -60,6 +62,8 @@ def attribute(value):
     if isinstance(value, str):
         return quoted(value)
     if isinstance(value, (list, tuple)):
+        if value and all(isinstance(each, str) for each in value):
+            return "[" + ", ".join(map(quoted, value)) + "]"
         if all(isinstance(each, bool) for each in value) and value:
             return f"array<i1: {', '.join('true' if each else 'false' for each in value)}>"
         if all(isinstance(each, int) for each in value):

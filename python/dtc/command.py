@@ -35,5 +35,9 @@ def capture_file(package, returns, capture, expected_error):
         return f"error: {error}"
     for warning in captured.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    if captured.shards:
+        mesh = ",".join(f"{axis}={size}" for axis, size in captured.mesh.items())
+        print(f"note: the shardings of the arrays are none of the file; give dtc-compile --mesh {mesh} --shard "
+              f"'{','.join(captured.shards)}'", file=sys.stderr)
     captured.write(arguments.output)
     return None

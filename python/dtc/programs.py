@@ -10,4 +10,6 @@ def main():
     program = pathlib.Path(__file__).parent / "bin" / name
     if not program.exists():
         sys.exit(f"error: {program} is missing; install a wheel of scripts/package-python.sh")
+    if name == "dtc-data":  # an archive of Python, which runs in the environment of the wheel
+        os.execv(sys.executable, [sys.executable, program, *sys.argv[1:]])
     os.execv(program, [name, *sys.argv[1:]])

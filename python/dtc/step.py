@@ -91,6 +91,7 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
         raise Error(f"cluster is {cluster!r}, expected the path of a cluster file (docs/clusters.md)")
     if init is not None:
         source.check_weights("init", init)
+    mesh, shards = _shardings(source, mesh)
     given = {"mesh": mesh, "memory_limit": memory, "dtype": dtype}
     if accumulate > 1:
         given["accumulate"] = True
@@ -100,6 +101,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     if twice:
         raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
                     "\"train\"")
+    if shards:  # those that are given come after them, and change them
+        options["shard"] = [*shards, *(text for _, text in _texts("shard", options.get("shard")))]
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
     progress = SearchProgress()
     try:
@@ -437,6 +440,29 @@ def _host_arrays(arrays: Mapping[str, Any]) -> dict[str, Any]:
     return {str(name): each.detach().cpu().contiguous() if hasattr(each, "detach") else each for name, each in arrays.items()}
 
 
+def _shardings(source: _Source, mesh):
+    """The mesh, and the entries of `shard` that the shardings of arrays say on it."""
+    if not source.shards:
+        return mesh, []
+    if mesh is None:
+        return source.mesh, list(source.shards)
+    if mesh == "auto":
+        warnings.warn("the shardings of the arrays are left out: a search finds what to split by itself", stacklevel=3)
+        return mesh, []
+    known = set(mesh) if isinstance(mesh, Mapping) else {each.partition("=")[0].strip() for each in str(mesh).split(",")}
+    kept = [each for each in source.shards if known.issuperset(_axes_of(each))]
+    if len(kept) < len(source.shards):
+        first = next(each for each in source.shards if each not in kept)
+        warnings.warn(f"{len(source.shards) - len(kept)} shardings of arrays are left out, as they name axes that the mesh {mesh} does not "
+                      f"have, such as {first}", stacklevel=3)
+    return mesh, kept
+
+
+def _axes_of(entry: str) -> list[str]:
+    """The axes of the mesh in an entry of `shard`."""
+    return entry.rpartition("=")[2].split("+")
+
+
 def _texts(name: str, value: Any) -> list[tuple[str, str]]:
     """The values of an option as the flags of dtc-compile have them."""
     if value is None:
@@ -458,6 +484,8 @@ class _Source:
     file = name = text = ""
     warnings: Sequence[str] = ()
     left_out: Sequence[str] = ()  # inputs of the loss that are none of the plan
+    mesh: Mapping[str, int] = {}  # what the shardings of arrays name, and entries of `shard` by them
+    shards: Sequence[str] = ()
 
     @staticmethod
     def of(model, loss, example_batch) -> _Source:
@@ -568,6 +596,7 @@ class _Tree(_Source):
         captured = capture(params, loss, example_batch)
         self.file = self.name = getattr(loss, "__name__", "loss")
         self.text, self.warnings, self.left_out, self.params = captured.text, captured.warnings, captured.left_out, params
+        self.mesh, self.shards = captured.mesh, captured.shards
 
     def values(self):
         import jax

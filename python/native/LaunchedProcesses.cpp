@@ -71,6 +71,8 @@ Expected<JoinedProcesses> dtc::python::joinProcesses() {
 
 /// The name of the call of a process that has done its work.
 static constexpr const char *kEnd = "the end of the program";
+/// The call in which the processes compare what dtc.compile() was given.
+static constexpr const char *kCompile = "compile";
 
 void dtc::python::leaveProcesses(const std::string &error) {
   Joined &own = joined();
@@ -115,9 +117,12 @@ static std::string differenceOf(const std::vector<std::string> &said) {
           verbOf(first.front()), process, verbOf(other.front()));
     for (size_t line = 1; line < first.size(); ++line)
       if (line >= other.size() || other[line] != first[line])
-        return fmt::format("{}: process {} has another {} than process 0; give all processes the "
-                           "same, such as the whole batch of all devices, and seed them alike",
-                           first.front(), process, first[line].substr(0, first[line].rfind('=')));
+        return fmt::format("{}: process {} has another {} than process 0; {}", first.front(),
+                           process, first[line].substr(0, first[line].rfind('=')),
+                           first.front() == kCompile
+                               ? "give dtc.compile() the same arguments in all processes"
+                               : "give all processes the same, such as the whole batch of all "
+                                 "devices, and seed them alike");
   }
   return first.front() + ": the processes differ";
 }

@@ -134,7 +134,7 @@ MaybeError SafetensorsSource::readRows(const SafetensorsFile &file, const DataIn
     return readFromAttentionMask(file, input, begin, integers);
   if (MaybeError error = file.read(input.name, begin, count, input.type.dtype, out))
     return error;
-  return applyMasks(file, input, begin, integers);
+  return applyMasks(file, input, inputs, begin, integers);
 }
 
 MaybeError SafetensorsSource::readSample(const DataInput &input, uint64_t sample,
@@ -220,7 +220,7 @@ std::optional<std::string> SafetensorsSource::describeMasks() const {
   for (const DataInput &input : inputs) {
     hasSegments |= input.name == "segments";
     for (const SafetensorsFile &file : files) {
-      std::ranges::copy(masksOf(file, input), std::inserter(masks, masks.end()));
+      std::ranges::copy(masksOf(file, input, inputs), std::inserter(masks, masks.end()));
       servesSegments |= input.name == "segments" && isFromAttentionMask(file, input);
     }
   }
@@ -249,7 +249,7 @@ Expected<std::vector<std::string>> SafetensorsSource::notes() const {
   for (const SafetensorsFile &file : files)
     for (const DataInput &input : inputs) {
       unused.erase(tensorFor(file, input));
-      for (const std::string &mask : masksOf(file, input))
+      for (const std::string &mask : masksOf(file, input, inputs))
         unused.erase(mask);
     }
   if (unused.empty())

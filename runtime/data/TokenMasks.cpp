@@ -43,21 +43,23 @@ static Expected<std::vector<float>> readMask(const SafetensorsFile &file, const 
   return mask;
 }
 
-std::vector<std::string> masksOf(const SafetensorsFile &file, const DataInput &input) {
+std::vector<std::string> masksOf(const SafetensorsFile &file, const DataInput &input,
+                                 std::span<const DataInput> inputs) {
   std::vector<std::string> masks;
   auto masked = file.tensors().find(input.name);
   if (!input.ignoredIndex || masked == file.tensors().end())
     return masks;
   for (const char *name : {kAttentionMask, "loss_mask"})
     if (auto mask = file.tensors().find(name);
-        mask != file.tensors().end() && mask->second.shape == masked->second.shape)
+        mask != file.tensors().end() && mask->second.shape == masked->second.shape &&
+        std::ranges::none_of(inputs, [&](const DataInput &each) { return each.name == name; }))
       masks.emplace_back(name);
   return masks;
 }
 
-MaybeError applyMasks(const SafetensorsFile &file, const DataInput &input, int64_t begin,
-                      std::span<int32_t> out) {
-  for (const std::string &name : masksOf(file, input)) {
+MaybeError applyMasks(const SafetensorsFile &file, const DataInput &input,
+                      std::span<const DataInput> inputs, int64_t begin, std::span<int32_t> out) {
+  for (const std::string &name : masksOf(file, input, inputs)) {
     Expected<std::vector<float>> mask = readMask(file, name, begin, out.size());
     if (!mask)
       return mask.error();

@@ -22,14 +22,16 @@
 namespace dtc::runtime {
 
 /// The masks of a file that belong to an input, [samples, ...]: those of the names above that have
-/// the shape of the input's tensor. None, if no element of the input can be ignored.
-std::vector<std::string> masksOf(const SafetensorsFile &file, const DataInput &input);
+/// the shape of the input's tensor. None, if no element of the input can be ignored. A mask that is
+/// one of the inputs says what the model makes of it.
+std::vector<std::string> masksOf(const SafetensorsFile &file, const DataInput &input,
+                                 std::span<const DataInput> inputs);
 
 /// Writes the ignored index over elements [begin, begin + out.size()) of an input's tensor where
 /// one of its masks is 0. The error names the file, the mask and the element if one is neither 0
 /// nor 1.
-MaybeError applyMasks(const SafetensorsFile &file, const DataInput &input, int64_t begin,
-                      std::span<int32_t> out);
+MaybeError applyMasks(const SafetensorsFile &file, const DataInput &input,
+                      std::span<const DataInput> inputs, int64_t begin, std::span<int32_t> out);
 
 /// Whether a file that lacks the input has it as its attention_mask: the segments and positions of
 /// a model that keeps documents apart (dtc-import --packed).

@@ -116,20 +116,42 @@ struct Source {
   double factor = 1; // of its values
 };
 
+/// The rows of a tensor that the parameter's name says: a range of elements for each place in the
+/// dimensions before that of the rows.
+static Expected<HostTensor> readRows(const Source &source, const FileRows &rows,
+                                     const plan::State &parameter, DType dtype) {
+  HostTensor value(TensorType{dtype, toVector(parameter.file_shape())});
+  const std::vector<int64_t> &whole = source.file->tensors().at(source.tensor).shape;
+  auto dim = static_cast<size_t>(rows.dim);
+  int64_t ranges = 1, row = 1;
+  for (size_t i = 0; i < whole.size(); ++i)
+    (i < dim ? ranges : row) *= i == dim ? 1 : whole[i];
+  int64_t count = row * (rows.end - rows.begin);
+  std::byte *to = value.bytes.data();
+  for (int64_t range = 0; range < ranges; ++range) {
+    if (MaybeError error = source.file->read(source.tensor, (range * whole[dim] + rows.begin) * row,
+                                             count, dtype, to))
+      return *error;
+    to += count * static_cast<int64_t>(byteWidth(dtype));
+  }
+  return value;
+}
+
 /// A parameter of its tensors, in their order: all of one, the rows of it that the parameter's name
 /// says, or a stack.
 static Expected<HostTensor> readParameter(const std::vector<Source> &sources,
                                           const plan::State &parameter, DType dtype) {
   const Source &first = sources.front();
   std::optional<FileRows> rows = fileRowsOf(parameter.name());
-  if (!rows && sources.size() == 1)
+  if (rows)
+    return readRows(first, *rows, parameter, dtype);
+  if (sources.size() == 1)
     return first.file->read(first.tensor, dtype);
   HostTensor value(TensorType{dtype, toVector(parameter.file_shape())});
   int64_t count = value.type.numElements() / static_cast<int64_t>(sources.size());
-  int64_t begin = rows ? rows->begin * (count / (rows->end - rows->begin)) : 0;
   std::byte *to = value.bytes.data();
   for (const Source &source : sources) {
-    if (MaybeError error = source.file->read(source.tensor, begin, count, dtype, to))
+    if (MaybeError error = source.file->read(source.tensor, 0, count, dtype, to))
       return *error;
     to += count * static_cast<int64_t>(byteWidth(dtype));
   }
@@ -557,6 +579,26 @@ Expected<HostTensor> SavedWeights::elementOf(const Session &session,
   return value;
 }
 
+/// Copies a part of a tensor to its place.
+static void setRows(const HostTensor &part, const FileRows &rows, HostTensor &whole) {
+  auto dim = static_cast<size_t>(rows.dim);
+  int64_t ranges = 1;
+  for (size_t i = 0; i < dim; ++i)
+    ranges *= whole.type.shape[i];
+  int64_t count = part.type.numElements() / ranges, stride = whole.type.numElements() / ranges;
+  int64_t row = count / (rows.end - rows.begin);
+  auto width = static_cast<int64_t>(byteWidth(whole.type.dtype));
+  for (int64_t range = 0; range < ranges; ++range) {
+    int64_t from = range * count, to = range * stride + rows.begin * row;
+    if (part.type.dtype == whole.type.dtype)
+      std::copy_n(part.bytes.begin() + from * width, count * width,
+                  whole.bytes.begin() + to * width);
+    else
+      for (int64_t i = 0; i < count; ++i)
+        setElement(whole, to + i, elementAt(part, from + i));
+  }
+}
+
 Expected<HostTensor> SavedWeights::parameterOf(const Session &session,
                                                const std::string &name) const {
   const FileTensor &tensor = tensors.at(name);
@@ -565,19 +607,11 @@ Expected<HostTensor> SavedWeights::parameterOf(const Session &session,
   if (tensor.parts.size() == 1)
     return session.getState(valuesOf(*tensor.parts.begin()->second).name());
   HostTensor whole(typeOf(tensor));
-  int64_t element = 0; // the first of the part; parts are in the order of their rows
   for (const auto &[begin, part] : tensor.parts) {
     Expected<HostTensor> value = session.getState(valuesOf(*part).name());
     if (!value)
       return value.error();
-    int64_t count = value->type.numElements();
-    if (value->type.dtype == whole.type.dtype)
-      std::copy(value->bytes.begin(), value->bytes.end(),
-                whole.bytes.begin() + element * int64_t(byteWidth(whole.type.dtype)));
-    else
-      for (int64_t i = 0; i < count; ++i)
-        setElement(whole, element + i, elementAt(*value, i));
-    element += count;
+    setRows(*value, *fileRowsOf(part->name()), whole);
   }
   return whole;
 }

@@ -23,14 +23,14 @@ from sgd_steps import EXPERT_LAYOUTS, LAYOUTS, LEARNING_RATE, ROOT, STEPS, compa
 sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a build of the package
 
 import models  # noqa: E402
-from captured_models import MODELS, REFUSED, Tied  # noqa: E402
+from captured_models import DRAWS, MODELS, REFUSED, Tied  # noqa: E402
 from dtc.torch import CaptureError, capture, empty_weights  # noqa: E402
 from families import everything_in_f64  # noqa: E402
 
 # Models that take a maximum over the samples of a batch, or normalize by it, which microbatches do not see.
 WHOLE_BATCH = ("operators", "resnet", "windows", "qwen3_moe", "mixture")
-EXPERTS = ("mixtral", "qwen3_moe", "mixture")
-CLASSES = {"mixture": 5, "mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5}
+EXPERTS = ("mixtral", "qwen3_moe", "mixture", "gpt_oss", "deepseek_v3")
+CLASSES = {"mixture": 5, "mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5, "ceilings": 5}
 
 
 def capture_in(name, dtype, initial=None):
@@ -49,7 +49,9 @@ def draw(batch, classes, generator):
     """Samples of the types of an example. Labels differ from tokens, and some do not count."""
     samples = {}
     for key, each in batch.items():
-        if each.is_floating_point():
+        if key in DRAWS:
+            samples[key] = DRAWS[key](each.shape, generator)
+        elif each.is_floating_point():
             samples[key] = torch.randn(each.shape, generator=generator, dtype=each.dtype)
         else:
             samples[key] = torch.randint(1, classes, each.shape, generator=generator, dtype=torch.int32)

@@ -155,8 +155,29 @@ def operators():
     return Operators(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
 
 
-def of_transformers(name, kind="CausalLM", attention="sdpa", pad=None, **settings):
-    """A model of transformers with its own loss, which shifts the labels of decoders by one."""
+def draw_mask(shape, generator):
+    """A mask of tokens that are no padding: padding is after some of them, before others, and nowhere in the first sample."""
+    lengths = torch.randint(2, shape[1], (shape[0], 1), generator=generator)
+    lengths[0] = shape[1]
+    places = torch.arange(shape[1])
+    return torch.where(torch.arange(shape[0])[:, None] % 2 == 0, places < lengths, places >= shape[1] - lengths).int()
+
+
+def draw_positions(shape, generator):
+    """Positions of documents that follow each other in a sample, which each begin with 0."""
+    starts = torch.rand(shape, generator=generator) < 0.3
+    starts[:, 0] = True
+    places = torch.arange(shape[1]).expand(shape)
+    return (places - torch.where(starts, places, 0).cummax(1).values).int()
+
+
+# How inputs are drawn that are no classes, by their names.
+DRAWS = {"attention_mask": draw_mask, "position_ids": draw_positions}
+
+
+def of_transformers(name, kind="CausalLM", attention="sdpa", pad=None, inputs=(), **settings):
+    """A model of transformers with its own loss, which shifts the labels of decoders by one. `inputs` are arguments of the model
+    that the batch has beside tokens and labels."""
     import transformers
 
     def make():
@@ -167,9 +188,11 @@ def of_transformers(name, kind="CausalLM", attention="sdpa", pad=None, **setting
         shape = BATCH, SEQ
 
         def loss(model, batch):
-            return model(input_ids=batch["tokens"], labels=batch["labels"]).loss
+            more = {each: batch[each] for each in inputs}
+            return model(input_ids=batch["tokens"], labels=batch["labels"], use_cache=False, **more).loss if more else \
+                model(input_ids=batch["tokens"], labels=batch["labels"]).loss
         return getattr(transformers, f"AutoModelFor{kind}").from_config(config), loss, {
-            "tokens": torch.zeros(shape, dtype=torch.long), "labels": torch.zeros(shape, dtype=torch.long)}
+            each: torch.zeros(shape, dtype=torch.long) for each in ("tokens", "labels", *inputs)}
     return make
 
 
@@ -265,6 +288,28 @@ class Windows(nn.Module):
         return self.head(x.flatten(1))
 
 
+class Ceilings(nn.Module):
+    """Poolings whose last windows go beyond the padding."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.head = nn.Conv2d(3, 6, 3), nn.Linear(18, 5)
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))                                                  # [B, 6, 9, 8]
+        x = F.max_pool2d(x, 3, stride=(3, 2), padding=1, ceil_mode=True)               # [B, 6, 4, 5]
+        y = F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True)     # [B, 6, 2, 3]
+        y = y + F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True, count_include_pad=False)
+        y = y + F.avg_pool2d(x, (3, 2), stride=(3, 2), padding=(1, 0), ceil_mode=True, divisor_override=5)
+        return self.head(y[:, :, 1].flatten(1) + y[:, :, 0].flatten(1))
+
+
+def ceilings():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["pixels"]), batch["labels"])
+    return Ceilings(), loss, {"pixels": torch.zeros(BATCH, 3, 11, 10), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
 def windows():
     def loss(model, batch):
         return F.cross_entropy(model(batch["pixels"]), batch["labels"])
@@ -339,6 +384,10 @@ SIZES = dict(vocab_size=29, hidden_size=16, intermediate_size=20, num_hidden_lay
 GEMMA = dict(SIZES, num_key_value_heads=2, head_dim=10, query_pre_attn_scalar=6, sliding_window=5,
              layer_types=["sliding_attention", "full_attention"])
 NO_DROPOUT = dict(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=9, qk_rope_head_dim=4, qk_nope_head_dim=6, v_head_dim=5,
+              n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=12, n_shared_experts=1, first_k_dense_replace=1)
+
+
 class LayerNorm(nn.Module):
     """A layer norm as it is written by hand, in three ways."""
 
@@ -400,6 +449,7 @@ MODELS = {
     "whisper": whisper,
     "norms": norms,
     "windows": windows,
+    "ceilings": ceilings,
     "t5": t5,
     "mixtral": of_transformers("Mixtral", **SIZES, num_key_value_heads=2, num_local_experts=6, num_experts_per_tok=2),
     # The loss of the balance of experts, and a layer without experts.
@@ -407,6 +457,20 @@ MODELS = {
                                  moe_intermediate_size=12, mlp_only_layers=[0], norm_topk_prob=False,
                                  output_router_logits=True, router_aux_loss_coef=0.1),
     "mixture": mixture,
+    # Sinks, windows, and experts with biases whose sides follow each other by turns.
+    "gpt_oss": of_transformers("GptOss", attention="eager", **SIZES, num_key_value_heads=2, head_dim=10, num_local_experts=6,
+                               num_experts_per_tok=2, sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
+    # Latent attention, and experts of the best groups beside one for all tokens.
+    "deepseek_v3": of_transformers("DeepseekV3", **SIZES, **LATENT, n_group=3, topk_group=2),
+    # Padding that depends on the batch; and documents that follow each other in a sample.
+    "llama-padded": of_transformers("Llama", inputs=("attention_mask",), **SIZES, num_key_value_heads=2),
+    "bert-padded": of_transformers("Bert", kind="MaskedLM", inputs=("attention_mask",), **SIZES, **NO_DROPOUT),
+    "mixtral-padded": of_transformers("Mixtral", inputs=("attention_mask",), attention="eager", **SIZES, num_key_value_heads=2,
+                                      num_local_experts=6, num_experts_per_tok=2),
+    # A bias of the distance of positions (ALiBi).
+    "mpt": of_transformers("Mpt", attention="eager", vocab_size=29, d_model=16, n_layers=2, n_heads=4, max_seq_len=20),
+    "mistral-packed": of_transformers("Mistral", inputs=("position_ids",), **SIZES, num_key_value_heads=2, sliding_window=3),
+    "qwen3-packed": of_transformers("Qwen3", inputs=("position_ids",), **SIZES, num_key_value_heads=2, head_dim=10),
 }
 
 
@@ -488,6 +552,7 @@ REFUSED = {
     "function": (lambda: Small(lambda model, x: Reversed.apply(model.linear(x))), "'Reversed' is a torch.autograd.Function"),
     "hook": (lambda: Small(with_hook), "register_hook() changes a gradient"),
     "region": (lambda: Small(detached_in_region), "detach() is of a value"),
+    "complex": (lambda: Small(lambda model, x: torch.view_as_real(torch.polar(model.linear(x), x))), "gives elements of torch.complex64"),
     "head": (lambda: Small(lambda model, x: model.linear(x)), "used without being a parameter of the model",
              lambda model, batch: HEAD(model(batch["x"])).mean()),
 }

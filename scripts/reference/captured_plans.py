@@ -3,7 +3,7 @@
 
 Each model is captured by python/dtc and imported from its config.json, and both are compiled for one device, for data and
 tensor parallelism, and for a pipeline. The two plans must have the same kernels, but for those that are listed here, the memory of a device
-must be the same to 2 %, or to what is listed here, and the simulated step time to 3 %. Parameters have no memory in the process of Python.
+must be at most 2 % more, and the simulated step time 3 %. Parameters have no memory in the process of Python.
 
     venv/bin/python scripts/reference/captured_plans.py --bin build/release/bin [family...]
 """
@@ -52,19 +52,26 @@ FAMILIES = {
     "gpt_neox": ("GPTNeoX", SIZES | dict(rotary_pct=0.25)),
     "mixtral": ("Mixtral", GROUPS | MIXTURE | dict(num_local_experts=8)),
     "qwen3_moe": ("Qwen3Moe", GROUPS | MIXTURE | dict(num_experts=8, moe_intermediate_size=512, mlp_only_layers=[1])),
+    "gpt_oss": ("GptOss", GROUPS | MIXTURE | dict(num_local_experts=8, intermediate_size=512, sliding_window=128,
+                                                  layer_types=["sliding_attention", "full_attention"] * 2)),
+    "deepseek_v3": ("DeepseekV3", SIZES | dict(
+        num_key_value_heads=16, q_lora_rank=384, kv_lora_rank=256, qk_rope_head_dim=32, qk_nope_head_dim=64, v_head_dim=64,
+        n_routed_experts=8, n_group=4, topk_group=2, num_experts_per_tok=2, moe_intermediate_size=512, n_shared_experts=1,
+        first_k_dense_replace=1)),
     "bert": ("Bert", SIZES | NO_DROPOUT | dict(pad_token_id=0)),
     "roberta": ("Roberta", SIZES | NO_DROPOUT | dict(pad_token_id=0, type_vocab_size=1)),
 }
 ENCODERS = ("bert", "roberta")
+EAGER = ("gemma2", "gpt_oss")
 # Kernels that may differ. Gemma's imported model fills a tensor with the scale of embeddings for each microbatch. Encoders look up
 # the types of tokens, which the imported model takes as one row, and RoBERTa counts the positions of tokens that are no padding.
 TYPES = ("embedding", "embedding_grad", "fill", "pad", "reduce", "slice")
-KNOWN = {"gemma": ("fill",), "gemma2": ("fill",), "gemma3": ("fill",), "bert": TYPES,
+# The gates of gpt-oss are clamped by choices, which keep less for the backward pass than minima and maxima do. The products of
+# DeepSeek have heads apart, which the imported model has in other places.
+KNOWN = {"gpt_oss": ("accumulate", "adamw", "compare", "concat", "fill", "maximum", "minimum", "mul"),
+         "deepseek_v3": ("add", "compare", "concat", "convert", "einsum", "fill", "select", "slice", "transpose"),
+         "gemma": ("fill",), "gemma2": ("fill",), "gemma3": ("fill",), "bert": TYPES,
          "roberta": (*TYPES, "add", "compare", "convert", "mul", "shard_offset", "sub")}
-# Both sides of the gate of experts are one parameter: each side is copied out of it, and their gradients are put together.
-PARTS = ("accumulate", "adamw", "concat", "einsum", "slice")
-KNOWN |= {"mixtral": PARTS, "qwen3_moe": PARTS}
-MEMORY_OF = {"mixtral": 0.13, "qwen3_moe": 0.04}
 
 
 def model_of(family):
@@ -73,7 +80,7 @@ def model_of(family):
     config = getattr(transformers, name + "Config")(**settings)
     auto = transformers.AutoModelForMaskedLM if family in ENCODERS else transformers.AutoModelForCausalLM
     with empty_weights():
-        return auto.from_config(config, attn_implementation="eager" if family == "gemma2" else "sdpa").float()
+        return auto.from_config(config, attn_implementation="eager" if family in EAGER else "sdpa").float()
 
 
 def loss(model, batch):
@@ -121,7 +128,7 @@ def compare(family, programs):
             differ = {key: f"{mine.get(key, 0)} for {theirs.get(key, 0)}" for key in sorted(mine | theirs)
                       if mine.get(key) != theirs.get(key)}
             memory, time = bytes_ / wanted_bytes - 1, seconds / wanted_seconds - 1
-            good &= abs(memory) <= MEMORY_OF.get(family, MEMORY) and abs(time) <= SECONDS
+            good &= memory <= MEMORY and time <= SECONDS
             good &= set(differ) <= set(KNOWN.get(family, ()))
             print(f"{family:9} {layout or 'one device':30} memory {memory:+7.2%}  step {time:+7.2%}  "
                   f"{', '.join(f'{key} {value}' for key, value in differ.items()) or 'the same kernels'}", flush=True)

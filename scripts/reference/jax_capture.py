@@ -25,7 +25,7 @@ sys.path.append(str(ROOT / "python"))  # after PYTHONPATH, which may name a buil
 
 from dtc.jax import CaptureError, capture, named  # noqa: E402
 import jax_masks  # noqa: E402
-from jax_models import CLASSES, DRAWN, MODELS, REFUSED, TOKENS  # noqa: E402
+from jax_models import CLASSES, DRAWN, MODELS, REFUSED, SHARDED, TOKENS  # noqa: E402
 
 
 def floats_as(tree, dtype):
@@ -109,11 +109,12 @@ def has_share(name):
 
 
 def main():
-    arguments = parse_arguments(__doc__, MODELS | DRAWN)
+    arguments = parse_arguments(__doc__, MODELS | DRAWN | SHARDED)
     names = arguments.models or list(MODELS)
     if arguments.record:
-        for name in arguments.models or MODELS | DRAWN:
-            capture(*(MODELS | DRAWN)[name]()).write(os.path.join(arguments.record, f"jax-{name}.mlir"))
+        recorded = MODELS | DRAWN | SHARDED
+        for name in arguments.models or recorded:
+            capture(*recorded[name]()).write(os.path.join(arguments.record, f"jax-{name}.mlir"))
         return
     jax.config.update("jax_enable_x64", True)
     results = [check(name, arguments.bin, arguments.layout or LAYOUTS, arguments.seed) for name in names]

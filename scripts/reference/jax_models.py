@@ -8,6 +8,7 @@ import flax.nnx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P
 
 TOKENS, WIDTH, HEADS, POSITIONS, BATCH = 29, 16, 4, 6, 4
 
@@ -221,11 +222,32 @@ def dropouts(rate):
     return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
 
 
+SHARDED_MESH = AbstractMesh((2, 2), ("data", "model"))
+
+
+def typed(shape, *spec):
+    return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(SHARDED_MESH, P(*spec)))
+
+
+def sharded():
+    """Two layers whose weights, features and values between have shardings."""
+    params = {"up": typed((12, 20), None, "model"), "bias": typed((20,), "model"), "down": typed((20, 5), "model", None)}
+    batch = {"x": typed((8, 12), "data"), "labels": jax.ShapeDtypeStruct((8,), jnp.int32)}
+
+    def loss(params, batch):
+        hidden = jnp.tanh(batch["x"] @ params["up"] + params["bias"])
+        hidden = jax.lax.with_sharding_constraint(hidden, NamedSharding(SHARDED_MESH, P("data", "model")))
+        return mean_loss(hidden @ params["down"], batch["labels"])
+    return params, loss, batch
+
+
 MODELS = {"mlp": mlp, "operators": operators, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp,
           "kept": functools.partial(dropouts, 0.0)}
 CLASSES = {"mlp": 5, "operators": 5, "kept": 5, "dropout": 5}
 # Of those that draw, no losses can be compared with JAX, which draws others.
 DRAWN = {"dropout": functools.partial(dropouts, 0.25)}
+# Those whose shardings need a mesh of devices: jax_shardings.py compares them.
+SHARDED = {"sharded": sharded}
 
 
 @jax.custom_vjp
@@ -277,6 +299,9 @@ REFUSED = {
     "unsigned": (lambda w, x: (w[0] * jnp.int32(x[:, 0]).astype(jnp.uint32)[:, None]).sum(), "gives uint32, which may wrap around"),
     "set": (lambda w, x: (x @ w).at[0, 0].set(1.0).sum(), "elements of a tensor are set"),
     "matrix": (lambda w, x: x @ w, "expected one scalar float"),
+    "mapped": (lambda w, x: jax.shard_map(lambda y: y, mesh=jax.make_mesh((1,), ("dp",), axis_types=(AxisType.Auto,)),
+                                          in_specs=P("dp"), out_specs=P("dp"))(x @ w).sum(),
+               "jax.shard_map() says what each device computes"),
     "constant": (lambda w, x: x.sum(), "the loss does not depend on the parameters"),
     "bf16": (lambda w, x: w.sum(), "expected float32 or float64", jnp.bfloat16),
 }

@@ -93,6 +93,7 @@ HostTensor Reference::tensor(const std::string &file, const plan::State &paramet
   HostTensor whole = tensor(file, names.front(), dtype);
   if (!rows)
     return whole;
+  EXPECT_EQ(rows->dim, 0) << parameter.name();
   size_t row = type.numBytes() / size_t(rows->end - rows->begin);
   HostTensor part(type);
   std::memcpy(part.bytes.data(), whole.bytes.data() + size_t(rows->begin) * row, type.numBytes());

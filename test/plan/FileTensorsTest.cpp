@@ -60,9 +60,26 @@ TEST(FileTensors, RowsOfATensorAreOneName) {
   EXPECT_EQ(fileTensorNames("qkv.weight[16:24]"), Names{"qkv.weight"});
   EXPECT_FALSE(fileStackOf("qkv.weight[16:24]"));
   EXPECT_FALSE(fileRowsOf("experts[0:3].up.weight"));
+  EXPECT_EQ(rows->dim, 0);
+  EXPECT_EQ(rows->name(), "qkv.weight[16:24]");
   // A name that could be both is of rows, whose tensor has the other range in its name.
   EXPECT_EQ(fileTensorNames("e[0:2].w[0:4]"), Names{"e[0:2].w"});
   EXPECT_FALSE(fileStackOf("e[0:2].w[0:4]"));
+}
+
+TEST(FileTensors, RowsMayBeAlongAnyDimension) {
+  for (int64_t dim : {1, 3}) {
+    std::string name = dim == 1 ? "up[:,4:8]" : "up[:,:,:,4:8]";
+    std::optional<FileRows> rows = fileRowsOf(name);
+    ASSERT_TRUE(rows) << name;
+    EXPECT_EQ(rows->dim, dim);
+    EXPECT_EQ(rows->begin, 4);
+    EXPECT_EQ(rows->end, 8);
+    EXPECT_EQ(rows->name(), name);
+    EXPECT_EQ(fileTensorNames(name), Names{"up"});
+  }
+  for (const char *name : {"up[:4:8]", "up[,4:8]", "up[::4:8]", "up[:,]", "up[4:8,:]"})
+    EXPECT_FALSE(fileRowsOf(name)) << name;
 }
 
 TEST(FileTensors, OfAPlan) {
@@ -72,6 +89,8 @@ TEST(FileTensors, OfAPlan) {
   builder.state("e[0:2].b", DType::F32, {2}, {{}});
   builder.state("t[2:5]", DType::F32, {3, 4}, {{}, {}});
   builder.state("t[0:2]", DType::F32, {2, 4}, {{}, {}});
+  builder.state("g[:,0:3]", DType::F32, {2, 3, 4}, {{}, {}, {}});
+  builder.state("g[:,3:4]", DType::F32, {2, 1, 4}, {{}, {}, {}});
   builder.state("u", DType::F32, {7}, {{}});
   builder.state("s[0:2].w[0:4]", DType::F32, {4, 3}, {{}, {}});
   std::shared_ptr<plan::Plan> plan = builder.build();
@@ -85,13 +104,11 @@ TEST(FileTensors, OfAPlan) {
     if (tensor.element)
       found[name] += " " + std::to_string(*tensor.element);
   }
-  std::map<std::string, std::string> expected = {{"e.0.w", "f32[5,3] e[0:2].w 0"},
-                                                 {"e.1.w", "f32[5,3] e[0:2].w 1"},
-                                                 {"e.2.w", "f16[5,3] e[2:3].w 0"},
-                                                 {"e.0.b", "f32[] e[0:2].b 0"},
-                                                 {"e.1.b", "f32[] e[0:2].b 1"},
-                                                 {"t", "f32[5,4] t[0:2] t[2:5]"},
-                                                 {"u", "f32[7] u"},
-                                                 {"s[0:2].w", "f32[4,3] s[0:2].w[0:4]"}};
+  std::map<std::string, std::string> expected = {
+      {"e.0.w", "f32[5,3] e[0:2].w 0"},      {"e.1.w", "f32[5,3] e[0:2].w 1"},
+      {"e.2.w", "f16[5,3] e[2:3].w 0"},      {"e.0.b", "f32[] e[0:2].b 0"},
+      {"e.1.b", "f32[] e[0:2].b 1"},         {"t", "f32[5,4] t[0:2] t[2:5]"},
+      {"g", "f32[2,4,4] g[:,0:3] g[:,3:4]"}, {"u", "f32[7] u"},
+      {"s[0:2].w", "f32[4,3] s[0:2].w[0:4]"}};
   EXPECT_EQ(found, expected);
 }

@@ -87,6 +87,16 @@ TEST(VerifyBindings, RowsOfATensorOfAWeightsFile) {
   EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {"t[2:4]", {2, 5}}}),
                        "parameters \"t[0:2]\" and \"t[2:4]\" are f32[2,3] and f32[2,5] in the "
                        "file, expected rows of one tensor"));
+  EXPECT_EQ(rowsError({{"t[:,2:6]", {3, 4}}, {"t[:,0:2]", {3, 2}}}), "");
+  EXPECT_TRUE(contains(rowsError({{"t[:,0:2]", {2, 3}}}),
+                       "parameter \"t[:,0:2]\" is f32[2,3] in the file, expected 2 rows"));
+  EXPECT_TRUE(contains(rowsError({{"t[:,0:2]", {2}}}), "expected 2 rows, as its name says"));
+  EXPECT_TRUE(contains(rowsError({{"t[:,0:2]", {2, 2}}, {"t[2:4]", {2, 2}}}),
+                       "parameters \"t[:,0:2]\" and \"t[2:4]\" are parts along different "
+                       "dimensions, expected rows of one tensor"));
+  EXPECT_TRUE(contains(rowsError({{"t[:,0:2]", {3, 2}}, {"t[:,2:4]", {5, 2}}}),
+                       "parameters \"t[:,0:2]\" and \"t[:,2:4]\" are f32[3,2] and f32[5,2] in the "
+                       "file, expected rows of one tensor"));
   for (const char *other : {"t", "t[0:1]"})
     EXPECT_TRUE(contains(rowsError({{"t[0:2]", {2, 3}}, {other, {2, 3}}}),
                          "are the same rows of a tensor of weights files"))

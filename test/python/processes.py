@@ -166,7 +166,8 @@ class Processes(unittest.TestCase):
             for error, other, message in zip(each["errors"], several[0]["errors"], (
                     r'"features" of the batch is F64\[2, 6\], expected f64\[1,6\], the part of one of 4 processes of f64\[4,6\]',
                     r'"features" of the batch is F64\[4, 6\], expected f64\[1,6\], the part of one of 4 processes',
-                    "compile: process 1 has another kind of batch than process 0"), strict=True):
+                    r"compile: process 1 has another kind of batch than process 0; give dtc\.compile\(\) the same arguments in all "
+                    "processes"), strict=True):
                 self.assertRegex(error, message)
                 self.assertEqual(re.sub(r"^process \d: ", "", error), re.sub(r"^process \d: ", "", other), process)
 

@@ -24,7 +24,7 @@ static constexpr double kHidden = -1e30;
 
 namespace {
 struct Attention {
-  Value q, k, v, mask;
+  Value q, k, v, mask, sinks, segments;
   double scale = 1, dropout = 0;
   bool causal = false;
   std::optional<int64_t> window;
@@ -78,8 +78,8 @@ static Value attend(AtenOp &op, const Attention &attention) {
   FloatAttr softcap =
       attention.softcap ? op.rewriter.getF64FloatAttr(*attention.softcap) : FloatAttr();
   Value q = prepare(attention.q), k = prepare(attention.k), v = prepare(attention.v);
-  Value out = AttentionOp::create(op.rewriter, op.loc, q, k, v, /*segments=*/Value(),
-                                  drops ? op.conversion.randomKey : Value(), /*sinks=*/Value(),
+  Value out = AttentionOp::create(op.rewriter, op.loc, q, k, v, attention.segments,
+                                  drops ? op.conversion.randomKey : Value(), attention.sinks,
                                   attention.causal, attention.scale, window, softcap,
                                   /*key_shift=*/IntegerAttr(), /*zigzag=*/IntegerAttr(),
                                   /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr(),
@@ -114,7 +114,9 @@ static Results convertAttention(AtenOp &op) {
   Attention attention{.q = asRank4(op, op.required("query")),
                       .k = asRank4(op, op.required("key")),
                       .v = asRank4(op, op.required("value")),
-                      .mask = op.operand("attn_mask")};
+                      .mask = op.operand("attn_mask"),
+                      .sinks = op.operand("sinks"),
+                      .segments = op.operand("segments")};
   if (!attention.q || !attention.k || !attention.v)
     return {};
   ArrayRef<int64_t> q = shapeOf(attention.q), k = shapeOf(attention.k), v = shapeOf(attention.v);
@@ -142,6 +144,13 @@ static Results convertAttention(AtenOp &op) {
   if (attention.softcap &&
       (attention.mask || !(*attention.softcap > 0) || !std::isfinite(*attention.softcap)))
     return {op.fail("has a soft cap out of range, or beside a mask")};
+  if (attention.sinks &&
+      (attention.mask || attention.softcap ||
+       attention.sinks.getType() != typeOf(attention.q).clone(ArrayRef<int64_t>{q[1]})))
+    return {op.fail("has sinks that are not one number for each head, or beside a mask or a cap")};
+  auto perToken = RankedTensorType::get({k[0], k[2]}, op.rewriter.getI32Type());
+  if (attention.segments && (attention.mask || attention.segments.getType() != perToken))
+    return {op.fail("has segments that are not one integer for each token, or beside a mask")};
   Value out = attention.mask ? attendByParts(op, attention) : attend(op, attention);
   return {op.reshape(out, op.resultType().getShape())};
 }
@@ -149,20 +158,26 @@ static Results convertAttention(AtenOp &op) {
 /// x [B, H, S, E], or [B, S, H, E] where positions are dimension 1, with frequencies of pairs: the
 /// form that foldConstants() recognizes.
 static Results convertRotary(AtenOp &op) {
-  Value x = op.required("x");
+  Value x = op.required("x"), positions = op.operand("positions");
   auto frequencies = op.op->getAttrOfType<DenseF64ArrayAttr>("frequencies");
   double factor = op.number("factor").value_or(1);
   if (!x || shapeOf(x).size() != 4 || !torch::isFloat(x) || shapeOf(x)[3] % 2 != 0 ||
       !frequencies || frequencies.empty() || frequencies.size() > shapeOf(x)[3] / 2 ||
       !(factor > 0) || !std::isfinite(factor) ||
+      (positions && !isIndexTensor(positions.getType())) ||
       !llvm::all_of(frequencies.asArrayRef(),
                     [](double each) { return std::isfinite(each) && each >= 0; }))
     return {op.fail("has frequencies that do not fit the heads")};
   bool swaps = op.integer("position_dim").value_or(2) == 2;
   Value heads = swaps ? op.swapDims(x, 1, 2) : x;
+  if (positions) {
+    positions = op.broadcastTo(positions, shapeOf(heads).take_front(2));
+    if (!positions)
+      return {};
+  }
   heads =
-      RotaryOp::create(op.rewriter, op.loc, heads, /*positions=*/Value(), /*theta=*/FloatAttr(),
-                       frequencies, factor == 1 ? FloatAttr() : op.rewriter.getF64FloatAttr(factor),
+      RotaryOp::create(op.rewriter, op.loc, heads, positions, /*theta=*/FloatAttr(), frequencies,
+                       factor == 1 ? FloatAttr() : op.rewriter.getF64FloatAttr(factor),
                        op.rewriter.getBoolAttr(false), /*zigzag=*/IntegerAttr(),
                        /*sequence=*/IntegerAttr(), /*sequence_axes=*/ArrayAttr());
   return {swaps ? op.swapDims(heads, 1, 2) : heads};

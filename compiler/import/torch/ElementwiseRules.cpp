@@ -200,6 +200,21 @@ static Results convertTo(AtenOp &op) {
   return {op.convert(op.required("self"), op.resultElement())};
 }
 
+/// The same value. Names of dimensions, by which --shard splits them, are those of the op that
+/// gives it.
+static Results convertAlias(AtenOp &op) {
+  Value x = op.required("self");
+  auto names = op.op->getAttrOfType<ArrayAttr>("axes");
+  if (!x || !names)
+    return convertTo(op);
+  if (names.size() != shapeOf(x).size() || !llvm::all_of(names, llvm::IsaPred<StringAttr>))
+    return {op.fail("names other dimensions than its operand has")};
+  if (Operation *producer = x.getDefiningOp(); producer && producer->getNumResults() == 1)
+    op.rewriter.modifyOpInPlace(
+        producer, [&] { producer->setDiscardableAttr(DtcDialect::kAxesAttrName, names); });
+  return {x};
+}
+
 static Results convertDropout(AtenOp &op) {
   Value x = op.required("input");
   if (!op.flag("train"))
@@ -212,7 +227,7 @@ ArrayRef<Rule> dtc::torch::elementwiseRules() {
       {"aten._to_copy", convertTo},
       {"aten.abs", convertUnary<AbsOp>},
       {"aten.add", convertSum<AddOp>},
-      {"aten.alias", convertTo},
+      {"aten.alias", convertAlias},
       {"aten.clamp", convertClamp},
       {"aten.clamp_max", convertClamp},
       {"aten.clamp_min", convertClamp},

@@ -131,6 +131,7 @@ static const llvm::StringMap<Evaluator> &evaluators() {
       {"aten.cos", evaluateUnary<std::cos>},
       {"aten.detach", evaluateUnary<same>},
       {"aten.div", evaluateBinary<divide>},
+      {"aten.empty", evaluateFill}, // its elements say nothing
       {"aten.eq", evaluateBinary<isEqual>},
       {"aten.exp", evaluateUnary<std::exp>},
       {"aten.full", evaluateFill},

@@ -64,9 +64,49 @@ static Results convertEmbedding(AtenOp &op) {
   return {lookUp(op, op.required("weight"), op.required("indices"))};
 }
 
+/// The dimension of the shape along which known indices, repeated to it, are 0, 1, 2... to the last
+/// of `size` elements; nothing if they are others.
+static std::optional<int64_t> runAlong(Value ids, ArrayRef<int64_t> shape, int64_t size) {
+  while (auto broadcast = ids.getDefiningOp<BroadcastOp>())
+    ids =
+        broadcast.getOperand(); // of an expanded constant, whose other dimensions have one element
+  ArrayRef<int64_t> own = shapeOf(ids);
+  const auto *varying = llvm::find_if(own, [](int64_t each) { return each != 1; });
+  if (firstOfRun(ids) != 0 || typeOf(ids).getNumElements() != size || varying == own.end() ||
+      *varying != size || own.size() > shape.size())
+    return std::nullopt;
+  int64_t dim = varying - own.begin() + int64_t(shape.size() - own.size());
+  return shape[dim] == size ? std::optional(dim) : std::nullopt;
+}
+
+/// x[rows, columns...] where each index runs along a dimension of its own, as a mask of tokens is
+/// spread over queries and keys: x, repeated along the other dimensions. Null if they are others.
+static Value spreadByIndices(AtenOp &op, Value x, ArrayRef<Value> indices) {
+  ArrayRef<int64_t> shape = op.resultType().getShape();
+  SmallVector<int64_t> dims, kept;
+  for (auto [number, ids] : llvm::enumerate(indices)) {
+    if (!ids || number >= shapeOf(x).size() || !isIndexTensor(ids.getType()))
+      return {};
+    int64_t size = shapeOf(x)[number];
+    if (size == 1)
+      continue; // one element has one index
+    std::optional<int64_t> dim = runAlong(ids, shape, size);
+    if (!dim || (!dims.empty() && *dim <= dims.back()))
+      return {};
+    dims.push_back(*dim);
+    kept.push_back(size);
+  }
+  if (indices.size() != shapeOf(x).size())
+    return {};
+  return op.broadcastAlong(op.reshape(x, kept), shape, dims);
+}
+
 /// x[ids], rows of the first dimension.
 static Results convertIndex(AtenOp &op) {
   SmallVector<Value> indices = op.list("indices");
+  if (Value x = op.operand("self"); x && indices.size() > 1)
+    if (Value spread = spreadByIndices(op, x, indices))
+      return {spread};
   if (indices.size() != 1 || !indices[0] || isMaskTensor(indices[0].getType()))
     return {op.fail("has indices of several dimensions, or a mask, that depend on the inputs, for "
                     "which there is no rule; write it with torch.where or an embedding")};

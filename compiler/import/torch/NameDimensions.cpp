@@ -52,7 +52,7 @@ private:
 static bool keepsDims(Operation *op) {
   return isa<AddOp, SubOp, MulOp, DivOp, MaximumOp, MinimumOp, SelectOp, NegOp, AbsOp, ExpOp, LogOp,
              SqrtOp, RsqrtOp, TanhOp, SigmoidOp, SoftplusOp, ReluOp, SiluOp, GeluOp, ConvertOp,
-             DropoutOp, RotaryOp>(op);
+             DropoutOp, RotaryOp, CompareOp>(op);
 }
 
 /// Whether the op works on rows of the last dimension and keeps the others.

@@ -10,6 +10,8 @@
 #include "compiler/import/torch/AtenOp.h"
 #include "compiler/import/torch/ConstantTensor.h"
 
+#include "mlir/IR/Builders.h"
+
 #include <array>
 #include <tuple>
 
@@ -43,10 +45,33 @@ private:
       forms;
 };
 
+/// A mask of documents that follow each other in a sample: a query sees the keys of its document up
+/// to its own.
+struct PackedForm {
+  mlir::Value segments; ///< integers [samples, positions], which differ between documents
+  std::optional<int64_t> window;
+};
+
+/// The form of a mask of truth values that say which keys a query sees; nothing if it has another
+/// form.
+std::optional<PackedForm> packedFormOf(mlir::Value mask, const ConstantMap &constants);
+
 /// The arguments of the op that gives the value, where it has the name; a null op otherwise.
 inline AtenArguments producerOf(mlir::Value value, llvm::StringRef name) {
   mlir::Operation *op = value ? value.getDefiningOp() : nullptr;
   return AtenArguments(op && op->getName().getStringRef() == name ? op : nullptr);
+}
+
+/// An ATen op before the place of the builder, with operands that are called as its schema does.
+inline mlir::Value createAten(mlir::OpBuilder &builder, mlir::Location loc, llvm::StringRef name,
+                              mlir::ValueRange operands, llvm::ArrayRef<llvm::StringRef> names,
+                              mlir::Type type, llvm::ArrayRef<mlir::NamedAttribute> attributes) {
+  mlir::OperationState state(loc, name);
+  state.addOperands(operands);
+  state.addTypes(type);
+  state.addAttributes(attributes);
+  state.addAttribute("operands", builder.getStrArrayAttr(names));
+  return builder.create(state)->getResult(0);
 }
 
 /// The number that a known value is at all places; nothing for a null value.
@@ -59,6 +84,16 @@ std::optional<std::pair<mlir::Value, double>> factorOf(mlir::Value value,
 /// Makes "aten.softmax" and "aten.gelu" of their parts, in the forms of models and of JAX.
 void recognizeActivations(mlir::Block &block, const ConstantMap &constants, Conversion &conversion);
 
+/// A softmax over the scores of keys and one more of each head, a sink, whose share is left out.
+struct SinkParts {
+  mlir::Value scores;  ///< [..., heads, queries, keys]
+  mlir::Value sinks;   ///< [heads]
+  mlir::Value weights; ///< the shares of the keys
+};
+
+/// The parts of a softmax with sinks; nothing if it has none.
+std::optional<SinkParts> sinksOf(AtenArguments softmax);
+
 /// Makes "aten.scaled_dot_product_attention" of two products with a softmax between, whose scores
 /// are scaled, capped or masked, where dtc.attention has the mask.
 void recognizeAttention(mlir::Block &block, const ConstantMap &constants, Conversion &conversion);
@@ -67,7 +102,7 @@ void recognizeAttention(mlir::Block &block, const ConstantMap &constants, Conver
 void recognizeMasks(mlir::Block &block, const ConstantMap &constants, Conversion &conversion);
 
 /// Makes "torch.rotary" of x cos + rotate_half(x) sin, where cosine and sine are those of positions
-/// times frequencies.
+/// times frequencies. Positions are known, or integers [samples, positions] of the batch.
 void recognizeRotary(mlir::Block &block, const ConstantMap &constants, Conversion &conversion);
 
 /// Makes "torch.top_k", which says what the largest elements of rows are, of aten.topk, and ops of

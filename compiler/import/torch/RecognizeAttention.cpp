@@ -70,6 +70,7 @@ private:
   MaskForms &forms;
 
   ScoreParts scores;
+  Value sinks;      ///< [heads], or null
   double outer = 1; ///< the product of factors after a mask, and before a cap
   bool isMasked = false;
   double dropout = 0;
@@ -244,20 +245,17 @@ Operation *AttentionParts::readWeights(Value x) {
   return nullptr;
 }
 
-static Value createAten(OpBuilder &builder, Location loc, StringRef name, Value x, Type element,
+/// A view of x or an order of its dimensions, which one attribute says.
+static Value createView(OpBuilder &builder, Location loc, StringRef name, Value x,
                         ArrayRef<int64_t> shape, StringRef attribute, ArrayRef<int64_t> value) {
-  OperationState state(loc, name);
-  state.addOperands(x);
-  state.addTypes(RankedTensorType::get(shape, element));
-  state.addAttribute("operands", builder.getStrArrayAttr({"self"}));
-  state.addAttribute(attribute, builder.getDenseI64ArrayAttr(value));
-  return builder.create(state)->getResult(0);
+  return createAten(builder, loc, name, x, {"self"}, typeOf(x).clone(shape),
+                    builder.getNamedAttr(attribute, builder.getDenseI64ArrayAttr(value)));
 }
 
 static Value viewed(OpBuilder &builder, Location loc, Value x, ArrayRef<int64_t> shape) {
   if (shapeOf(x) == shape)
     return x;
-  return createAten(builder, loc, "aten.view", x, typeOf(x).getElementType(), shape, "size", shape);
+  return createView(builder, loc, "aten.view", x, shape, "size", shape);
 }
 
 /// x with its dimensions, called by letters, in another order.
@@ -270,8 +268,7 @@ static Value permuted(OpBuilder &builder, Location loc, Value x, StringRef lette
     dims.push_back(int64_t(letters.find(letter)));
     shape.push_back(shapeOf(x)[dims.back()]);
   }
-  return createAten(builder, loc, "aten.permute", x, typeOf(x).getElementType(), shape, "dims",
-                    dims);
+  return createView(builder, loc, "aten.permute", x, shape, "dims", dims);
 }
 
 static int64_t sizeOf(ArrayRef<int64_t> shape) {
@@ -316,7 +313,12 @@ void AttentionParts::build(Operation *op, const LetteredProduct &product, String
   OperationState state(loc, "aten.scaled_dot_product_attention");
   state.addOperands({q, k, v});
   state.addTypes(RankedTensorType::get(shape, typeOf(q).getElementType()));
-  state.addAttribute("operands", builder.getStrArrayAttr({"query", "key", "value"}));
+  SmallVector<StringRef> names{"query", "key", "value"};
+  if (sinks) {
+    state.addOperands(sinks);
+    names.push_back("sinks");
+  }
+  state.addAttribute("operands", builder.getStrArrayAttr(names));
   state.addAttribute("scale", builder.getF64FloatAttr(scores.scale));
   state.addAttribute("dropout_p", builder.getF64FloatAttr(dropout));
   state.addAttribute("is_causal", builder.getBoolAttr(scores.mask.causal));
@@ -336,6 +338,11 @@ void AttentionParts::build(Operation *op, const LetteredProduct &product, String
 
 bool AttentionParts::raise() {
   Value x = softmax.operand("self"), weights = softmax.op->getResult(0);
+  if (std::optional<SinkParts> parts = sinksOf(softmax)) {
+    x = parts->scores;
+    weights = parts->weights;
+    sinks = parts->sinks;
+  }
   int64_t rank = shapeOf(weights).size();
   if (!x || x.getType() != weights.getType() || rank < 2 || softmax.dim("dim", rank) != rank - 1 ||
       !torch::isFloat(x) || !readScores(x))
@@ -343,16 +350,19 @@ bool AttentionParts::raise() {
   Operation *op = readWeights(weights);
   if (!op)
     return false;
+  if (sinks && (batch.size() != 2 || batch[1] != shapeOf(sinks)[0] || scores.softcap))
+    return false;
   LetteredProduct product = *productOf(op);
+  Operation *last = weights.getDefiningOp();
   // The weights are the operand that the softmax leads to; neither of both if that is both.
   auto leadsHere = [&](Value value) {
-    while (value.getDefiningOp() && value.getDefiningOp() != softmax.op) {
+    while (value.getDefiningOp() && value.getDefiningOp() != last) {
       AtenArguments step(value.getDefiningOp());
       value = step.name() == "dropout" ? step.operand("input") : beforeView(step.op);
       if (!value)
         return false;
     }
-    return value.getDefiningOp() == softmax.op;
+    return value.getDefiningOp() == last;
   };
   if (!leadsHere(product.lhs))
     product.swap();

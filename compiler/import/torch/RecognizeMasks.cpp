@@ -75,7 +75,7 @@ std::optional<MaskForm> MaskForms::find(Value mask, int64_t queries, int64_t key
   return form->second;
 }
 
-static void setForm(Operation *op, const MaskForm &form) {
+static void setForm(Operation *op, const MaskForm &form, Value segments = {}) {
   Builder builder(op->getContext());
   SmallVector<Attribute> names;
   SmallVector<Value> operands;
@@ -84,6 +84,10 @@ static void setForm(Operation *op, const MaskForm &form) {
       names.push_back(name);
       operands.push_back(value);
     }
+  if (segments) {
+    names.push_back(builder.getStringAttr("segments"));
+    operands.push_back(segments);
+  }
   op->setOperands(operands);
   op->setAttr("operands", builder.getArrayAttr(names));
   op->setAttr("is_causal", builder.getBoolAttr(form.causal));
@@ -125,6 +129,12 @@ void dtc::torch::recognizeMasks(Block &block, const ConstantMap &constants,
       continue;
     int64_t queries = shapeOf(query).drop_back().back(), keys = shapeOf(key).drop_back().back();
     if (found == constants.end()) {
+      if (auto packed = packedFormOf(mask, constants); packed && queries == keys) {
+        setForm(&op, {/*causal=*/true, packed->window}, packed->segments);
+        conversion.raised("masks of documents by their positions, now segments of dtc.attention",
+                          op.getLoc());
+        continue;
+      }
       if (unknown.contains(mask) && queries > kMaxConstantElements / keys &&
           warned.insert(mask).second)
         warnOfLargeMask(op, query, queries, keys, conversion);

@@ -4,27 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "compiler/import/torch/Recognize.h"
+#include "compiler/import/torch/Rotary.h"
 
 #include "mlir/IR/Builders.h"
-
-#include <cmath>
 
 using namespace mlir;
 using namespace dtc;
 using namespace dtc::torch;
-
-namespace {
-/// x cos + rotate_half(x) sin.
-struct RotaryParts {
-  Value x, cosine, sine;
-};
-struct RotaryForm {
-  SmallVector<double> frequencies;
-  double factor = 1;
-  int64_t positionDim = 2;
-};
-} // namespace
 
 /// Whether the value is the slice [begin, end) of x's last dimension.
 static bool isPartOf(Value value, Value x, int64_t begin, int64_t end) {
@@ -57,86 +43,131 @@ static Value halfRotated(Value value) {
   return fits ? x : Value();
 }
 
+namespace {
+/// A value times a table.
+struct TableProduct {
+  Value x, table;
+};
+} // namespace
+
+static std::optional<TableProduct> tableProduct(Value product, const ConstantMap &constants) {
+  AtenArguments mul = producerOf(product, "aten.mul");
+  Value lhs = mul.op ? mul.operand("self") : Value(), rhs = mul.op ? mul.operand("other") : Value();
+  auto isTable = [&](Value value) { return constants.contains(value) || tableOp(value); };
+  if (!lhs || !rhs || isTable(lhs) == isTable(rhs))
+    return std::nullopt;
+  return isTable(rhs) ? TableProduct{lhs, rhs} : TableProduct{rhs, lhs};
+}
+
+/// Whether the values are the two halves of x's last dimension.
+static bool areHalvesOf(Value first, Value second, Value x) {
+  int64_t rank = shapeOf(x).size(), size = rank > 0 ? shapeOf(x).back() : 1;
+  if (size % 2 != 0)
+    return false;
+  if (isPartOf(first, x, 0, size / 2) && isPartOf(second, x, size / 2, size))
+    return true;
+  Operation *op = first.getDefiningOp();
+  return op && op->getNumResults() == 2 && first == op->getResult(0) &&
+         second == op->getResult(1) && AtenArguments(op).operand("self") == x &&
+         AtenArguments(op).dim("dim", rank) == rank - 1 && shapeOf(first) == shapeOf(second);
+}
+
+/// The parts of cat(a cos - b sin, b cos + a sin), where a and b are the halves.
+static std::optional<RotaryParts> partsOfHalves(Operation *op, const ConstantMap &constants) {
+  AtenArguments cat = producerOf(op->getResult(0), "aten.cat");
+  int64_t rank = shapeOf(op->getResult(0)).size();
+  SmallVector<Value> halves = cat.op ? cat.list("tensors") : SmallVector<Value>();
+  if (halves.size() != 2 || !halves[0] || !halves[1] || cat.dim("dim", rank) != rank - 1)
+    return std::nullopt;
+  AtenArguments difference = producerOf(halves[0], "aten.sub");
+  AtenArguments sum = producerOf(halves[1], "aten.add");
+  if (!difference.op || !sum.op || difference.number("alpha").value_or(1) != 1 ||
+      sum.number("alpha").value_or(1) != 1)
+    return std::nullopt;
+  auto aCosine = tableProduct(difference.operand("self"), constants);
+  auto bSine = tableProduct(difference.operand("other"), constants);
+  auto bCosine = tableProduct(sum.operand("self"), constants);
+  auto aSine = tableProduct(sum.operand("other"), constants);
+  if (!aCosine || !bSine || !bCosine || !aSine)
+    return std::nullopt;
+  if (bCosine->x == aCosine->x)
+    std::swap(bCosine, aSine);
+  Value a = aCosine->x, b = bSine->x;
+  if (aSine->x != a || bCosine->x != b || aCosine->table != bCosine->table ||
+      aSine->table != bSine->table || a.getType() != b.getType() ||
+      a.getType() != halves[0].getType())
+    return std::nullopt;
+  Value x = a.getDefiningOp() ? AtenArguments(a.getDefiningOp()).operand("self") : Value();
+  if (x && (x.getType() != op->getResult(0).getType() || !areHalvesOf(a, b, x)))
+    x = nullptr;
+  return RotaryParts{x, a, b, aCosine->table, aSine->table};
+}
+
 static std::optional<RotaryParts> partsOf(Operation *op, const ConstantMap &constants) {
   AtenArguments sum = producerOf(op->getResult(0), "aten.add");
-  if (!sum.op || sum.number("alpha").value_or(1) != 1)
+  if (!sum.op)
+    return partsOfHalves(op, constants);
+  if (sum.number("alpha").value_or(1) != 1)
     return std::nullopt;
-  auto split = [&](Value product) -> std::optional<std::pair<Value, Value>> {
-    AtenArguments mul = producerOf(product, "aten.mul");
-    Value lhs = mul.op ? mul.operand("self") : Value(),
-          rhs = mul.op ? mul.operand("other") : Value();
-    if (!lhs || !rhs || constants.contains(lhs) == constants.contains(rhs))
-      return std::nullopt;
-    return constants.contains(rhs) ? std::pair(lhs, rhs) : std::pair(rhs, lhs);
-  };
-  auto first = split(sum.operand("self")), second = split(sum.operand("other"));
+  auto first = tableProduct(sum.operand("self"), constants);
+  auto second = tableProduct(sum.operand("other"), constants);
   if (!first || !second)
     return std::nullopt;
-  if (halfRotated(first->first) == second->first)
+  if (halfRotated(first->x) == second->x)
     std::swap(first, second);
-  if (halfRotated(second->first) != first->first)
+  if (halfRotated(second->x) != first->x || first->x.getType() != op->getResult(0).getType())
     return std::nullopt;
-  return RotaryParts{first->first, first->second, second->second};
+  return RotaryParts{first->x, Value(), Value(), first->table, second->table};
 }
 
-/// The table [S, E] of a constant that is repeated over samples and heads of x, and the dimension
-/// of positions.
-static std::optional<std::pair<ConstantTensor, int64_t>> tableOf(const ConstantTensor &constant,
-                                                                 ArrayRef<int64_t> shape) {
-  auto wide = constant.broadcast(shape);
-  if (!wide || shape.size() != 4)
-    return std::nullopt;
-  wide = wide->compressed();
-  for (int64_t dim : {2, 1}) {
-    ConstantTensor rows = wide->sliced(0, 0, 1).sliced(dim == 2 ? 1 : 2, 0, 1);
-    if (rows.distinct() == wide->distinct() && shape[dim] > 1)
-      return std::pair(rows.reshaped({shape[dim], shape[3]}), dim);
+/// The x whose last dimension has the elements of both values by turns.
+static Value alternating(Value first, Value second) {
+  AtenArguments even = producerOf(first, "aten.slice"), odd = producerOf(second, "aten.slice");
+  Value x = even.op && odd.op ? even.operand("self") : Value();
+  if (!x || odd.operand("self") != x || shapeOf(x).back() != 2 * shapeOf(first).back())
+    return {};
+  int64_t rank = shapeOf(x).size();
+  for (auto [slice, start] : {std::pair(even, 0), std::pair(odd, 1)})
+    if (slice.dim("dim", rank) != rank - 1 || slice.integer("start").value_or(0) != start ||
+        slice.integer("step").value_or(1) != 2)
+      return {};
+  return x;
+}
+
+/// Both halves as one value: by a transpose, where they are of one.
+static Value joined(OpBuilder &builder, Location loc, const RotaryParts &parts,
+                    RankedTensorType type) {
+  Value x = alternating(parts.first, parts.second);
+  NamedAttribute last = builder.getNamedAttr("dim", builder.getI64IntegerAttr(-1));
+  if (!x)
+    return createAten(builder, loc, "aten.cat", {parts.first, parts.second},
+                      {"tensors.0", "tensors.1"}, type, last);
+  SmallVector<int64_t> pairs(type.getShape());
+  pairs.back() /= 2;
+  pairs.push_back(2);
+  x = createAten(builder, loc, "aten.view", x, {"self"}, type.clone(ArrayRef<int64_t>(pairs)), {});
+  std::swap(pairs.back(), pairs[pairs.size() - 2]);
+  x = createAten(builder, loc, "aten.transpose", x, {"self"}, type.clone(ArrayRef<int64_t>(pairs)),
+                 {builder.getNamedAttr("dim0", builder.getI64IntegerAttr(-1)),
+                  builder.getNamedAttr("dim1", builder.getI64IntegerAttr(-2))});
+  return createAten(builder, loc, "aten.view", x, {"self"}, type, {});
+}
+
+static Value createRotary(Operation *op, const RotaryParts &parts, const RotaryForm &form) {
+  OpBuilder builder(op);
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  Value x = parts.x ? parts.x : joined(builder, op->getLoc(), parts, type);
+  SmallVector<Value> operands{x};
+  SmallVector<StringRef> names{"x"};
+  if (form.positions) {
+    operands.push_back(form.positions);
+    names.push_back("positions");
   }
-  return std::nullopt;
-}
-
-/// The angles that a table is the cosine of, [S, E]: those before rounding to cosines lose digits.
-static std::optional<ConstantTensor> anglesOf(Value cosine, ArrayRef<int64_t> shape,
-                                              const ConstantMap &constants) {
-  Operation *op = cosine.getDefiningOp();
-  while (op && op->getName().getStringRef() != "aten.cos")
-    op = op->getNumOperands() > 0 ? op->getOperand(0).getDefiningOp() : nullptr;
-  Value angles = op ? AtenArguments(op).operand("self") : Value();
-  auto found = angles ? constants.find(angles) : constants.end();
-  if (found == constants.end() || found->second.size() != shape[0] * shape[1])
-    return std::nullopt;
-  return found->second.reshaped(shape);
-}
-
-static std::optional<RotaryForm> formOf(const RotaryParts &parts, const ConstantMap &constants) {
-  auto cosine = tableOf(constants.at(parts.cosine), shapeOf(parts.x));
-  auto sine = tableOf(constants.at(parts.sine), shapeOf(parts.x));
-  if (!cosine || !sine || cosine->second != sine->second)
-    return std::nullopt;
-  const ConstantTensor &table = cosine->first;
-  auto angles = anglesOf(parts.cosine, table.shape, constants);
-  if (!angles)
-    return std::nullopt;
-  RotaryForm form;
-  form.positionDim = cosine->second;
-  form.factor = table.at({0, 0});
-  int64_t half = table.shape[1] / 2;
-  for (int64_t i = 0; i < half; ++i)
-    form.frequencies.push_back(angles->at({1, i}));
-  if (!(form.factor > 0) || !std::isfinite(form.factor) ||
-      !llvm::all_of(form.frequencies, [](double each) { return std::isfinite(each) && each >= 0; }))
-    return std::nullopt;
-  // PyTorch rounds angles, and then cosines, to the type of the table or to f32.
-  for (int64_t s = 0; s < table.shape[0]; ++s)
-    for (int64_t i = 0; i < 2 * half; ++i) {
-      double angle = double(s) * form.frequencies[size_t(i % half)];
-      double tolerance = angles->element.isF64() ? 1e-13 * (1 + angle) : 1e-6 + 2.5e-7 * angle;
-      tolerance *= form.factor;
-      if (!(std::abs(table.at({s, i}) - form.factor * std::cos(angle)) <= tolerance) ||
-          !(std::abs(sine->first.at({s, i}) - form.factor * std::sin(angle)) <= tolerance))
-        return std::nullopt;
-    }
-  return form;
+  return createAten(
+      builder, op->getLoc(), "torch.rotary", operands, names, type,
+      {builder.getNamedAttr("frequencies", builder.getDenseF64ArrayAttr(form.frequencies)),
+       builder.getNamedAttr("factor", builder.getF64FloatAttr(form.factor)),
+       builder.getNamedAttr("position_dim", builder.getI64IntegerAttr(form.positionDim))});
 }
 
 void dtc::torch::recognizeRotary(Block &block, const ConstantMap &constants,
@@ -147,25 +178,18 @@ void dtc::torch::recognizeRotary(Block &block, const ConstantMap &constants,
     if (op.getNumResults() != 1)
       continue;
     std::optional<RotaryParts> parts = partsOf(&op, constants);
-    if (!parts || parts->x.getType() != op.getResult(0).getType())
+    if (!parts)
       continue;
-    auto [form, isNew] =
-        forms.try_emplace(std::tuple(parts->cosine, parts->sine, parts->x.getType()));
+    Type type = (parts->first ? parts->first : parts->x).getType();
+    auto [form, isNew] = forms.try_emplace(std::tuple(parts->cosine, parts->sine, type));
     if (isNew)
-      form->second = formOf(*parts, constants);
+      form->second = findRotaryForm(*parts, cast<RankedTensorType>(type).getShape(), constants);
     if (!form->second)
       continue;
-    OpBuilder builder(&op);
-    OperationState state(op.getLoc(), "torch.rotary");
-    state.addOperands(parts->x);
-    state.addTypes(parts->x.getType());
-    state.addAttribute("operands", builder.getStrArrayAttr({"x"}));
-    state.addAttribute("frequencies", builder.getDenseF64ArrayAttr(form->second->frequencies));
-    state.addAttribute("factor", builder.getF64FloatAttr(form->second->factor));
-    state.addAttribute("position_dim", builder.getI64IntegerAttr(form->second->positionDim));
-    op.getResult(0).replaceAllUsesWith(builder.create(state)->getResult(0));
+    Location loc = op.getLoc();
+    op.getResult(0).replaceAllUsesWith(createRotary(&op, *parts, *form->second));
     op.erase();
     conversion.raised("rotary positions of the form x cos + rotate_half(x) sin, now dtc.rotary",
-                      state.location);
+                      loc);
   }
 }

@@ -91,12 +91,7 @@ bool LargestElements::fail(Operation *op, const Twine &problem) {
 
 Value LargestElements::create(StringRef name, ArrayRef<StringRef> names, ValueRange operands,
                               Type type, ArrayRef<NamedAttribute> attributes) {
-  OperationState state(loc, name);
-  state.addOperands(operands);
-  state.addAttributes(attributes);
-  state.addAttribute("operands", builder.getStrArrayAttr(names));
-  state.addTypes(type);
-  return builder.create(state)->getResult(0);
+  return createAten(builder, loc, name, operands, names, type, attributes);
 }
 
 /// The op with other operands, whose result has the type.

@@ -38,6 +38,23 @@ template <ReductionKind kind> static Results convertReduction(AtenOp &op) {
   return {reduceNamed(op, kind, count)};
 }
 
+/// The largest elements, of two tensors or of rows. dtc does not know where in a row they are.
+static Results convertMax(AtenOp &op) {
+  if (Value other = op.operand("other"))
+    return {op.elementwise<MaximumOp>(
+        {op.broadcastTo(op.convert(op.required("self"), op.resultElement()),
+                        op.resultType().getShape()),
+         op.broadcastTo(op.convert(other, op.resultElement()), op.resultType().getShape())})};
+  Results results = convertReduction<ReductionKind::Max>(op);
+  if (op.op->getNumResults() == 1)
+    return results;
+  if (!op.op->getResult(1).use_empty())
+    return {op.fail("gives the places of the largest elements, for which there is no rule; use the "
+                    "elements alone, or torch.topk of one")};
+  results.push_back(op.constant(op.resultType(1).getShape(), op.resultType(1).getElementType(), 0));
+  return results;
+}
+
 static Results convertMean(AtenOp &op) {
   int64_t count = 1;
   Value sum = reduceNamed(op, ReductionKind::Sum, count);
@@ -85,6 +102,27 @@ static Results convertCumsum(AtenOp &op) {
   return {x};
 }
 
+/// Differences of neighbours, of x with elements before and after it.
+static Results convertDiff(AtenOp &op) {
+  SmallVector<Value> parts;
+  for (StringRef name : {"prepend", "self", "append"})
+    if (Value part = name == "self" ? op.required(name) : op.operand(name))
+      parts.push_back(op.convert(part, op.resultElement()));
+  int64_t rank = op.resultType().getRank();
+  std::optional<int64_t> dim = op.op->hasAttr("dim") ? op.dim("dim", rank) : rank - 1;
+  if (!op.operand("self") || !dim || *dim < 0 || op.integer("n").value_or(1) != 1 ||
+      llvm::any_of(parts, [&](Value part) {
+        return part && (int64_t(shapeOf(part).size()) != rank || !isNumericTensor(part.getType()));
+      }))
+    return {op.fail("takes differences of differences, of truth values, or of tensors of several "
+                    "ranks, for which there is no rule")};
+  Value x = op.concat(parts, *dim);
+  if (!x)
+    return {};
+  int64_t count = shapeOf(x)[*dim] - 1;
+  return {op.elementwise<SubOp>({op.slice(x, *dim, 1, count), op.slice(x, *dim, 0, count)})};
+}
+
 /// Applies a function of the last dimension to the dimension "dim".
 static Results convertAlongLast(AtenOp &op, function_ref<Value(Value)> apply) {
   Value x = op.convert(op.required("self"), op.resultElement());
@@ -121,7 +159,9 @@ ArrayRef<Rule> dtc::torch::reductionRules() {
       {"aten.amax", convertReduction<ReductionKind::Max>},
       {"aten.amin", convertReduction<ReductionKind::Min>},
       {"aten.cumsum", convertCumsum},
+      {"aten.diff", convertDiff},
       {"aten.log_softmax", convertLogSoftmax},
+      {"aten.max", convertMax},
       {"aten.mean", convertMean},
       {"aten.softmax", convertSoftmax},
       {"aten.sum", convertReduction<ReductionKind::Sum>},

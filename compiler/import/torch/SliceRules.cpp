@@ -58,6 +58,52 @@ static Results convertSelect(AtenOp &op) {
   return {op.reshape(op.slice(x, *dim, begin, 1), op.resultType().getShape())};
 }
 
+/// The tensors that x is joined of along the dimension, or x alone.
+static SmallVector<Value> joinedParts(Value x, int64_t dim) {
+  auto concat = x.getDefiningOp<ConcatOp>();
+  if (!concat || int64_t(concat.getDim()) != dim)
+    return {x};
+  return SmallVector<Value>(concat.getInputs());
+}
+
+/// x with a range of a dimension replaced by other elements: what is before, they, and what is
+/// after. A tensor that is written part by part is its parts, joined.
+static Results convertSliceScatter(AtenOp &op) {
+  Value x = op.required("self"), source = op.convert(op.required("src"), op.resultElement());
+  if (!x || !source)
+    return {};
+  std::optional<int64_t> dim = op.dim("dim", shapeOf(x).size());
+  if (!dim)
+    return {op.fail("names a dimension that does not exist")};
+  int64_t size = shapeOf(x)[*dim], begin = op.integer("start").value_or(0);
+  begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
+  SmallVector<int64_t> shape(shapeOf(x));
+  shape[*dim] = shapeOf(source).size() == shape.size() ? shapeOf(source)[*dim] : -1;
+  if (op.integer("step").value_or(1) != 1 || shapeOf(source) != ArrayRef<int64_t>(shape))
+    return {
+        op.fail("replaces elements that do not follow each other, or has not as many, for which "
+                "there is no rule")};
+  int64_t end = begin + shape[*dim], place = 0;
+  SmallVector<Value> before, after;
+  for (Value part : joinedParts(x, *dim)) {
+    int64_t count = shapeOf(part)[*dim], last = place + count;
+    if (int64_t kept = std::min(count, begin - place); kept > 0)
+      before.push_back(op.slice(part, *dim, 0, kept));
+    if (int64_t kept = std::min(count, last - end); kept > 0)
+      after.push_back(op.slice(part, *dim, count - kept, kept));
+    place = last;
+  }
+  before.push_back(source);
+  before.append(after);
+  return {op.concat(before, *dim)};
+}
+
+/// The elements of another tensor, in the shape and type of the first.
+static Results convertCopy(AtenOp &op) {
+  return {op.broadcastTo(op.convert(op.required("src"), op.resultElement()),
+                         op.resultType().getShape())};
+}
+
 /// All forms of a split: the parts follow each other, with the sizes that the results have.
 static Results convertSplit(AtenOp &op) {
   Value x = op.required("self");
@@ -158,9 +204,11 @@ ArrayRef<Rule> dtc::torch::sliceRules() {
   static const Rule rules[] = {
       {"aten.cat", convertCat},
       {"aten.chunk", convertSplit},
+      {"aten.copy", convertCopy},
       {"aten.pad", convertPad},
       {"aten.select", convertSelect},
       {"aten.slice", convertSlice},
+      {"aten.slice_scatter", convertSliceScatter},
       {"aten.split", convertSplit},
       {"aten.split_with_sizes", convertSplit},
       {"aten.stack", convertStack},

@@ -130,49 +130,71 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// Rows of a parameter
+// Ranges of a parameter
 //===----------------------------------------------------------------------===//
 
-/// The slices of a parameter by their first rows, if all that is used of it are disjoint ranges of
-/// rows of different sizes, which are together all of it; nothing otherwise.
-static std::map<int64_t, SmallVector<SliceOp>> unequalRows(Value parameter) {
-  std::map<int64_t, SmallVector<SliceOp>> found;
+namespace {
+/// The slices of a parameter along one dimension, by the first element of each.
+struct Ranges {
+  int64_t dim = 0;
+  std::map<int64_t, SmallVector<SliceOp>> slices;
+};
+} // namespace
+
+/// The slices that are all uses of a parameter, if they are disjoint ranges along a dimension that
+/// are together all of it; nothing otherwise.
+static std::optional<Ranges> rangesOf(Value parameter) {
+  Ranges found;
   for (Operation *user : parameter.getUsers()) {
     auto slice = dyn_cast<SliceOp>(user);
-    if (!slice || slicedDim(slice) != 0)
-      return {};
-    found[slice.getOffsets()[0]].push_back(slice);
+    std::optional<int64_t> dim = slice ? slicedDim(slice) : std::nullopt;
+    if (!dim || (!found.slices.empty() && *dim != found.dim))
+      return std::nullopt;
+    found.dim = *dim;
+    found.slices[slice.getOffsets()[*dim]].push_back(slice);
   }
   int64_t end = 0;
-  bool areEqual = true;
-  for (auto &[begin, slices] : found) {
-    int64_t size = slices.front().getSizes()[0];
-    areEqual &= size == found.begin()->second.front().getSizes()[0];
+  for (auto &[begin, slices] : found.slices) {
+    int64_t size = slices.front().getSizes()[found.dim];
     if (begin != end ||
-        llvm::any_of(slices, [&](SliceOp each) { return each.getSizes()[0] != size; }))
-      return {};
+        llvm::any_of(slices, [&](SliceOp each) { return each.getSizes()[found.dim] != size; }))
+      return std::nullopt;
     end += size;
   }
-  if (found.empty() || areEqual || end != shapeOf(parameter)[0])
-    return {};
+  if (found.slices.empty() || end != shapeOf(parameter)[found.dim])
+    return std::nullopt;
   return found;
 }
 
-/// Makes parameters of ranges of rows of different sizes, as of keys that are shared by groups of
-/// queries: each can be split among devices by itself.
+/// Whether ranges of a parameter are parameters of their own: rows of different sizes, as of keys
+/// that are shared by groups of queries, which could not be split among devices together, and the
+/// sides of the gates of experts, which would be copied out of the weight in each step.
+static bool areParameters(Ranges &ranges) {
+  llvm::SmallDenseSet<int64_t> sizes;
+  bool areOfExperts = true;
+  for (auto &[begin, slices] : ranges.slices)
+    for (SliceOp slice : slices) {
+      sizes.insert(slice.getSizes()[ranges.dim]);
+      areOfExperts &= llvm::all_of(slice->getUsers(), llvm::IsaPred<GroupedProductOp>);
+    }
+  return ranges.dim == 0 ? sizes.size() > 1 : ranges.slices.size() > 1 && areOfExperts;
+}
+
+/// Makes parameters of the ranges of a parameter that are parameters of their own.
 static void splitRows(func::FuncOp function) {
   Builder builder(function.getContext());
   for (unsigned index = 0; index < function.getNumArguments(); ++index) {
     BlockArgument argument = function.getArgument(index);
     auto name = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kParamAttrName);
-    auto rows = name ? unequalRows(argument) : std::map<int64_t, SmallVector<SliceOp>>();
-    if (rows.empty())
+    std::optional<Ranges> ranges = name ? rangesOf(argument) : std::nullopt;
+    if (!ranges || !areParameters(*ranges))
       continue;
     unsigned place = index;
-    for (auto &[begin, slices] : rows) {
+    for (auto &[begin, slices] : ranges->slices) {
       NamedAttrList attributes(function.getArgAttrDict(index));
-      int64_t end = begin + slices.front().getSizes()[0];
-      StringAttr part = builder.getStringAttr(FileRows{name.getValue(), begin, end}.name());
+      int64_t end = begin + slices.front().getSizes()[ranges->dim];
+      StringAttr part =
+          builder.getStringAttr(FileRows{name.getValue(), begin, end, ranges->dim}.name());
       attributes.set(DtcDialect::kParamAttrName, part);
       (void)function.insertArgument(++place, slices.front().getType(),
                                     attributes.getDictionary(builder.getContext()),

@@ -10,6 +10,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <fmt/format.h>
+#include <limits>
 
 using namespace mlir;
 using namespace dtc;
@@ -176,10 +177,33 @@ static Results convertConvolution(AtenOp &op) {
       {y, op.broadcastAlong(op.convert(bias, typeOf(y).getElementType()), shapeOf(y), {1})})};
 }
 
+/// `x` with elements after the last ones of the spatial dimensions, so that the windows are as many
+/// as those of the result: those of a ceil_mode may go beyond the padding. Null if they are others.
+static Value padToWindows(AtenOp &op, Value x, const WindowNumbers &windows, double fill) {
+  ArrayRef<int64_t> wanted = op.resultType().getShape();
+  Numbers shape(shapeOf(x)), low(shape.size(), 0), high(shape.size(), 0);
+  size_t leading = shape.size() - windows.sizes.size();
+  for (auto [i, size] : llvm::enumerate(windows.sizes)) {
+    Windows own{size, windows.strides[i], windows.padding[i], windows.dilations[i]};
+    int64_t &after = high[leading + i];
+    if (wanted.size() != shape.size() || wanted[leading + i] < 1)
+      return op.fail("has another number of dimensions than its result");
+    after = (wanted[leading + i] - 1) * own.stride + own.extent() - 2 * own.padding -
+            shape[leading + i];
+    after = std::max<int64_t>(after, 0);
+    if (after >= own.stride)
+      return op.fail("has fewer windows than its result has elements");
+    shape[leading + i] += after;
+  }
+  return PadOp::create(op.rewriter, op.loc, typeOf(x).clone(ArrayRef<int64_t>(shape)), x, low, high,
+                       fill);
+}
+
 /// The windows of a pooling of `x`, whose numbers are appended to `shape`, which has its leading
-/// dimensions. Reports what is wrong with them.
-static std::optional<WindowNumbers> poolWindows(AtenOp &op, Value x, size_t spatial,
-                                                Numbers &shape) {
+/// dimensions. With a ceil_mode `x` gets the elements beyond the padding, which are `fill`. Reports
+/// what is wrong with the windows.
+static std::optional<WindowNumbers> poolWindows(AtenOp &op, Value &x, size_t spatial,
+                                                Numbers &shape, double fill) {
   WindowNumbers windows = windowsOf(op, numbersOf(op, "kernel_size", spatial, {}));
   if (!torch::isFloat(x) || windows.sizes.size() != spatial || shapeOf(x).size() < spatial)
     return op.fail("has an input or a kernel that does not fit its spatial dimensions"),
@@ -188,34 +212,39 @@ static std::optional<WindowNumbers> poolWindows(AtenOp &op, Value x, size_t spat
   shape.assign(shapeOf(x).begin(), shapeOf(x).begin() + int64_t(leading));
   if (failed(windows.count(op, shapeOf(x), shape)))
     return std::nullopt;
-  if (op.flag("ceil_mode") && shape != Numbers(op.resultType().getShape()))
-    return op.fail("has a ceil_mode by which windows go beyond the padding, for which there is no "
-                   "rule; pad the input instead"),
-           std::nullopt;
+  if (!op.flag("ceil_mode") || shape == Numbers(op.resultType().getShape()))
+    return windows;
+  x = padToWindows(op, x, windows, fill);
+  shape.resize(leading);
+  if (!x || failed(windows.count(op, shapeOf(x), shape)))
+    return std::nullopt;
   return windows;
 }
 
 template <size_t spatial> static Results convertMaxPool(AtenOp &op) {
   Value x = op.required("self");
   Numbers shape;
-  auto windows = x ? poolWindows(op, x, spatial, shape) : std::nullopt;
+  constexpr double least = -std::numeric_limits<double>::infinity();
+  auto windows = x ? poolWindows(op, x, spatial, shape, least) : std::nullopt;
   if (!windows)
     return {};
   return {MaxPoolOp::create(op.rewriter, op.loc, typeOf(x).clone(shape), x, windows->sizes,
                             windows->strides, windows->padding, windows->dilations)};
 }
 
-/// One over the number of elements that are no padding, for each window: counts [m...].
+/// One over the number of elements that count, for each window: counts [m...]. Those are the ones
+/// of the dimensions of the given lengths, and the padding on both sides if `countsPadding`.
 static Value reciprocalCounts(AtenOp &op, const WindowNumbers &windows, ArrayRef<int64_t> lengths,
-                              ArrayRef<int64_t> counts, Type element) {
+                              ArrayRef<int64_t> counts, bool countsPadding, Type element) {
   SmallVector<double> factors{1};
   for (auto [i, count] : llvm::enumerate(counts)) {
     SmallVector<double> next;
     for (double before : factors)
       for (int64_t window = 0; window < count; ++window) {
         int64_t begin = window * windows.strides[i] - windows.padding[i];
-        int64_t inside =
-            std::min(begin + windows.sizes[i], lengths[i]) - std::max<int64_t>(begin, 0);
+        int64_t padding = countsPadding ? windows.padding[i] : 0;
+        int64_t inside = std::min(begin + windows.sizes[i], lengths[i] + padding) -
+                         std::max<int64_t>(begin, -padding);
         next.push_back(before / double(inside));
       }
     factors = std::move(next);
@@ -235,7 +264,8 @@ static Value reciprocalCounts(AtenOp &op, const WindowNumbers &windows, ArrayRef
 template <size_t spatial> static Results convertAvgPool(AtenOp &op) {
   Value x = op.required("self");
   Numbers shape;
-  auto windows = x ? poolWindows(op, x, spatial, shape) : std::nullopt;
+  Value given = x;
+  auto windows = x ? poolWindows(op, x, spatial, shape, 0) : std::nullopt;
   if (!windows)
     return {};
   ArrayRef<int64_t> all = shapeOf(x), lengths = all.take_back(spatial);
@@ -244,7 +274,7 @@ template <size_t spatial> static Results convertAvgPool(AtenOp &op) {
   bool isPadded = llvm::any_of(windows->padding, [](int64_t each) { return each > 0; });
   bool countsPadding = !op.op->hasAttr("count_include_pad") || op.flag("count_include_pad");
   double divisor = double(op.integer("divisor_override").value_or(0));
-  bool countsInside = isPadded && !countsPadding && divisor == 0;
+  bool countsInside = ((isPadded && !countsPadding) || x != given) && divisor == 0;
   for (auto [size, padding] : llvm::zip(windows->sizes, windows->padding))
     if (2 * padding > size)
       return {op.fail("has a padding of more than half of a window")};
@@ -268,7 +298,8 @@ template <size_t spatial> static Results convertAvgPool(AtenOp &op) {
   y = op.reshape(y, shape);
   if (!countsInside)
     return {y};
-  Value factors = reciprocalCounts(op, *windows, lengths, counts, element);
+  Value factors = reciprocalCounts(op, *windows, shapeOf(given).take_back(spatial), counts,
+                                   countsPadding, element);
   return {op.elementwise<MulOp>({y, op.broadcastTo(factors, shape)})};
 }
 

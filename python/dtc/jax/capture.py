@@ -15,6 +15,7 @@ from dtc import capture_text as text
 from dtc.capture_text import Captured
 from dtc.jax import draws, identities, shift as shifts
 from dtc.jax.rules import NAMES, SIMPLE, Rules
+from dtc.jax.shardings import Shardings
 from dtc.jax.values import CaptureError, Value, elements, is_number, scalar_of
 
 VERSION = 1
@@ -46,6 +47,7 @@ class Printer(Rules):
         self.calls = []  # whose bodies are being printed, the innermost last
         self.firsts, self.first_names = {}, {}  # of values that the same op makes of the same, the name of the first
         self.draws = draws.Draws(self, Value)
+        self.shardings, self.argument_names = Shardings(), {}
 
     def place(self, eqn):
         """The user's line of an equation; those of functions of JAX have none of their own."""
@@ -375,6 +377,7 @@ def capture(params, loss, example_batch):
         arguments.append(value)
         kind = "parameter" if i < len(parameters) else "input"
         signature.append("" if value.drawn else f"%a{i}: {printer.type_of(value.aval)} {{torch.{kind} = {text.quoted(name)}}} loc({text.quoted(name)})")
+    printer.argument_names = {value.name: name for value, (name, _) in zip(arguments, [*parameters, *inputs], strict=True)}
     [result] = printer.closed(traced, arguments)
     if result.drawn:
         raise CaptureError(f"the loss is drawn: {draws.WHAT_TO_DO}")
@@ -395,5 +398,8 @@ def capture(params, loss, example_batch):
             printer.warnings.append(f"the loss does not depend on the parameter '{name}'; it is left out")
     signature = ",\n    ".join(each for i, (each, (name, _)) in enumerate(zip(signature, [*parameters, *inputs], strict=True))
                                if (f"%a{i}" in used if i < len(parameters) else name not in left_out))
+    for i, (name, leaf) in enumerate([*parameters, *inputs]):
+        if f"%a{i}" in used and name not in left_out:
+            printer.shardings.add_array(name, leaf)
     source = (f"{head}func.func @loss(\n    {signature}) -> {kind} {{\n{body}\n  return {result.name} : {kind} loc(\"loss\")\n}}\n}}\n")
-    return Captured(source, printer.warnings, left_out)
+    return Captured(source, printer.warnings, left_out, printer.shardings.mesh, printer.shardings.entries)

@@ -52,6 +52,22 @@ class Rules:
             return self.emit(eqn, reversed_op, {"self": y}, {"other": scalar_of(x)})
         return self.emit(eqn, op, {"self": x, "other": y})
 
+    # Shardings.
+
+    def on_sharding_constraint(self, eqn, x):
+        """The value, whose dimensions have names by which --shard splits them."""
+        axes = self.shardings.axes_of("with_sharding_constraint()", eqn.params["sharding"], x.ndim)
+        if axes is None or x.known is not None:
+            return x
+        if x.is_argument:
+            self.shardings.add_dims(self.argument_names[x.name], axes)
+            return x
+        return self.emit(eqn, "alias", {"self": x}, {"axes": self.shardings.logical(axes)})
+
+    def on_shard_map(self, eqn, *operands):
+        self.fail(eqn, "jax.shard_map() says what each device computes, with collectives of its own; write the function for whole "
+                       "arrays, which dtc splits by their shardings and by jax.lax.with_sharding_constraint()")
+
     def on_add(self, eqn, x, y):
         return self.with_number(eqn, x, y, "add", "add")
 

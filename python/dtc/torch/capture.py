@@ -189,7 +189,8 @@ class Printer:
                             "data cannot be captured; leave it as a tensor")
         if value.dtype not in text.ELEMENT_TYPES:
             refuse(node, f"'{node.target}' gives elements of {value.dtype}, expected one of "
-                            f"{', '.join(map(str, text.ELEMENT_TYPES))}")
+                            f"{', '.join(map(str, text.ELEMENT_TYPES))}; write this part with tensors of these, such as a complex "
+                            "product by its real and imaginary parts")
         check_sizes(node, value)
         return text.tensor_type(value)
 

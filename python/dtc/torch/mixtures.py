@@ -124,10 +124,46 @@ def _spread(bias):
     return bias[:, None, None, :]
 
 
+class _Sides:
+    """Rows [X, B, C, 2 F] of both sides of a gate, which a model takes apart again: each side has a product of its own, so that each
+    can be split by its width. Elements of both follow each other by turns where they are not concatenated."""
+
+    def __init__(self, sides, is_concatenated):
+        self.sides, self.is_concatenated = sides, is_concatenated
+
+    def whole(self):
+        return torch.cat(self.sides, -1) if self.is_concatenated else torch.stack(self.sides, -1).flatten(-2)
+
+    def chunk(self, chunks, dim=0):
+        if self.is_concatenated and chunks == 2 and dim in (-1, self.sides[0].dim() - 1):
+            return self.sides
+        return self.whole().chunk(chunks, dim)
+
+    def __getitem__(self, index):
+        for number, side in enumerate(self.sides):
+            if not self.is_concatenated and index in ((..., slice(number, None, 2)), (..., slice(number or None, None, 2))):
+                return side
+        return self.whole()[index]
+
+    def __getattr__(self, name):
+        return getattr(self.whole(), name)
+
+    @classmethod
+    def __torch_function__(cls, function, types, arguments=(), named=None):
+        plain = lambda each: each.whole() if isinstance(each, cls) else each
+        return function(*map(plain, arguments), **{name: plain(each) for name, each in (named or {}).items()})
+
+
+def _sides_of(tensor, dim, is_concatenated):
+    """Both sides of a gate in a weight or a bias that has them along `dim`."""
+    if is_concatenated:
+        return tensor.chunk(2, dim=dim)
+    places = [slice(None)] * tensor.dim()
+    return tuple(tensor[(*places[:dim], slice(side, None, 2), *places[dim + 1:])] for side in range(2))
+
+
 def _transformers_experts(module, hidden_states, top_k_index, top_k_weights):
     """What transformers' implementations of experts compute (integrations/moe.py), in a capture."""
-    from transformers.integrations.moe import _default_apply_gate
-
     if module._is_expert_parallel:
         raise ValueError("the experts of the model are split among processes by transformers; leave that to dtc, mesh=\"ep=2\"")
     number, has_gate = module.down_proj.shape[0], module.has_gate
@@ -138,15 +174,14 @@ def _transformers_experts(module, hidden_states, top_k_index, top_k_weights):
     def up(weight, bias):
         rows = layer.product(layer.rows, weight, module.is_transposed)
         return rows if bias is None else rows + _spread(bias)
-    if has_gate and getattr(type(module), "_apply_gate", None) is _default_apply_gate:
-        # Two products, so that each can be split by its width.
-        weights = weight.chunk(2, dim=2 if module.is_transposed else 1)
-        biases = bias.chunk(2, dim=1) if bias is not None else (None, None)
-        gate, rows = (up(each, part) for each, part in zip(weights, biases, strict=True))
-        rows = module.act_fn(gate) * rows
+    if has_gate:
+        is_concatenated = getattr(module, "is_concatenated", True)
+        weights = _sides_of(weight, 2 if module.is_transposed else 1, is_concatenated)
+        biases = _sides_of(bias, 1, is_concatenated) if bias is not None else (None, None)
+        sides = tuple(up(each, part) for each, part in zip(weights, biases, strict=True))
+        rows = module._apply_gate(_Sides(sides, is_concatenated))
     else:
-        rows = up(weight, bias)
-        rows = module._apply_gate(rows) if has_gate else module.act_fn(rows)
+        rows = module.act_fn(up(weight, bias))
     if module.has_post_expert_norm:
         rows = layer.product(rows, module.down_proj, module.is_transposed)
         rows = rows + _spread(module.down_proj_bias) if module.has_bias else rows

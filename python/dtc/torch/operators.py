@@ -2,12 +2,12 @@
 
 CONVERTED = frozenset("""
     abs adaptive_avg_pool2d add addmm alias amax amin arange avg_pool1d avg_pool2d baddbmm bitwise_and bitwise_not bitwise_or
-    bmm broadcast_to cat chunk clamp clamp_max clamp_min clone contiguous convolution cos cross_entropy_loss cumsum detach diff
-    div dropout elu embedding eq erf exp expand
+    bmm broadcast_to cat chunk clamp clamp_max clamp_min clone contiguous convolution copy cos cross_entropy_loss cumsum detach diff
+    div dropout elu embedding empty eq erf exp expand
     flatten full full_like gather ge gelu gt histc index layer_norm le leaky_relu lift_fresh_copy linear log log_softmax logical_and
-    logical_not logical_or lt masked_fill matmul max_pool1d max_pool2d maximum mean minimum mm mul ne neg new_ones new_zeros ones ones_like pad
+    logical_not logical_or lt masked_fill matmul max max_pool1d max_pool2d maximum mean minimum mm mul ne neg new_ones new_zeros ones ones_like pad
     permute pow reciprocal relu reshape rms_norm rsqrt rsub scalar_tensor scaled_dot_product_attention scatter select sigmoid silu
-    sin slice softmax softplus split split_with_sizes sqrt square squeeze stack sub sum t tanh to topk transpose tril triu
+    sin slice slice_scatter softmax softplus split split_with_sizes sqrt square squeeze stack sub sum t tanh to topk transpose tril triu
     unbind unflatten unsqueeze var view where zeros zeros_like __and__ __or__ _native_batch_norm_legit
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _to_copy _unsafe_view
 """.split())

@@ -604,6 +604,15 @@ TEST(DataSource, LabelsCountWhereMasksAreOne) {
   EXPECT_EQ(values(second->at("segments")), (std::vector<int32_t>{0, -1, -1}));
   EXPECT_EQ(values(second->at("positions")), (std::vector<int32_t>{0, 1, 2}));
 
+  // A mask that is an input of the plan changes no label.
+  source = openFile(path, {{"labels", row, 9, -100}, {"attention_mask", row}}, 1);
+  ASSERT_OK(source);
+  first = (*source)->sequentialBatch(0);
+  ASSERT_OK(first);
+  EXPECT_EQ(values(first->at("labels")), (std::vector<int32_t>{-100, 2, 3}));
+  EXPECT_EQ(values(first->at("attention_mask")), (std::vector<int32_t>{1, 1, 0}));
+  EXPECT_TRUE(contains((*(*source)->notes())[0], "labels count where loss_mask is 1"));
+
   // A mask of another shape is of something else.
   tensors.at("loss_mask") = HostTensor({DType::I32, {2, 1}});
   ASSERT_OK(writeSafetensors(path, tensors));

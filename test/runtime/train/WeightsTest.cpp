@@ -283,6 +283,35 @@ TEST_F(Weights, RowsOfATensorAreReadAndWrittenAsTheTensor) {
   }
 }
 
+TEST_F(Weights, PartsAlongTheSecondDimensionAreReadAndWrittenAsTheTensor) {
+  for (DType second : {DType::F32, DType::F16}) {
+    PlanBuilder builder;
+    builder.axis("a", 2);
+    builder.state("t[:,1:3]", second, {2, 2, 2}, {{"a"}, {}, {}});
+    builder.state("t[:,0:1]", DType::F32, {2, 1, 2}, {{}, {}, {"a"}});
+    auto session = Session::create(builder.build(), createFakeBackend());
+    ASSERT_OK(session);
+    ASSERT_OK(loadWeights(**session, file({{"t", filled(10, {2, 3, 2})}})));
+    auto valuesOf = [&](const char *name) {
+      auto state = (*session)->getState(name);
+      EXPECT_OK(state);
+      std::vector<double> values;
+      for (int64_t i = 0; i < state->type.numElements(); ++i)
+        values.push_back(elementAt(*state, i));
+      return values;
+    };
+    EXPECT_EQ(valuesOf("t[:,0:1]"), (std::vector<double>{10, 11, 16, 17}));
+    EXPECT_EQ(valuesOf("t[:,1:3]"), (std::vector<double>{12, 13, 14, 15, 18, 19, 20, 21}));
+    ASSERT_OK(saveWeights(**session, dir.path("out.safetensors")));
+    auto saved = SafetensorsFile::open(dir.path("out.safetensors"));
+    ASSERT_OK(saved);
+    EXPECT_EQ(saved->tensors().at("t").str(), "F32[2, 3, 2]");
+    auto tensor = saved->read("t", DType::F32);
+    ASSERT_OK(tensor);
+    EXPECT_EQ(tensor->bytes, filled(10, {2, 3, 2}).bytes);
+  }
+}
+
 TEST_F(Weights, AMissingTensorIsNamedForItsRows) {
   auto session = sessionOfParts();
   EXPECT_ERROR(loadWeights(*session, file({{"u", filled(1)}})),
