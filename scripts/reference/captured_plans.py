@@ -3,7 +3,7 @@
 
 Each model is captured by python/dtc and imported from its config.json, and both are compiled for one device, for data and
 tensor parallelism, and for a pipeline. The two plans must have the same kernels, but for those that are listed here, the memory of a device
-must be at most 2 % more, and the simulated step time 3 %. Parameters have no memory in the process of Python.
+must be the same to 2 %, and the simulated step time to 3 %; they may be less where that is listed. Parameters have no memory in the process of Python.
 
     venv/bin/python scripts/reference/captured_plans.py --bin build/release/bin [family...]
 """
@@ -68,6 +68,7 @@ EAGER = ("gemma2", "gpt_oss")
 TYPES = ("embedding", "embedding_grad", "fill", "pad", "reduce", "slice")
 # The gates of gpt-oss are clamped by choices, which keep less for the backward pass than minima and maxima do. The products of
 # DeepSeek have heads apart, which the imported model has in other places.
+CHEAPER = ("gpt_oss",)
 KNOWN = {"gpt_oss": ("accumulate", "adamw", "compare", "concat", "fill", "maximum", "minimum", "mul"),
          "deepseek_v3": ("add", "compare", "concat", "convert", "einsum", "fill", "select", "slice", "transpose"),
          "gemma": ("fill",), "gemma2": ("fill",), "gemma3": ("fill",), "bert": TYPES,
@@ -128,7 +129,8 @@ def compare(family, programs):
             differ = {key: f"{mine.get(key, 0)} for {theirs.get(key, 0)}" for key in sorted(mine | theirs)
                       if mine.get(key) != theirs.get(key)}
             memory, time = bytes_ / wanted_bytes - 1, seconds / wanted_seconds - 1
-            good &= memory <= MEMORY and time <= SECONDS
+            least = -1 if family in CHEAPER else 0
+            good &= min(-MEMORY, least) <= memory <= MEMORY and min(-SECONDS, least) <= time <= SECONDS
             good &= set(differ) <= set(KNOWN.get(family, ()))
             print(f"{family:9} {layout or 'one device':30} memory {memory:+7.2%}  step {time:+7.2%}  "
                   f"{', '.join(f'{key} {value}' for key, value in differ.items()) or 'the same kernels'}", flush=True)
