@@ -21,12 +21,18 @@ std::optional<unsigned> LinkedMesh::find(StringRef axis) const {
   return std::nullopt;
 }
 
+/// Whether `name` is that of a part of `axis`, which may be a part itself: "ep.1.0" of "ep.1".
+static bool isPartOf(StringRef name, StringRef axis) {
+  return name.consume_front(axis) && name.starts_with(".");
+}
+
 AxisList LinkedMesh::findAll(StringRef axis) const {
   if (std::optional<unsigned> found = find(axis))
     return {*found};
   AxisList parts;
   for (auto [index, known] : llvm::enumerate(axes))
-    if (known.subAxisOf == axis && !axis.empty())
+    if (!axis.empty() &&
+        (known.subAxisOf == axis || (!known.subAxisOf.empty() && isPartOf(known.name, axis))))
       parts.push_back(index);
   return parts;
 }

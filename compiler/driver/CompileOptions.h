@@ -102,6 +102,9 @@ struct CompileOptions {
   /// Nested: groups of this many neighbours along cp split heads, and exchange keys and values
   /// between the groups. A divisor of cp; 1: not nested.
   int64_t contextHeads = 1;
+  /// Groups of this many neighbours along ep exchange the rows of experts; a token may be sent once
+  /// to each group. A divisor of ep; 1: no groups.
+  int64_t expertGroup = 1;
   /// Smaller collectives are put into buckets of up to this size; 0: no buckets.
   int64_t bucketBytes = int64_t(25) << 20;
   /// The ops between collectives are computed in chunks, so that both overlap: "off", "auto" where
@@ -172,6 +175,14 @@ struct CompileOptions {
 
   bool hasAxis(llvm::StringRef axis) const;
 };
+
+/// The two parts of the axis of experts that CompileOptions::expertGroup makes: groups, from the
+/// outermost, and the devices of a group.
+inline constexpr const char *kExpertGroupsAxis = "ep.0", *kInExpertGroupAxis = "ep.1";
+/// Whether CompileOptions::expertGroup divides ep into several groups of several devices.
+bool hasExpertGroups(const CompileOptions &options);
+/// The mesh with the parts of ep in place of ep where there are groups.
+MeshSizes meshWithExpertGroups(const CompileOptions &options);
 
 /// The learning rate of the outer step.
 double outerLearningRateOf(const CompileOptions &options);

@@ -17,6 +17,14 @@
 using namespace dtc;
 using llvm::StringRef;
 
+/// How many devices the mesh has along ep.
+static std::string describeExpertDevices(const CompileOptions &options) {
+  for (const auto &[name, size] : options.mesh)
+    if (name == kExpertAxis)
+      return fmt::format("the mesh has {}", size);
+  return fmt::format("the mesh has no axis \"{}\"; add one", kExpertAxis);
+}
+
 /// The error of options that need something of the mesh that it does not have.
 static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling spelling,
                                    MeshSource source) {
@@ -50,8 +58,20 @@ static MaybeError findMeshConflict(const CompileOptions &options, OptionSpelling
                                given("context_heads"), options.contextHeads, context->second,
                                kContextAxis, given("context_exchange"))};
   }
+  if (options.expertGroup > 1 && source == MeshSource::Model)
+    return Error{
+        fmt::format("{} is {}, but the model declares a mesh of its own, and only the axis "
+                    "\"{}\" of the command line's mesh is divided into groups; leave it out",
+                    given("expert_group"), options.expertGroup, kExpertAxis)};
+  if (options.expertGroup > 1 && !hasExpertGroups(options))
+    return Error{fmt::format("{} is {}, expected less than the devices along \"{}\", and a number "
+                             "that divides them; {}",
+                             given("expert_group"), options.expertGroup, kExpertAxis,
+                             describeExpertDevices(options))};
+  const MeshSizes declared = meshWithExpertGroups(options);
   for (const auto &[axis, speed] : options.links)
-    if (!options.hasAxis(axis))
+    if (!options.hasAxis(axis) &&
+        llvm::none_of(declared, [&](const auto &part) { return part.first == axis; }))
       return Error{
           fmt::format("{} names \"{}\", which is no axis of the mesh; name one of its axes",
                       given("link"), axis)};

@@ -104,6 +104,15 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .range = range(1, int64_t(1) << 20),
                      .isStrategy = true,
                      .isSearched = true});
+  options.push_back({.name = "expert_group",
+                     .member = &O::expertGroup,
+                     .help = "Groups of this many neighbours along ep, such as the devices of a "
+                             "node, exchange the rows of experts among themselves; between groups "
+                             "tokens travel once to each group, or rows, what is estimated to "
+                             "take least",
+                     .range = range(1, int64_t(1) << 20),
+                     .isStrategy = true,
+                     .needsMesh = true});
   options.push_back({.name = "bucket_bytes",
                      .member = &O::bucketBytes,
                      .help = "The largest size of a bucket of collectives; 0: no buckets",

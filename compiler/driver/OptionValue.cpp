@@ -50,6 +50,32 @@ bool CompileOptions::hasAxis(StringRef axis) const {
   return llvm::any_of(mesh, [&](const auto &entry) { return entry.first == axis; });
 }
 
+/// The number of devices along ep; 1 without it.
+static int64_t expertDevices(const CompileOptions &options) {
+  auto it = llvm::find_if(options.mesh, [](const auto &axis) { return axis.first == kExpertAxis; });
+  return it == options.mesh.end() ? 1 : it->second;
+}
+
+bool dtc::hasExpertGroups(const CompileOptions &options) {
+  const int64_t devices = expertDevices(options), group = options.expertGroup;
+  return group > 1 && group < devices && devices % group == 0;
+}
+
+MeshSizes dtc::meshWithExpertGroups(const CompileOptions &options) {
+  if (!hasExpertGroups(options))
+    return options.mesh;
+  MeshSizes mesh;
+  for (const auto &[name, size] : options.mesh) {
+    if (name != kExpertAxis) {
+      mesh.emplace_back(name, size);
+      continue;
+    }
+    mesh.emplace_back(kExpertGroupsAxis, size / options.expertGroup);
+    mesh.emplace_back(kInExpertGroupAxis, options.expertGroup);
+  }
+  return mesh;
+}
+
 std::vector<std::string> dtc::zeroAxesOf(const CompileOptions &options) {
   if (!options.zeroAxes.empty())
     return options.zeroAxes;

@@ -14,6 +14,7 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
+#include "compiler/passes/sharding/LogicalAxes.h"
 
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -60,8 +61,15 @@ std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
   for (const MeshAxisInfo &axis : meshAxes()) {
     if (!options.hasAxis(axis.name))
       continue;
-    if (axis.splitsBatch)
+    if (axis.name == kExpertAxis && hasExpertGroups(options)) {
+      // Experts are split over groups first, the batch over the devices of a group first: so a
+      // device can have the experts of its group, and the samples of those with its place in
+      // theirs.
+      batchOutsideExperts.emplace_back(kInExpertGroupAxis);
+      batchOutsideExperts.emplace_back(kExpertGroupsAxis);
+    } else if (axis.splitsBatch) {
       (axis.splitsBatchOfExperts ? batch : batchOutsideExperts).emplace_back(axis.name);
+    }
     for (const char *logical : axis.splits)
       map.push_back(std::string(logical) + "=" + std::string(axis.name));
   }
@@ -69,6 +77,12 @@ std::vector<std::string> dtc::defaultAxisMap(const ResolvedOptions &options) {
     batch.push_back(micro);
   if (!batch.empty() && !batchOutsideExperts.empty())
     map.push_back("expert_batch=" + llvm::join(batch, "+"));
+  if (hasExpertGroups(options)) {
+    std::vector<std::string> inGroup = batch;
+    inGroup.emplace_back(kInExpertGroupAxis);
+    map.push_back(std::string(kExpertGroupAxisName) + "=" + kExpertGroupsAxis);
+    map.push_back(std::string(kGroupBatchAxisName) + "=" + llvm::join(inGroup, "+"));
+  }
   // Last, as the minor ones: the parts that they split are whole inside experts, and the rest is as
   // before.
   llvm::append_range(batch, batchOutsideExperts);
@@ -110,7 +124,9 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
   auto emitError = [&] { return mlir::emitError(loc); };
   auto add = [&](StringRef name, int64_t size, bool temporal, StringAttr whole = {}) {
     FloatAttr bandwidth, latency;
-    auto link = options.links.find(whole ? whole.str() : name.str());
+    auto link = options.links.find(name.str());
+    if (link == options.links.end() && whole)
+      link = options.links.find(whole.str());
     if (link != options.links.end()) {
       bandwidth = builder.getF64FloatAttr(link->second.first);
       latency = builder.getF64FloatAttr(link->second.second);
@@ -122,15 +138,17 @@ LogicalResult dtc::declareMesh(ModuleOp module, const ResolvedOptions &options) 
       axes.push_back(axis);
     return bool(axis);
   };
-  for (const auto &[name, size] : options.mesh) {
+  for (const auto &[name, size] : meshWithExpertGroups(options)) {
     if (name == kContextAxis && options.contextHeads > 1) {
       // The groups of neighbours, and the devices of a group.
       StringAttr whole = builder.getStringAttr(name);
       if (!add(name + ".0", size / options.contextHeads, false, whole) ||
           !add(name + ".1", options.contextHeads, false, whole))
         return failure();
-    } else if (!add(name, size, false)) {
-      return failure();
+    } else {
+      bool isPart = name == kExpertGroupsAxis || name == kInExpertGroupAxis;
+      if (!add(name, size, false, isPart ? builder.getStringAttr(kExpertAxis) : StringAttr()))
+        return failure();
     }
   }
   if (hasMicrobatchAxis(options) && !add(kMicrobatchAxis, options.microbatches, true))

@@ -398,10 +398,18 @@ Value TransformerBuilder::clampedExperts(Value rows, const Routing &routing) {
                                   {{experts.number}, {experts.mlp}, {config.embed}}, residual);
   Value downBias = model.addParameter(prefix + "down_proj_bias", {{experts.number}, {config.embed}},
                                       model.zeros());
-  model.refuseAdapter(prefix + "gate_up_proj");
-  model.refuseAdapter(prefix + "down_proj");
+  // PEFT wraps the module once for each of its tensors that has an adapter, and names the adapter
+  // of the first one as that of the base layer of the other wrapper.
+  const bool adaptsSides = model.adaptsTensor(prefix + "gate_up_proj"),
+             adaptsDown = model.adaptsTensor(prefix + "down_proj");
+  Adapter ofSides;
+  if (adaptsSides)
+    ofSides = model.addTensorAdapter(names.experts.str() + (adaptsDown ? ".base_layer" : ""), rows,
+                                     experts.number, config.embed, {experts.mlp, both}, routing);
   auto project = [&](int64_t which) {
     Value y = model.expertProduct("xbcd,xdf->xbcf", rows, model.select(weights, 3, which), routing);
+    if (ofSides.down)
+      y = model.addTensorAdapterTo(y, ofSides.down, model.select(ofSides.up, 1, which), routing);
     return model.addExpertBias(y, model.select(biases, 2, which));
   };
   Value gate = model.clipAbove(project(0), experts.clampLimit);
@@ -409,8 +417,13 @@ Value TransformerBuilder::clampedExperts(Value rows, const Routing &routing) {
   Value gated =
       model.mul(gate, model.activation(Activation::Sigmoid, model.scale(gate, experts.clampAlpha)));
   Value h = model.weightRows(model.mul(model.shift(up, 1), gated), routing);
-  return model.addWeightedBias(model.expertProduct("xbcf,xfd->xbcd", h, down, routing), downBias,
-                               routing);
+  Value y = model.expertProduct("xbcf,xfd->xbcd", h, down, routing);
+  if (adaptsDown) {
+    Adapter ofDown = model.addTensorAdapter(names.experts, h, experts.number, experts.mlp,
+                                            {config.embed}, routing);
+    y = model.addTensorAdapterTo(y, ofDown.down, ofDown.up, routing);
+  }
+  return model.addWeightedBias(y, downBias, routing);
 }
 
 /// Begins the sums of the balance loss with zeros, so that the first layer adds to them as the

@@ -120,6 +120,24 @@ Value ModelBuilder::adaptExperts(Value y, const FileStack &layers, Value x, Dim 
   return add(y, expertProduct("xbcr,xir->xbci", down, b, routing));
 }
 
+Adapter ModelBuilder::addTensorAdapter(StringRef module, Value x, Dim experts, Dim in,
+                                       const std::vector<Dim> &out, const Routing &routing) {
+  Dim rank{options.lora->rank};
+  llvm::SaveAndRestore prefixed(layerPrefix,
+                                std::string(kAdapterPrefix) + layerPrefix + module.str() + ".");
+  Adapter adapter;
+  Value a = addParameter("lora_A.weight", {{experts, rank}, {in}},
+                         uniform(1 / std::sqrt(static_cast<double>(in.size))));
+  adapter.up = addParameter("lora_B.weight", {out, {rank, experts}}, zeros());
+  adapter.down = scaleAdapter(expertProduct("xbci,xri->xbcr", x, a, routing));
+  return adapter;
+}
+
+Value ModelBuilder::addTensorAdapterTo(Value y, Value down, Value up, const Routing &routing) {
+  Value ofExperts = TransposeOp::create(builder, loc, up, ArrayRef<int64_t>{2, 0, 1});
+  return add(y, expertProduct("xbcr,xir->xbci", down, ofExperts, routing));
+}
+
 Value ModelBuilder::weightRows(Value h, const Routing &routing) {
   return ExpertRows(builder, loc).weigh(h, routing);
 }

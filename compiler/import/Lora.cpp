@@ -117,13 +117,21 @@ bool LoraTargets::matchAll(llvm::ArrayRef<std::string> modules) {
   return any;
 }
 
-void LoraTargets::refuse(StringRef module) {
-  for (const std::string &name : names)
-    if (isNamedBy(module, name))
-      problems.try_emplace(name, "which names " + module.str() +
-                                     ", one tensor of all experts with a bias for each, as PEFT's "
-                                     "target_parameters; such have no adapters yet: leave the "
-                                     "target out");
+bool LoraTargets::matchTensor(StringRef tensor, bool drops) {
+  bool any = false;
+  for (const std::string &name : names) {
+    if (name == kAllLinear || !isNamedBy(tensor, name))
+      continue;
+    any = true;
+    if (!llvm::is_contained(used, name))
+      used.push_back(name);
+    if (drops)
+      problems.try_emplace(name, "which names " + tensor.str() +
+                                     ", one tensor of all experts, whose adapter has no dropout, "
+                                     "as PEFT's target_parameters; leave dropout out, or the "
+                                     "target");
+  }
+  return any;
 }
 
 std::vector<std::string> LoraTargets::resolved() const {

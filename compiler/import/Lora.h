@@ -56,9 +56,10 @@ public:
   /// ("model.layers.0.mlp.experts.0.up_proj" and so on), which have adapters together.
   bool matchAll(llvm::ArrayRef<std::string> modules);
 
-  /// Says that the model computes `module` in a way that has no adapter. PEFT does not take it for
-  /// a linear layer, so that kAllLinear does not stand for it.
-  void refuse(llvm::StringRef module);
+  /// The same for a tensor of all experts of a layer ("model.layers.0.mlp.experts.down_proj"),
+  /// which PEFT adapts by `target_parameters`: it is no linear layer, and kAllLinear does not stand
+  /// for it. PEFT has no dropout there, so that `drops` is an error of a target that names it.
+  bool matchTensor(llvm::StringRef tensor, bool drops);
 
   /// The targets, with the layers that kAllLinear stands for instead of it.
   std::vector<std::string> resolved() const;

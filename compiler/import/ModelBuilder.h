@@ -268,8 +268,22 @@ public:
   mlir::Value adaptExperts(mlir::Value y, const FileStack &layers, mlir::Value x, Dim experts,
                            Dim in, Dim out, const Routing &routing);
 
-  /// Says that the current layer's experts have the weight `name`, which has no adapter.
-  void refuseAdapter(llvm::StringRef name) { loraTargets.refuse(layerPrefix + name.str()); }
+  /// Whether the options ask for an adapter of `name`, one tensor of all experts of the current
+  /// layer.
+  bool adaptsTensor(llvm::StringRef name) {
+    return loraTargets.matchTensor(layerPrefix + name.str(),
+                                   options.lora && options.lora->dropout > 0);
+  }
+
+  /// The adapter of one tensor of all experts, as PEFT's files have it: lora_A [X * rank, in] and
+  /// lora_B [out, rank * X] of `module`. `x` [X, B, C, in] are the rows that the tensor multiplies.
+  /// Its `down` is [X, B, C, rank], and its `up` [out, rank, X].
+  Adapter addTensorAdapter(llvm::StringRef module, mlir::Value x, Dim experts, Dim in,
+                           const std::vector<Dim> &out, const Routing &routing);
+
+  /// `y` [X, B, C, F] and what such an adapter adds to it: `down` times `up` [F, rank, X].
+  mlir::Value addTensorAdapterTo(mlir::Value y, mlir::Value down, mlir::Value up,
+                                 const Routing &routing);
 
   /// Rows [X, B, C, F] times their weights.
   mlir::Value weightRows(mlir::Value h, const Routing &routing);

@@ -102,7 +102,8 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   std::vector<MeshAxis> axes;
   std::set<std::string> names;
   int64_t devices = 1;
-  for (const auto &[name, size] : options.mesh) {
+  const MeshSizes mesh = meshWithExpertGroups(options);
+  for (const auto &[name, size] : mesh) {
     // The declaration of the mesh reports its errors.
     if (size < 1 || !names.insert(name).second || llvm::MulOverflow(devices, size, devices))
       return;
@@ -113,8 +114,13 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   auto topology = Topology::create(cluster, Mesh(axes));
   if (!topology)
     return;
-  for (const auto &[name, size] : options.mesh)
-    if (size > 1 && !options.links.contains(name))
+  auto isGiven = [&](const std::string &name) {
+    bool isPart =
+        !options.hasAxis(name); // its links are those of the whole axis where these are given
+    return options.links.contains(name) || (isPart && options.links.contains(kExpertAxis));
+  };
+  for (const auto &[name, size] : mesh)
+    if (size > 1 && !isGiven(name))
       options.links[name] = linkOf(*topology, name, size);
   DType dtype = elementType(options.dtype);
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;

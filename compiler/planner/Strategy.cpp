@@ -261,7 +261,9 @@ MaybeError FieldReader::operator()(LinkSpeeds CompileOptions::*member) const {
     Fields link(*reflection().MutableRepeatedMessage(&message, field(), i));
     std::string axis = link.text("axis");
     double bandwidth = link.real("bandwidth"), latency = link.real("latency");
-    if (!options.hasAxis(axis))
+    const MeshSizes declared = meshWithExpertGroups(options);
+    if (!options.hasAxis(axis) &&
+        llvm::none_of(declared, [&](const auto &part) { return part.first == axis; }))
       return Error{fmt::format("link[{}].axis is \"{}\", which is no axis of the mesh", i, axis)};
     if (!(bandwidth > 0) || !std::isfinite(bandwidth))
       return Error{fmt::format("link[{}].bandwidth is {}, expected bytes a second, more than 0", i,
@@ -399,6 +401,8 @@ std::string dtc::describeStrategy(const CompileOptions &options) {
     add(wordOf(options.contextExchange));
   if (options.contextHeads > 1)
     add(fmt::format("heads={}", options.contextHeads));
+  if (options.expertGroup > 1)
+    add(fmt::format("expert_group={}", options.expertGroup));
   if (options.zero > 0)
     add(fmt::format("zero={}", options.zero));
   if (!options.offload.empty())

@@ -8,6 +8,7 @@
 
 #include "plan/AdapterNames.h"
 #include "runtime/data/WeightsFileShards.h"
+#include "runtime/train/MergeAdapter.h"
 #include "support/ReadText.h"
 
 #include <algorithm>
@@ -27,15 +28,17 @@ static constexpr size_t kLongestPattern = 256;
 
 /// Fields that change what is computed, and that no --lora asks for. Absent, null, false and empty
 /// mean that they are not used.
-static constexpr std::string_view kUnsupported[] = {"use_dora",          "lora_bias",
-                                                    "modules_to_save",   "layer_replication",
-                                                    "target_parameters", "trainable_token_indices",
-                                                    "use_qalora",        "alora_invocation_tokens",
-                                                    "arrow_config",      "use_bdlora",
-                                                    "kasa_config",       "monteclora_config"};
+static constexpr std::string_view kUnsupported[] = {"use_dora",         "lora_bias",
+                                                    "modules_to_save",  "layer_replication",
+                                                    "use_qalora",       "trainable_token_indices",
+                                                    "arrow_config",     "alora_invocation_tokens",
+                                                    "use_bdlora",       "kasa_config",
+                                                    "monteclora_config"};
 
 /// Initial values of adapters that leave the base weights as they are. The others change these.
 static constexpr std::string_view kPlainInit[] = {"gaussian", "eva", "orthogonal"};
+
+static constexpr const char *kTargetParameters = "target_parameters";
 
 static std::string show(const Json &value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -46,16 +49,24 @@ static bool isUnused(const Json &value) {
          ((value.is_array() || value.is_object()) && value.empty());
 }
 
+static constexpr const char *kMerge =
+    "merge the adapters into the weights with PEFT (merge_and_unload), and give these to --init";
+
 /// Refuses a configuration that a model of dtc cannot compute.
 static MaybeError checkSupported(const Json &json) {
-  constexpr const char *remedy =
-      "merge the adapters into the weights with PEFT (merge_and_unload), and give these to --init";
+  constexpr const char *remedy = kMerge;
   if (auto type = json.find("peft_type"); type != json.end() && *type != "LORA")
     return Error{fmt::format("peft_type is {}, expected \"LORA\"; {}", show(*type), remedy)};
   for (std::string_view field : kUnsupported)
     if (auto value = json.find(field); value != json.end() && !isUnused(*value))
       return Error{fmt::format("{} is {}, which dtc-import --lora has not; {}", field, show(*value),
                                remedy)};
+  // Their names are those of tensors, which adapters in files do not have.
+  for (const char *field : {"rank_pattern", "alpha_pattern"})
+    if (!isUnused(json.value(kTargetParameters, Json())) && !isUnused(json.value(field, Json())))
+      return Error{fmt::format("{} is given beside {}, expected the same rank and "
+                               "scale for all adapters then; {}",
+                               field, kTargetParameters, remedy)};
   if (auto bias = json.find("bias"); bias != json.end() && !bias->is_null() && *bias != "none")
     return Error{
         fmt::format("bias is {}, expected \"none\", as dtc-import --lora trains no biases; "
@@ -124,11 +135,21 @@ MaybeError AdapterConfig::parse(const std::string &text) {
       pattern->emplace_back(std::move(*matches), *number);
     }
   }
-  if (Json given = json.value("target_modules", Json()); given.is_array())
-    for (const Json &target : given)
-      if (target.is_string())
-        targets.push_back(target.get<std::string>());
+  for (auto [field, names] :
+       {std::pair("target_modules", &targets), std::pair(kTargetParameters, &tensorTargets)})
+    if (Json given = json.value(field, Json()); given.is_array())
+      for (const Json &target : given)
+        if (target.is_string())
+          names->push_back(target.get<std::string>());
   std::ranges::sort(targets); // PEFT writes a set
+  return std::nullopt;
+}
+
+MaybeError AdapterConfig::checkTensors(const std::map<std::string, FileTensor> &tensors) const {
+  for (const std::string &target : tensorTargets)
+    if (!namesTensor(tensors, target))
+      return Error{fmt::format("{}: {} is {}, which dtc-import --lora has not; {}", file,
+                               kTargetParameters, show(Json(tensorTargets)), kMerge)};
   return std::nullopt;
 }
 
@@ -192,8 +213,10 @@ std::string AdapterConfig::scaleField(std::string_view tensor) const {
 std::string AdapterConfig::loraFlag() const {
   double scale =
       alpha / (dividesByRoot ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank));
+  std::vector<std::string> all = targets;
+  all.insert(all.end(), tensorTargets.begin(), tensorTargets.end());
   return fmt::format("rank={},alpha={}{}", rank, scale * static_cast<double>(rank),
-                     targets.empty() ? "" : fmt::format(",target={}", fmt::join(targets, ",")));
+                     all.empty() ? "" : fmt::format(",target={}", fmt::join(all, ",")));
 }
 
 } // namespace dtc::runtime

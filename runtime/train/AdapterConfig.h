@@ -7,9 +7,11 @@
 #ifndef DTC_RUNTIME_TRAIN_ADAPTERCONFIG_H
 #define DTC_RUNTIME_TRAIN_ADAPTERCONFIG_H
 
+#include "plan/PlanFileTensors.h"
 #include "support/Error.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <regex>
 #include <string>
@@ -31,6 +33,10 @@ public:
   /// adapter_model.safetensors; nullopt if there is none. The error names the file and the field:
   /// it may be no configuration, or one that a model of dtc cannot compute, such as DoRA.
   static Expected<std::optional<AdapterConfig>> read(const std::string &weightsPath);
+
+  /// An error where it adapts a tensor (`target_parameters`) that is none of the model's `tensors`,
+  /// by the names of weights files: such adapters are of the experts of another form.
+  MaybeError checkTensors(const std::map<std::string, FileTensor> &tensors) const;
 
   /// Of an adapter's tensor, "base_model.model.layers.0.q_proj.lora_B.weight".
   int64_t rankOf(std::string_view tensor) const;
@@ -58,7 +64,8 @@ private:
   double alpha = 0;
   bool dividesByRoot = false; // use_rslora: by the root of the rank
   Pattern ranks, alphas;
-  std::vector<std::string> targets; // empty: no list
+  std::vector<std::string> targets;       // empty: no list
+  std::vector<std::string> tensorTargets; // target_parameters
 };
 
 } // namespace dtc::runtime

@@ -20,18 +20,24 @@ namespace dtc::runtime {
 /// The fields of PEFT's LoraConfig that have no fitting default.
 static std::string formatConfig(const plan::Plan &plan) {
   const plan::Lora &lora = plan.lora();
+  const std::map<std::string, FileTensor> tensors = *fileTensorsOf(plan);
+  std::vector<std::string> modules, parameters;
+  for (const std::string &target : lora.targets())
+    (namesTensor(tensors, target) ? parameters : modules).push_back(target);
   nlohmann::ordered_json json = {
       {"peft_type", "LORA"},
       {"r", lora.rank()},
       {"lora_alpha", lora.alpha()},
       {"lora_dropout", lora.dropout()},
-      {"target_modules", nlohmann::ordered_json(toVector(lora.targets()))},
+      {"target_modules", nlohmann::ordered_json(modules)},
       {"bias", "none"},
       {"inference_mode", true},
   };
   // PEFT would find it out and warn.
-  if (findOrientation(*fileTensorsOf(plan)) == Orientation::InOut)
+  if (findOrientation(tensors) == Orientation::InOut)
     json["fan_in_fan_out"] = true;
+  if (!parameters.empty())
+    json["target_parameters"] = parameters;
   // PEFT writes whole numbers as such, and its type of alpha is an integer.
   if (double whole = std::floor(lora.alpha()); whole == lora.alpha() && whole < 1e15)
     json["lora_alpha"] = static_cast<int64_t>(whole);

@@ -34,6 +34,16 @@ std::string weightOf(std::string_view adapterTensor) {
   return fmt::format("{}{}", adapterTensor, kWeight);
 }
 
+bool namesTensor(const std::map<std::string, FileTensor> &tensors, std::string_view target) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const auto &entry) {
+    std::string_view name = entry.first;
+    if (!name.ends_with(target))
+      return false;
+    name.remove_suffix(target.size());
+    return name.empty() || name.ends_with('.');
+  });
+}
+
 /// Whether a weight's dimensions are those of `first` and then those of `second`.
 static bool isProduct(const std::vector<int64_t> &weight, std::vector<int64_t> first,
                       const std::vector<int64_t> &second) {

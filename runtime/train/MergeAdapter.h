@@ -26,6 +26,10 @@ std::optional<AdapterTensors> adapterOf(std::string_view weight);
 /// The weight that an adapter's tensor belongs to.
 std::string weightOf(std::string_view adapterTensor);
 
+/// Whether a target of adapters names a tensor, by its whole name or what comes after a point of
+/// it, and not a layer that has a "weight".
+bool namesTensor(const std::map<std::string, FileTensor> &tensors, std::string_view target);
+
 /// How the weights of linear layers are in files.
 enum class Orientation { OutIn, InOut };
 

@@ -412,6 +412,9 @@ void WeightsLoader::findFactors() {
 MaybeError WeightsLoader::checkAdapters(bool allowUnused) {
   for (const WeightsFileShards &file : files) {
     const AdapterConfig *config = configOf(&file);
+    if (config)
+      if (MaybeError error = config->checkTensors(tensors))
+        return error;
     // Weights that were saved with their adapters have the base in the same file.
     bool areAdapters = config || std::ranges::all_of(file.tensors(), [](const auto &entry) {
                          return isAdapterName(entry.first);
@@ -513,7 +516,9 @@ MaybeError SavedWeights::checkMerging(const plan::Plan &plan) {
     hasAdapters = true;
     if (std::string weight = weightOf(name); !tensors.count(weight))
       return Error{fmt::format("the adapter \"{}\" has no weight \"{}\" to be added to, as the "
-                               "layer shares that of the embedding; leave it out of --lora",
+                               "layer shares that of the embedding, or as it is of a tensor of all "
+                               "experts; leave it out of --lora, or save the adapters and merge "
+                               "them with PEFT",
                                name, weight)};
   }
   if (!hasAdapters || !plan.has_lora())

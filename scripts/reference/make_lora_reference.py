@@ -7,7 +7,8 @@ lora_<name> below test/parity/data (see the README there): adapters, and what th
     python3 -m venv venv && venv/bin/pip install -r scripts/reference/requirements-lora.txt
     venv/bin/python scripts/reference/make_lora_reference.py
 
-As there, the reference is computed in f64 and once more in f32, and the distance is "f32_noise". PEFT's own initial
+The experts of gpt-oss are one tensor, to which PEFT adds an adapter by "target_parameters"; in these nothing is computed in
+f32. As there, the reference is computed in f64 and once more in f32, and the distance is "f32_noise". PEFT's own initial
 values are replaced by random ones: with a lora_B of zeros the first gradient of lora_A would be zero.
 
 In transformers 4 each expert of a mixture has linear layers of its own, beside which PEFT puts adapters; in transformers 5
@@ -46,6 +47,13 @@ MIXTURES = {
     "deepseek_v3_narrow": {"r": 2, "lora_alpha": 5, "target_modules": ["gate_proj", "down_proj"]},
     "olmoe_narrow": {"r": 3, "lora_alpha": 5, "target_modules": ["v_proj", "gate"]},
 }
+# Experts in one tensor: the first has adapters of both tensors, the second of the last one alone.
+TENSORS = {
+    "gpt_oss_narrow": {"r": 2, "lora_alpha": 3, "target_modules": ["q_proj"],
+                       "target_parameters": ["gate_up_proj", "down_proj"]},
+    "gpt_oss_uneven": {"r": 3, "lora_alpha": 10, "target_modules": ["o_proj"],
+                       "target_parameters": ["experts.down_proj"]},
+}
 # The gradients of adapters of small models are small.
 MIXTURE_ADAMW = ADAMW | {"clip_norm": 0.25}
 # How far a router's score that is chosen is at least from one that is not: rounding must not choose another expert.
@@ -54,24 +62,26 @@ LEAST_MARGIN = 1e-5
 
 def configuration_of(folder, is_mixture):
     config = transformers.AutoConfig.from_pretrained(folder, attn_implementation="eager" if is_mixture else "sdpa")
-    if is_mixture:
+    if is_mixture and transformers.__version__ < "5":
         # As transformers 5 writes the number of experts and the base of rotary positions.
         for key in ("num_experts", "n_routed_experts"):
             if hasattr(config, key):
                 setattr(config, key, getattr(config, "num_local_experts", getattr(config, key)))
         assert config.rope_parameters["rope_type"] == "default"
         assert config.rope_theta == config.rope_parameters["rope_theta"]
+    if is_mixture:
+        config._experts_implementation = "eager"
         config.output_router_logits = False  # the loss is that of the tokens alone
     return config
 
 
 def load(folder, name, weights, dtype):
-    config = configuration_of(folder, name in MIXTURES)
+    config = configuration_of(folder, name in MIXTURES | TENSORS)
     model = transformers.AutoModelForCausalLM.from_config(config)
     missing, unexpected = model.load_state_dict(weights, strict=False)
     assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)
     model.tie_weights()
-    model = peft.get_peft_model(model, peft.LoraConfig(**(LORA | MIXTURES)[name]))
+    model = peft.get_peft_model(model, peft.LoraConfig(**(LORA | MIXTURES | TENSORS)[name]))
     return model.to(dtype)
 
 
@@ -114,7 +124,7 @@ def train(model, samples, settings):
 
 def make(name, source, folder, seed):
     """The data of one model; False if an expert has no token with this seed, or rounding could choose another one."""
-    is_exact = name in MIXTURES
+    is_exact = name in MIXTURES | TENSORS
     settings = MIXTURE_ADAMW if is_exact else ADAMW
     generator = torch.Generator().manual_seed(seed)
     samples, weights = (safetensors.torch.load_file(os.path.join(source, file + ".safetensors"))
@@ -148,7 +158,7 @@ def make(name, source, folder, seed):
         "seq": SEQ,
         "steps": STEPS,
         **({"exact": True, "routing_margin": routing.margin} if is_exact else {}),
-        "lora": (LORA | MIXTURES)[name],
+        "lora": (LORA | MIXTURES | TENSORS)[name],
         "optimizer": settings,
         "loss": losses,
         "grad_norm": norms,
@@ -171,7 +181,7 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    for seed, name in enumerate(MIXTURES if transformers.__version__ < "5" else LORA):
+    for seed, name in enumerate(MIXTURES if transformers.__version__ < "5" else LORA | TENSORS):
         if not any(make(name, os.path.join(data, name), os.path.join(arguments.output, "lora_" + name), seed + number)
                    for number in range(0, 20, 3)):
             raise SystemExit(f"{name}: no seed has a token for each expert and clear choices")

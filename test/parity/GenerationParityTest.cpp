@@ -34,18 +34,40 @@ protected:
 
   /// Mixtures of experts are computed in f64: rounding must not choose another expert.
   void open(std::optional<double> capacityFactor) {
+    open(std::get<1>(GetParam()), isMixture, ComputeType::F32, capacityFactor);
+  }
+
+  void open(const std::string &layout, bool doublePrecision, ComputeType dtype,
+            std::optional<double> capacityFactor = std::nullopt) {
     ImportOptions import;
-    import.doublePrecision = isMixture;
+    import.doublePrecision = doublePrecision;
     import.capacityFactor = capacityFactor;
     module = compiler.import(reference.path("config.json"), kBatch, kSeq, import);
     ASSERT_TRUE(module) << compiler.diagnostics();
-    CompileOptions options = strategy(std::get<1>(GetParam()));
+    CompileOptions options = strategy(layout);
     options.mode = CompileMode::Generate;
+    options.dtype = dtype;
     session = compiler.open(*module, options);
     ASSERT_TRUE(session) << compiler.diagnostics();
     reference.setWeights(*session, "weights.safetensors");
+    prompts.clear();
     for (const nlohmann::json &prompt : expected["prompts"])
       prompts.push_back(prompt["prompt"]);
+  }
+
+  /// What the session generates after the prompts.
+  std::vector<std::vector<int32_t>> generate(const runtime::SamplerOptions &sampler) {
+    auto generator = runtime::Generator::create(*session);
+    EXPECT_TRUE(bool(generator)) << generator.error().message;
+    if (!generator)
+      return {};
+    runtime::GeneratorOptions options;
+    options.maxNewTokens = expected["new_tokens"];
+    options.sampler = sampler;
+    const std::atomic<bool> never = false;
+    auto text = generator->run(prompts, options, never);
+    EXPECT_TRUE(bool(text)) << text.error().message;
+    return text ? text->tokens : std::vector<std::vector<int32_t>>();
   }
 
   Reference reference{std::get<0>(GetParam())};
@@ -65,22 +87,46 @@ protected:
   void SetUp() override { open(0.4); }
 };
 
+/// Other layouts beside one device.
+class LayoutGeneration : public GenerationParity {
+protected:
+  void SetUp() override {}
+};
+class NarrowGeneration : public LayoutGeneration {};
+
 } // namespace
 
 void GenerationParity::compareTokens() {
-  auto generator = runtime::Generator::create(*session);
-  ASSERT_TRUE(bool(generator)) << generator.error().message;
-  runtime::GeneratorOptions options;
-  options.maxNewTokens = expected["new_tokens"];
-  const std::atomic<bool> never = false;
-  auto text = generator->run(prompts, options, never);
-  ASSERT_TRUE(bool(text)) << text.error().message;
-  ASSERT_EQ(text->tokens.size(), prompts.size());
+  std::vector<std::vector<int32_t>> tokens = generate({});
+  ASSERT_EQ(tokens.size(), prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i)
-    EXPECT_EQ(text->tokens[i], expected["prompts"][i]["generated"].get<std::vector<int32_t>>());
+    EXPECT_EQ(tokens[i], expected["prompts"][i]["generated"].get<std::vector<int32_t>>());
 }
 
 TEST_P(GenerationParity, Tokens) { compareTokens(); }
+
+/// Tokens that are drawn are those of one device.
+TEST_P(LayoutGeneration, DrawsTheTokensOfOneDevice) {
+  runtime::SamplerOptions sampler;
+  sampler.temperature = expected["temperature"];
+  sampler.topK = expected["top_k"];
+  sampler.seed = 7;
+  open("", /*doublePrecision=*/true, ComputeType::F32);
+  std::vector<std::vector<int32_t>> ofOne = generate(sampler);
+  ASSERT_EQ(ofOne.size(), prompts.size());
+  EXPECT_NE(ofOne, generate({})) << "what is drawn is what is most likely";
+  open(std::get<1>(GetParam()), /*doublePrecision=*/true, ComputeType::F32);
+  EXPECT_EQ(generate(sampler), ofOne);
+}
+
+/// In 16 bits, layouts that divide no sum choose the tokens of one device.
+TEST_P(NarrowGeneration, ChoosesTheTokensOfOneDevice) {
+  open("", /*doublePrecision=*/false, ComputeType::BF16);
+  std::vector<std::vector<int32_t>> ofOne = generate({});
+  ASSERT_EQ(ofOne.size(), prompts.size());
+  open(std::get<1>(GetParam()), /*doublePrecision=*/false, ComputeType::BF16);
+  EXPECT_EQ(generate({}), ofOne);
+}
 
 /// No token is dropped while tokens are generated.
 TEST_P(CapacityGenerationParity, Tokens) { compareTokens(); }
@@ -156,6 +202,14 @@ INSTANTIATE_TEST_SUITE_P(Experts, GenerationParity,
 INSTANTIATE_TEST_SUITE_P(Experts, CapacityGenerationParity,
                          testing::Combine(kMixtures, testing::Values("", "dp=2,tp=2", "ep=2,tp=2",
                                                                      "ep=2,pp=2")),
+                         nameOf);
+
+INSTANTIATE_TEST_SUITE_P(Experts, LayoutGeneration,
+                         testing::Combine(kMixtures,
+                                          testing::Values("dp=2,tp=2", "ep=2,tp=2", "ep=2,pp=2")),
+                         nameOf);
+INSTANTIATE_TEST_SUITE_P(Experts, NarrowGeneration,
+                         testing::Combine(kMixtures, testing::Values("dp=2", "pp=2", "dp=2,pp=2")),
                          nameOf);
 
 TEST(GenerationReferences, AreFound) { EXPECT_GE(findReferences("generation.json").size(), 19u); }

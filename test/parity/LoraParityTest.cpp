@@ -49,6 +49,8 @@ protected:
       import.balanceLoss = BalanceLoss::None;
     const auto &lora = adapters.expected["lora"];
     import.lora = LoraOptions{lora["r"], lora["lora_alpha"], 0, lora["target_modules"]};
+    for (const auto &tensor : lora.value("target_parameters", nlohmann::json::array()))
+      import.lora->targets.push_back(tensor);
     auto module = compiler.import(base.path("config.json"), adapters.expected["batch"],
                                   adapters.sequence(), import);
     auto session = module ? compiler.open(*module, options) : nullptr;
@@ -181,6 +183,8 @@ TEST_P(LoraParity, FilesAreThoseOfPeft) {
   EXPECT_EQ(config["peft_type"], "LORA");
   for (const char *field : {"r", "lora_alpha", "target_modules"})
     EXPECT_EQ(config[field], adapters.expected["lora"][field]);
+  EXPECT_EQ(config.value("target_parameters", nlohmann::json()),
+            adapters.expected["lora"].value("target_parameters", nlohmann::json()));
   std::filesystem::remove_all(saved);
 }
 
@@ -204,11 +208,20 @@ INSTANTIATE_TEST_SUITE_P(Models, LoraParity,
                          Combine(Values("lora_gpt2", "lora_llama"), Values("", "dp=2,tp=2 m=2")),
                          nameOf);
 
-static const auto kMixtures = Combine(Values("lora_mixtral_narrow", "lora_qwen3_moe_narrow",
-                                             "lora_deepseek_v3_narrow", "lora_olmoe_narrow"),
-                                      Values("", "ep=2,tp=2 m=2"));
+static const auto kMixtures =
+    Combine(Values("lora_mixtral_narrow", "lora_qwen3_moe_narrow", "lora_deepseek_v3_narrow",
+                   "lora_olmoe_narrow", "lora_gpt_oss_narrow", "lora_gpt_oss_uneven"),
+            Values("", "ep=2,tp=2 m=2"));
 INSTANTIATE_TEST_SUITE_P(Mixtures, LoraParity, kMixtures, nameOf);
 INSTANTIATE_TEST_SUITE_P(Mixtures, ExactLoraParity, kMixtures, nameOf);
+
+/// Adapters of tensors of all experts.
+INSTANTIATE_TEST_SUITE_P(TensorLayouts, ExactLoraParity,
+                         Combine(Values("lora_gpt_oss_narrow", "lora_gpt_oss_uneven"),
+                                 Values("dp=4 zero=3", "tp=2 sp", "ep=2 m=2", "dp=2,ep=2 zero=1",
+                                        "ep=4 expert_group=2 link=ep.0=1MB/s,1us", "ep=2,pp=2",
+                                        "cp=2")),
+                         strategyNameOf);
 
 /// Adapters of routers, wherever the tokens and the experts are.
 INSTANTIATE_TEST_SUITE_P(RouterLayouts, ExactLoraParity,

@@ -308,9 +308,13 @@ static std::vector<std::string> findMixtures() {
 
 INSTANTIATE_TEST_SUITE_P(
     Mixtures, ExactParity,
-    testing::Combine(testing::ValuesIn(findMixtures()),
-                     testing::Values("ep=2 zero=1", "dp=2,ep=2 zero=3", "dp=2,ep=2,tp=2 sp",
-                                     "ep=4 recompute=full", "pp=2,ep=2 m=2 zero=1")),
+    testing::Combine(
+        testing::ValuesIn(findMixtures()),
+        testing::Values("ep=2 zero=1", "dp=2,ep=2 zero=3", "dp=2,ep=2,tp=2 sp",
+                        "ep=4 recompute=full", "pp=2,ep=2 m=2 zero=1",
+                        "ep=4 expert_group=2 link=ep.0=1MB/s,1us",
+                        "ep=4 expert_group=2 link=ep.0=1MB/s,1us recompute=full zero=1",
+                        "ep=4,tp=2 expert_group=2 link=ep.0=1MB/s,1us sp zero=3")),
     nameOf);
 
 TEST(References, AreFound) {

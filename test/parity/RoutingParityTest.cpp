@@ -180,7 +180,9 @@ static std::string nameOf(const testing::TestParamInfo<RoutingParity::ParamType>
 INSTANTIATE_TEST_SUITE_P(Mixtures, RoutingParity,
                          testing::Combine(testing::ValuesIn(findReferences("routing.safetensors")),
                                           testing::Values("", "dp=2,ep=2 zero=1", "ep=4,tp=2 sp",
-                                                          "pp=2,ep=2")),
+                                                          "pp=2,ep=2",
+                                                          "ep=4 expert_group=2 "
+                                                          "link=ep.0=1MB/s,1us")),
                          nameOf);
 
 TEST(RoutingReferences, AreFound) { EXPECT_GE(findReferences("routing.safetensors").size(), 14u); }

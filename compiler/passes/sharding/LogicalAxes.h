@@ -24,6 +24,10 @@ struct LogicalAxis {
 
 /// The logical axis of the samples.
 inline constexpr llvm::StringLiteral kBatchAxisName = "batch";
+/// The logical axes of the rows that tokens become in their group of devices, where the devices
+/// that split experts form groups: experts over the groups, and samples over all other data axes.
+inline constexpr llvm::StringLiteral kExpertGroupAxisName = "expert_group";
+inline constexpr llvm::StringLiteral kGroupBatchAxisName = "group_batch";
 
 /// By logical axis, or by the key of a dimension (see ArgumentDims.h), which is one once
 /// dtc-name-dimensions has run.

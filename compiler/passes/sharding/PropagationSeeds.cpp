@@ -6,6 +6,8 @@
 
 #include "compiler/passes/sharding/Propagation.h"
 
+#include "dialects/dtc/DtcOps.h"
+
 using namespace mlir;
 using namespace dtc;
 
@@ -102,6 +104,47 @@ static size_t usefulAxes(const LinkedMesh &mesh, int64_t size, ArrayRef<unsigned
     size = llvm::divideCeil(size, mesh.axes[axis].size);
   }
   return axes.size();
+}
+
+/// Whether an op takes the rows [X, B, C, D] of experts from tokens [B, S, D].
+static bool takesRowsOfExperts(Operation &op) {
+  auto embedding = dyn_cast<EmbeddingOp>(op);
+  return embedding && cast<RankedTensorType>(embedding.getTable().getType()).getRank() == 3 &&
+         cast<RankedTensorType>(embedding.getResult().getType()).getRank() == 4;
+}
+
+/// Where the devices along the axis of experts form groups: a token travels once to each group, and
+/// its rows inside of groups (DeepSeek-AI, "DeepSeek-V3", arXiv:2412.19437, section 3.2.2). A
+/// device makes the rows of the experts of its group, for the samples of the devices with its place
+/// in all groups. Only where that sends fewer bytes between groups: a device then sends its tokens
+/// to all other groups, otherwise the rows of the experts there. Either way rows go to where their
+/// experts are before anything is computed of them.
+static void placeRowsOfGroups(func::FuncOp function, const LinkedMesh &mesh,
+                              const LogicalAxisMap &logicalAxes) {
+  auto groups = logicalAxes.find(kExpertGroupAxisName);
+  if (groups == logicalAxes.end())
+    return;
+  for (Operation &op : function.front()) {
+    if (!takesRowsOfExperts(op))
+      continue;
+    auto tokens = cast<RankedTensorType>(op.getOperand(0).getType()),
+         type = cast<RankedTensorType>(op.getResult(0).getType());
+    if (tokens.getNumElements() * mesh.product(groups->second.axes) < type.getNumElements())
+      op.setAttr(DtcDialect::kAxesAttrName,
+                 Builder(op.getContext())
+                     .getStrArrayAttr({kExpertGroupAxisName, kGroupBatchAxisName, "", ""}));
+    Layout layout = Layout::replicated(type.getRank());
+    auto split = [&](size_t dim, StringRef name) {
+      auto it = logicalAxes.find(name);
+      if (it == logicalAxes.end())
+        return;
+      ArrayRef<unsigned> axes = it->second.axes;
+      layout.dims[dim] = AxisList(axes.take_front(usefulAxes(mesh, type.getDimSize(dim), axes)));
+    };
+    split(0, "experts");
+    split(1, "expert_batch");
+    dist::setSharding(op.getResult(0), toAttr(op.getContext(), mesh, layout));
+  }
 }
 
 LogicalResult Propagation::seedValue(Value value, ArrayAttr axisNames, const Twine &what,
@@ -252,6 +295,7 @@ LogicalResult Propagation::checkResultShardings() {
 LogicalResult Propagation::seed() {
   if (failed(seedArguments()))
     return failure();
+  placeRowsOfGroups(function, mesh, logicalAxes);
   constrainExplicitResults();
   if (failed(seedOps()))
     return failure();

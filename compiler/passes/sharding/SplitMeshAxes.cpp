@@ -144,8 +144,9 @@ void SplitMeshAxesPass::replace(dist::MeshOp meshOp, const LinkedMesh &mesh, con
     for (auto [number, size] : llvm::enumerate(partSizes(attr.getSize(), it->second))) {
       StringAttr part = b.getStringAttr(name + "." + Twine(number));
       partsOf[name].push_back(part);
+      StringAttr whole = attr.getSubAxisOf() ? attr.getSubAxisOf() : attr.getName();
       axes.push_back(dist::AxisAttr::get(&getContext(), part, size, attr.getTemporal(),
-                                         attr.getPipeline(), attr.getName(), attr.getBandwidth(),
+                                         attr.getPipeline(), whole, attr.getBandwidth(),
                                          attr.getLatency()));
     }
   }
