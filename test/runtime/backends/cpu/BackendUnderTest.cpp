@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cpu/Tiles.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 namespace dtc::runtime::test {
 
@@ -14,9 +14,6 @@ std::unique_ptr<Backend> createBackendUnderTest(int threads) { return createCpuB
 
 std::unique_ptr<Backend> createBackendOfOwnKernels() { return createBackendUnderTest(1); }
 
-// In tiles attention rounds the weights of bf16 as well.
-bool backendUnderTestRoundsOnce(const std::string &kernel) {
-  return !cpu::hasTiles() || !kernel.starts_with("attention");
-}
+bool backendUnderTestHasTiles() { return cpu::hasTiles(); }
 
 } // namespace dtc::runtime::test

@@ -6,8 +6,8 @@
 
 #include "runtime/backends/cpu/Tiles.h"
 #include "runtime/backends/cpu/Transpose.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 #include "test/runtime/backends/cpu/EmulatedTiles.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
 
 #include <algorithm>
 #include <cmath>
