@@ -264,9 +264,8 @@ double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts
   double bytes = held([&](const SectionCost &part) {
     return strategy.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
   });
-  bytes += (1 - offloaded) * held([&](const SectionCost &part) {
-             return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
-           });
+  bytes +=
+      (1 - offloaded) * held([&](const SectionCost &part) { return part.underZero(n).states; });
   double gradients = held([](const SectionCost &part) { return part.gradientBytes; });
   if (strategy.zero >= 2) {
     // Those that are not scattered yet come on top.
@@ -403,18 +402,13 @@ double StepEstimator::hostSeconds(const ParallelStrategy &strategy,
   if (offloaded == 0)
     return 0;
   const int64_t n = strategy.zeroDevices();
-  auto perDevice = [&](auto field) {
-    return offloaded * mostOf(strategy, costs, connections, field);
+  auto perDevice = [&](double ParameterBytes::*field) {
+    return offloaded * mostOf(strategy, costs, connections,
+                              [&](const SectionCost &part) { return part.underZero(n).*field; });
   };
-  double states = perDevice([&](const SectionCost &part) {
-    return strategy.zero >= 1 ? part.underZero(n).states : part.stateBytes;
-  });
-  double gradients = perDevice([&](const SectionCost &part) {
-    return strategy.zero >= 1 ? part.underZero(n).gradients : part.gradientBytes;
-  });
-  double parameters = perDevice([&](const SectionCost &part) {
-    return strategy.zero >= 1 ? part.underZero(n).parameters : part.parameterBytes;
-  });
+  double states = perDevice(&ParameterBytes::states);
+  double gradients = perDevice(&ParameterBytes::gradients);
+  double parameters = perDevice(&ParameterBytes::parameters);
   double most = 0;
   for (const cluster::NodeKind *node : nodeKinds) {
     auto sharing =

@@ -14,7 +14,9 @@
 #include "support/Error.h"
 
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace dtc::runtime {
 

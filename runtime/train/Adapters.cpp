@@ -8,6 +8,7 @@
 
 #include "plan/AdapterNames.h"
 #include "plan/PlanTypes.h"
+#include "runtime/train/AdapterConfig.h"
 #include "runtime/train/MergeAdapter.h"
 
 #include <algorithm>

@@ -373,6 +373,7 @@ int RunCommand::failTogether(const std::string &message) {
   if (!started)
     return fail(message);
   (*started)->fail(Error{message});
+  __builtin_unreachable(); // g++ does not see that no override returns
 }
 
 int RunCommand::runTogether() {

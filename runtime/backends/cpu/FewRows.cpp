@@ -151,8 +151,8 @@ inline void addDotsOf(Block<Wide<F>, Rows> &block, const F *b, int64_t stride, i
     }
 }
 
-/// Columns are computed several at a time where they are so short that adding the lanes of their sums
-/// takes a good part of the time; long ones one by one, in the order of the memory.
+/// Columns are computed several at a time where they are so short that adding the lanes of their
+/// sums takes a good part of the time; long ones one by one, in the order of the memory.
 constexpr int64_t kShortColumn = 256;
 
 /// sums += factors * b for contiguous columns of b. In simd().

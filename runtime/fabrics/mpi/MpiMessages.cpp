@@ -6,6 +6,7 @@
 
 #include "runtime/fabrics/mpi/MpiMessages.h"
 
+#include "runtime/fabrics/processes/AbortReason.h"
 #include "support/StartThread.h"
 
 #include <algorithm>
@@ -50,33 +51,12 @@ struct Network {
   int process = 0, processes = 1, onHost = 1;
   int64_t largestTag = 32767; // what MPI guarantees
 
-  mutable std::mutex mutex;
-  MaybeError aborted;
-  std::atomic<bool> isAborted = false;
-  std::mutex listening; // while `heard` runs or changes
-  std::function<void(const Error &)> heard;
-
-  MaybeError failure() const {
-    if (!isAborted.load(std::memory_order_acquire))
-      return std::nullopt;
-    std::lock_guard lock(mutex);
-    return aborted;
-  }
+  AbortReason aborted;
 
   /// Returns whether the reason is the first.
   bool fail(const Error &reason) {
-    {
-      std::lock_guard lock(mutex);
-      if (aborted)
-        return false;
-      aborted = reason;
-      isAborted.store(true, std::memory_order_release);
-      anyAborted = true;
-    }
-    std::lock_guard lock(listening);
-    if (heard)
-      heard(reason);
-    return true;
+    anyAborted = true;
+    return aborted.set(reason);
   }
 };
 
@@ -141,7 +121,7 @@ public:
   Expected<bool> isDone() override {
     if (requests.empty())
       return true;
-    if (MaybeError error = network->failure())
+    if (MaybeError error = network->aborted.get())
       return *error;
     int done = 0;
     statuses.resize(requests.size());
@@ -192,7 +172,7 @@ public:
   }
 
 protected:
-  MaybeError failure() const override { return network->failure(); }
+  MaybeError failure() const override { return network->aborted.get(); }
 
 private:
   struct End {
@@ -248,7 +228,7 @@ public:
     }
     changed.notify_one();
     listener.join();
-    if (network->isAborted)
+    if (network->aborted.isSet())
       return;
     MPI_Comm_free(&network->messages);
     MPI_Comm_free(&network->reasons);
@@ -276,14 +256,9 @@ public:
     }
   }
   void abortHere(const Error &reason) override { (void)network->fail(reason); }
-  MaybeError failure() const override { return network->failure(); }
+  MaybeError failure() const override { return network->aborted.get(); }
   void onAbort(std::function<void(const Error &)> heard) override {
-    {
-      std::lock_guard lock(network->listening);
-      network->heard = heard;
-    }
-    if (MaybeError error = network->failure(); error && heard)
-      heard(*error);
+    network->aborted.listen(heard);
   }
 
 private:

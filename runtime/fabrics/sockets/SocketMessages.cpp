@@ -6,10 +6,12 @@
 
 #include "runtime/fabrics/sockets/SocketMessages.h"
 
+#include "runtime/fabrics/processes/AbortReason.h"
 #include "runtime/fabrics/sockets/SocketLink.h"
 #include "support/StartThread.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -30,7 +32,7 @@ constexpr std::chrono::seconds kGoodbyeTime(30);
 class Network {
 public:
   Network(int64_t process, Rendezvous met) : own(process) {
-    auto heard = [this](const Error &reason) { (void)fail(reason); };
+    auto heard = [this](const Error &reason) { (void)aborted.set(reason); };
     for (size_t other = 0; other < met.connections.size(); ++other)
       links.push_back(std::make_unique<SocketLink>(static_cast<int64_t>(other),
                                                    std::move(met.connections[other]), heard));
@@ -39,47 +41,10 @@ public:
 
   SocketLink &link(int64_t process) { return *links[static_cast<size_t>(process)]; }
 
-  MaybeError failure() const {
-    if (!isAborted.load(std::memory_order_acquire))
-      return std::nullopt;
-    std::lock_guard lock(mutex);
-    return aborted;
-  }
-
-  /// Returns whether the reason is the first.
-  bool fail(const Error &reason) {
-    {
-      std::lock_guard lock(mutex);
-      if (aborted)
-        return false;
-      aborted = reason;
-      isAborted.store(true, std::memory_order_release);
-    }
-    std::lock_guard lock(listening);
-    if (heard)
-      heard(reason);
-    return true;
-  }
-
-  void onAbort(const std::function<void(const Error &)> &listener) {
-    {
-      std::lock_guard lock(listening);
-      heard = listener;
-    }
-    if (MaybeError error = failure(); error && listener)
-      listener(*error);
-  }
-
   const int64_t own;
   int64_t onHost = 1;
   std::vector<std::unique_ptr<SocketLink>> links; // by process
-
-private:
-  mutable std::mutex mutex;
-  MaybeError aborted;
-  std::atomic<bool> isAborted = false;
-  std::mutex listening; // while `heard` runs or changes
-  std::function<void(const Error &)> heard;
+  AbortReason aborted;
 };
 
 class SocketBatch final : public MessageBatch {
@@ -95,7 +60,7 @@ public:
   }
 
   Expected<bool> isDone() override {
-    if (MaybeError error = operations.empty() ? std::nullopt : network->failure())
+    if (MaybeError error = operations.empty() ? std::nullopt : network->aborted.get())
       return *error;
     MaybeError failed;
     SocketLink *moved = nullptr;
@@ -123,7 +88,7 @@ public:
   }
 
 protected:
-  MaybeError failure() const override { return network->failure(); }
+  MaybeError failure() const override { return network->aborted.get(); }
 
 private:
   struct Operation {
@@ -152,7 +117,7 @@ public:
     thread = startThread("messages of other processes", [this] { loop(); });
   }
   ~SocketMessages() override {
-    if (!network->failure())
+    if (!network->aborted.get())
       sayGoodbye();
     stopping = true;
     eventfd_write(wake.get(), 1);
@@ -191,14 +156,16 @@ public:
   }
 
   void abort(const Error &reason) override {
-    if (!network->fail(reason))
+    if (!network->aborted.set(reason))
       return;
     for (const auto &link : network->links)
       link->tellAbort(reason.message);
   }
-  void abortHere(const Error &reason) override { (void)network->fail(reason); }
-  MaybeError failure() const override { return network->failure(); }
-  void onAbort(std::function<void(const Error &)> heard) override { network->onAbort(heard); }
+  void abortHere(const Error &reason) override { (void)network->aborted.set(reason); }
+  MaybeError failure() const override { return network->aborted.get(); }
+  void onAbort(std::function<void(const Error &)> heard) override {
+    network->aborted.listen(heard);
+  }
 
 private:
   /// Messages that are on their way arrive before this end closes.
@@ -207,7 +174,7 @@ private:
     for (const auto &link : network->links)
       link->sayGoodbye();
     for (const auto &link : network->links)
-      while (!link->isOver() && !network->failure() &&
+      while (!link->isOver() && !network->aborted.get() &&
              std::chrono::steady_clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
         link->move();

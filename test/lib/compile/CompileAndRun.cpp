@@ -8,6 +8,7 @@
 
 #include "compiler/driver/OptionTable.h"
 #include "compiler/import/ImportModel.h"
+#include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "runtime/backends/cpu/CpuBackend.h"
@@ -89,7 +90,16 @@ std::shared_ptr<plan::Plan> Compiler::compileCopy(mlir::ModuleOp module,
   messages.clear();
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
   auto plan = std::make_shared<plan::Plan>();
-  return succeeded(compile(*copy, options, "test", *plan)) ? plan : nullptr;
+  if (failed(compile(*copy, options, "test", *plan)))
+    return nullptr;
+  // A run has its plan from a file, on the way into which nothing may be lost.
+  std::string bytes = serializePlan(*plan);
+  auto read = std::make_shared<plan::Plan>();
+  if (!read->ParseFromString(bytes) || serializePlan(*read) != bytes) {
+    messages += "the plan has other bytes after it was written and read";
+    return nullptr;
+  }
+  return read;
 }
 
 std::unique_ptr<runtime::Session> Compiler::open(mlir::ModuleOp module,

@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 namespace dtc::runtime::test {
 
@@ -14,9 +14,6 @@ std::unique_ptr<Backend> createBackendUnderTest(int threads) { return createCpuB
 
 std::unique_ptr<Backend> createBackendOfOwnKernels() { return createBackendUnderTest(1); }
 
-// By units of bf16 attention rounds the weights of bf16 as well.
-bool backendUnderTestRoundsOnce(const std::string &kernel) {
-  return cpu::bf16Unit() == cpu::Bf16Unit::None || !kernel.starts_with("attention");
-}
+bool backendUnderTestHasUnitOf16Bits() { return cpu::bf16Unit() != cpu::Bf16Unit::None; }
 
 } // namespace dtc::runtime::test

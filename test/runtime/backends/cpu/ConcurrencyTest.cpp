@@ -6,7 +6,7 @@
 
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/backends/cpu/CpuKernel.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <memory>
 #include <thread>

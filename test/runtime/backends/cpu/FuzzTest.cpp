@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cpu/CpuBackend.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <cmath>
 #include <limits>

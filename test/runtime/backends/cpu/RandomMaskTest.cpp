@@ -8,8 +8,8 @@
 
 #include "runtime/backends/cpu/Simd.h"
 #include "support/ShardExtent.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
-#include "test/runtime/backends/cpu/MaskReference.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
+#include "test/runtime/backends/conformance/MaskReference.h"
 
 #include <cmath>
 #include <limits>

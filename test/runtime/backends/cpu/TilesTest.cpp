@@ -7,9 +7,9 @@
 #include "runtime/backends/cpu/Tiles.h"
 #include "runtime/backends/cpu/Bf16Unit.h"
 #include "runtime/backends/cpu/Transpose.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
+#include "test/runtime/backends/conformance/SequenceLayout.h"
 #include "test/runtime/backends/cpu/EmulatedTiles.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
-#include "test/runtime/backends/cpu/SequenceLayout.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/backends/cuda/CudaBackend.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -22,9 +22,7 @@ std::unique_ptr<Backend> createBackendOfOwnKernels() {
   return createCudaBackend({.usesCudnn = false});
 }
 
-// Tensor cores multiply weights of 16 bits.
-bool backendUnderTestRoundsOnce(const std::string &kernel) {
-  return kernel.find("attention") == std::string::npos;
-}
+// Tensor cores.
+bool backendUnderTestHasUnitOf16Bits() { return true; }
 
 } // namespace dtc::runtime::test

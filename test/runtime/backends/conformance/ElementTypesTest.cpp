@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "support/Float16.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <algorithm>
 #include <cmath>

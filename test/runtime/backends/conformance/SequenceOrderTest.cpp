@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/backends/cpu/SequenceLayout.h"
+#include "test/runtime/backends/conformance/SequenceLayout.h"
 
 #include <limits>
 

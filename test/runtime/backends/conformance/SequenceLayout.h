@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_RUNTIME_BACKENDS_CPU_SEQUENCELAYOUT_H
-#define DTC_TEST_RUNTIME_BACKENDS_CPU_SEQUENCELAYOUT_H
+#ifndef DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_SEQUENCELAYOUT_H
+#define DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_SEQUENCELAYOUT_H
 
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <algorithm>
 #include <cmath>
@@ -237,4 +237,4 @@ inline KernelCall gradientOn(const Case &c, const Operands &x,
 
 } // namespace dtc::runtime::test::sequence
 
-#endif // DTC_TEST_RUNTIME_BACKENDS_CPU_SEQUENCELAYOUT_H
+#endif // DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_SEQUENCELAYOUT_H

@@ -6,7 +6,7 @@
 
 #include "support/Float16.h"
 #include "support/Philox.h"
-#include "test/runtime/backends/cpu/KernelTest.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
 
 #include <cmath>
 #include <limits>

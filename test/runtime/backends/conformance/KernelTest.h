@@ -10,8 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H
-#define DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H
+#ifndef DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_KERNELTEST_H
+#define DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_KERNELTEST_H
 
 #include "runtime/backends/Kernel.h"
 
@@ -28,9 +28,9 @@ namespace dtc::runtime::test {
 /// The backend that the tests of this program run, with `threads` threads for each kernel where it
 /// has threads. Each program links one definition.
 std::unique_ptr<Backend> createBackendUnderTest(int threads);
-/// Whether that backend computes the kernel on elements of 16 bits as on f32, and rounds the
-/// results once; otherwise it rounds what is between too.
-bool backendUnderTestRoundsOnce(const std::string &kernel);
+/// Whether it multiplies matrices of 16 bits by a unit of the hardware, for which Exceptions.h has
+/// exceptions.
+bool backendUnderTestHasUnitOf16Bits();
 /// The backend under test with no kernels but its own.
 std::unique_ptr<Backend> createBackendOfOwnKernels();
 
@@ -92,7 +92,7 @@ void expectKernel(const KernelCall &call, const std::vector<Values> &expected,
 std::vector<HostTensor> runInAllWays(const KernelCall &call);
 
 /// Runs a call on elements of 16 bits in all its ways, and expects exactly the results of the same
-/// call on f32, given the widened operands, rounded; or, of a kernel that rounds more than once,
+/// call on f32, given the widened operands, rounded; or, of a kernel in the list of Exceptions.h,
 /// results that are off by at most 2^-5 (bf16) or 2^-8 (f16) of each output's largest magnitude,
 /// and 2^-20 of the largest of all outputs.
 void expectRounded(const KernelCall &call);
@@ -110,4 +110,4 @@ Values numericGradient(const std::function<Values(const Values &)> &function, co
 
 } // namespace dtc::runtime::test
 
-#endif // DTC_TEST_RUNTIME_BACKENDS_CPU_KERNELTEST_H
+#endif // DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_KERNELTEST_H

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DTC_TEST_RUNTIME_BACKENDS_CPU_MASKREFERENCE_H
-#define DTC_TEST_RUNTIME_BACKENDS_CPU_MASKREFERENCE_H
+#ifndef DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_MASKREFERENCE_H
+#define DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_MASKREFERENCE_H
 
 #include "support/Philox.h"
 
@@ -26,4 +26,4 @@ inline bool maskKeeps(double rate, uint32_t seed, uint32_t op, uint32_t iteratio
 
 } // namespace dtc::runtime::test
 
-#endif // DTC_TEST_RUNTIME_BACKENDS_CPU_MASKREFERENCE_H
+#endif // DTC_TEST_RUNTIME_BACKENDS_CONFORMANCE_MASKREFERENCE_H

@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/backends/cpu/KernelTest.h"
-#include "test/runtime/backends/cpu/MaskReference.h"
+#include "test/runtime/backends/conformance/KernelTest.h"
+#include "test/runtime/backends/conformance/MaskReference.h"
 
 #include <cmath>
 #include <cstring>

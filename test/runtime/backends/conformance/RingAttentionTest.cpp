@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "test/runtime/backends/cpu/SequenceLayout.h"
+#include "test/runtime/backends/conformance/SequenceLayout.h"
 
 #include <limits>
 
