@@ -7,6 +7,7 @@
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
+#include "compiler/passes/parts/PartsPasses.h"
 #include "support/AtomicFile.h"
 #include "support/CommandFiles.h"
 #include "support/Printable.h"
@@ -56,6 +57,7 @@ int main(int argc, char **argv) {
   dtc::registerDialects(registry);
   dtc::registerDtcPasses();
   dtc::registerDtcOuterPasses();
+  dtc::registerDtcPartsPasses();
   dtc::registerCompilePipeline();
   mlir::registerTransformsPasses();
 #ifdef DTC_TEST_PASSES
