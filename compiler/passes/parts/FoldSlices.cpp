@@ -194,6 +194,22 @@ static void eraseUnread(Value input) {
   }
 }
 
+/// The declaration of the bytes that a value lies in.
+static exec::BufferOp bufferOf(Value value) {
+  Operation *declaration = value.getDefiningOp();
+  while (isa<exec::ViewOp, exec::ReuseOp>(declaration))
+    declaration = declaration->getOperand(0).getDefiningOp();
+  return cast<exec::BufferOp>(declaration);
+}
+
+/// Where each microbatch has its slices, as the forward and the backward pass of a pipeline need
+/// them, each needs the whole.
+static void keepForMicrobatches(Value whole, ArrayRef<Value> slices) {
+  for (Value slice : slices)
+    if (auto slots = bufferOf(slice).getSlotsAttr())
+      bufferOf(whole).setSlotsAttr(slots);
+}
+
 static void fold(exec::KernelOp kernel, const JoinedKernel &joined) {
   std::optional<Parts> parts = slicesOf(kernel);
   if (!parts)
@@ -207,6 +223,7 @@ static void fold(exec::KernelOp kernel, const JoinedKernel &joined) {
   llvm::append_range(inputs, kernel.getInputs().drop_front(kParts));
   if (concat)
     outputs = {rowsOf(concat.getOutputs().front(), size)};
+  keepForMicrobatches(parts->whole, slices);
   OpBuilder builder(kernel);
   exec::KernelOp::create(builder, kernel.getLoc(), /*token=*/Type(), joined.joined, inputs, outputs,
                          kernel.getSettings(), kernel.getFlops(), /*after=*/ValueRange());

@@ -2,12 +2,10 @@
 
 // Forward and backward, with fewer heads of keys and values.
 // CHECK-LABEL: exec.program @both
-// CHECK-DAG: %[[X:.*]] = exec.buffer activation : memref<1x4x4x8xf32>
-// CHECK-DAG: %[[DX:.*]] = exec.buffer activation : memref<1x4x4x8xf32>
 // CHECK-NOT: memref<1x4x1x8xf32>
-// CHECK: exec.kernel "exp"
+// CHECK: exec.kernel "exp"(%{{.*}}) to(%[[X:.*]]) {}
 // CHECK-NEXT: exec.kernel "joined_attention"(%[[X]]) to(%[[OUT:.*]], %[[LSE:.*]]) {causal = true, scale = 5.000000e-01 : f64} {flops = 7.000000e+00 : f64}
-// CHECK-NEXT: exec.kernel "joined_attention_grad"(%[[X]], %[[OUT]], %[[LSE]], %{{.*}}) to(%[[DX]])
+// CHECK-NEXT: exec.kernel "joined_attention_grad"(%[[X]], %[[OUT]], %[[LSE]], %{{.*}}) to(%[[DX:.*]]) {causal = true, scale = 5.000000e-01 : f64} : (memref<1x4x4x8xf32>, memref<1x4x2x8xf32>, memref<1x2x4xf32>, memref<1x4x2x8xf32>) -> memref<1x4x4x8xf32>
 // CHECK-NEXT: exec.kernel "neg"(%[[DX]])
 dist.mesh @mesh <>
 exec.program @both on @mesh {
@@ -107,4 +105,40 @@ exec.program @reused on @mesh {
     exec.kernel "attention"(%q, %k, %v) to(%out, %lse) {causal = true, scale = 0.5} : (memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>) -> (memref<1x4x2x8xf32>, memref<1x2x4xf32>)
   }
   exec.run @step
+}
+
+// -----
+
+// Where each microbatch has its slices, each has the whole, whatever bytes it takes.
+// CHECK-LABEL: exec.program @slots
+// CHECK: %[[Y:.*]] = exec.buffer activation slots 0 : memref<1x4x6x8xf32>
+// CHECK: %[[X:.*]] = exec.reuse %[[Y]]
+// CHECK: exec.task @backward
+// CHECK-NEXT: exec.kernel "joined_attention_grad"(%[[X]]
+dist.mesh @mesh <>
+exec.program @slots on @mesh {
+  %y = exec.buffer activation : memref<1x4x6x8xf32>
+  %x = exec.reuse %y : memref<1x4x6x8xf32>
+  %q = exec.buffer activation slots 0 : memref<1x4x2x8xf32>
+  %k = exec.buffer activation slots 0 : memref<1x4x2x8xf32>
+  %v = exec.buffer activation slots 0 : memref<1x4x2x8xf32>
+  %out = exec.buffer activation slots 0 : memref<1x4x2x8xf32>
+  %lse = exec.buffer activation slots 0 : memref<1x2x4xf32>
+  %dq = exec.buffer activation : memref<1x4x2x8xf32>
+  %dk = exec.buffer activation : memref<1x4x2x8xf32>
+  %dv = exec.buffer activation : memref<1x4x2x8xf32>
+  %dx = exec.buffer activation : memref<1x4x6x8xf32>
+  exec.task @forward {
+    exec.kernel "neg"(%y) to(%x) {} : (memref<1x4x6x8xf32>) -> memref<1x4x6x8xf32>
+    exec.kernel "slice"(%x) to(%q) {offsets = array<i64: 0, 0, 0, 0>} : (memref<1x4x6x8xf32>) -> memref<1x4x2x8xf32>
+    exec.kernel "slice"(%x) to(%k) {offsets = array<i64: 0, 0, 2, 0>} : (memref<1x4x6x8xf32>) -> memref<1x4x2x8xf32>
+    exec.kernel "slice"(%x) to(%v) {offsets = array<i64: 0, 0, 4, 0>} : (memref<1x4x6x8xf32>) -> memref<1x4x2x8xf32>
+    exec.kernel "attention"(%q, %k, %v) to(%out, %lse) {causal = true, scale = 0.5} : (memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>) -> (memref<1x4x2x8xf32>, memref<1x2x4xf32>)
+  }
+  exec.task @backward {
+    exec.kernel "attention_grad"(%q, %k, %v, %out, %lse, %out) to(%dq, %dk, %dv) {causal = true, scale = 0.5} : (memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x2x4xf32>, memref<1x4x2x8xf32>) -> (memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>)
+    exec.kernel "concat"(%dq, %dk, %dv) to(%dx) {dim = 2} : (memref<1x4x2x8xf32>, memref<1x4x2x8xf32>, memref<1x4x2x8xf32>) -> memref<1x4x6x8xf32>
+  }
+  exec.run @forward
+  exec.run @backward
 }
