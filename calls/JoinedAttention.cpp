@@ -78,7 +78,7 @@ Expected<PlacedAttention> checkPlacedAttention(const KernelSignature &signature)
     return joined.error();
   Expected<AttentionCall> call = check(joined->apart);
   if (!call)
-    return call.error().inContext("kernel '" + signature.kernel + "' as");
+    return call.error().inContext("kernel '" + signature.kernel + "'");
   return PlacedAttention{std::move(*call), joined->heads, joined->isGradient};
 }
 

@@ -109,7 +109,7 @@ PrepareResult prepareJoined(const KernelSignature &signature) {
     return joined.error();
   PrepareResult apart = prepareApart(joined->apart);
   if (!apart)
-    return apart.error().inContext("kernel '" + signature.kernel + "' as");
+    return apart.error().inContext("kernel '" + signature.kernel + "'");
   return PrepareResult(std::make_unique<JoinedAttentionKernel>(*joined, std::move(*apart)));
 }
 

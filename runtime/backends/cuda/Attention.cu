@@ -231,7 +231,8 @@ PrepareResult prepareAttention(const KernelSignature &signature) {
 }
 PrepareResult prepareCachedAttention(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkCachedAttention(signature);
-  return call ? prepare({std::move(*call)}, true) : PrepareResult(call.error());
+  return call ? prepare({std::move(*call), std::nullopt, false}, true)
+              : PrepareResult(call.error());
 }
 
 } // namespace

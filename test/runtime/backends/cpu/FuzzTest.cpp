@@ -405,7 +405,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 70u);
+  EXPECT_EQ(kernels.size(), 72u);
   expectRefused({"sort", {}, {}, {}, {}}, "kernel 'sort' is unknown to the cpu backend");
 }
 

@@ -123,9 +123,9 @@ TEST(JoinedAttention, RefusesWrongHeads) {
   TensorType out{DType::F32, {2, 3, 4, 8}}, lse{DType::F32, {2, 4, 3}};
   auto all = [](int64_t heads) { return TensorType{DType::F32, {2, 3, heads, 8}}; };
   expectRefused({"joined_attention", {all(4)}, {out, lse}, attributes, {}},
-                "expected the 4 heads of the queries");
+                "expected rows of the 4 heads of the queries");
   expectRefused({"joined_attention", {all(7)}, {out, lse}, attributes, {}},
-                "as many of keys as of values");
+                "as many heads of keys as of values");
   // Three heads of keys do not divide the four of the queries.
   expectRefused({"joined_attention", {all(10)}, {out, lse}, attributes, {}}, "joined_attention");
   expectRefused({"joined_attention", {all(12), all(12), all(12)}, {out, lse}, attributes, {}},

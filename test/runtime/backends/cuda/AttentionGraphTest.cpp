@@ -84,12 +84,14 @@ TEST(AttentionGraph, EnginesForUnusualShapes) {
 TEST(AttentionGraph, NoEngineForOddHeadSizes) {
   AttentionCall call = makeCall(DType::BF16, 512, 512, 8, 8, 20);
   EXPECT_TRUE(AttentionGraph::isAsked(call));
-  EXPECT_ERROR(AttentionGraph::findEngine({call}, h100()), "cuDNN cannot take the call");
+  EXPECT_ERROR(AttentionGraph::findEngine({call, std::nullopt, false}, h100()),
+               "cuDNN cannot take the call");
 }
 
 TEST(AttentionGraph, UnreadablePropertiesAreAnError) {
   AttentionCall call = makeCall(DType::BF16, 512, 512, 8, 8, 64);
-  EXPECT_ERROR(AttentionGraph::findEngine({call}, {.computeCapability = 90, .properties = "{}"}),
+  EXPECT_ERROR(AttentionGraph::findEngine({call, std::nullopt, false},
+                                          {.computeCapability = 90, .properties = "{}"}),
                "cuDNN cannot read the properties of the GPU");
 }
 
