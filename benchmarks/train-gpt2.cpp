@@ -43,8 +43,8 @@ static constexpr int kGemmSamples = 7; // before the training, and again after i
 static std::map<std::string, double> contractionFlops(const PlanSummary &summary) {
   std::map<std::string, double> flops;
   for (const KernelSummary &kernel : summary.kernels)
-    if (kernel.kernel == "einsum" || kernel.kernel == "attention" ||
-        kernel.kernel == "attention_grad")
+    if (kernel.kernel == "einsum" || kernel.kernel.ends_with("attention") ||
+        kernel.kernel.ends_with("attention_grad"))
       flops[kernel.kernel] += kernel.flops;
   return flops;
 }

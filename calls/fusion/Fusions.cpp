@@ -33,7 +33,8 @@ bool has(const Names &names, std::string_view name) {
 const std::vector<Kind> &kinds() {
   static const std::vector<Kind> all = {
       {{"einsum"}, {"slice", "add", "gelu", "gelu_grad", "accumulate", "reduce"}, as<matchProduct>},
-      {{"layer_norm_grad", "rms_norm_grad", "embedding_grad"}, {"add"}, as<matchAddedGradient>},
+      {{"layer_norm_grad", "rms_norm_grad"}, {"add", "reduce"}, as<matchAddedGradient>},
+      {{"embedding_grad"}, {"add"}, as<matchAddedGradient>},
       {{"cross_entropy_grad"}, {"cross_entropy", "broadcast"}, as<matchLossAndGrad>},
       {{"mul"}, {"silu", "silu_grad", "gelu", "gelu_grad"}, as<matchGatedActivation>},
       {{"adamw", "adam", "sgd", "lion"}, {"convert"}, as<matchConvertedUpdate>}};

@@ -13,6 +13,7 @@
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
+#include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
 #include "compiler/passes/sharding/LogicalAxes.h"
 
@@ -250,6 +251,10 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
 
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
+  // Generation follows sequences through ops, and the rings of context parallelism hand keys on:
+  // both want queries, keys and values by themselves.
+  if (options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis))
+    manager.addPass(createJoinProductsPass());
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
   manager.addPass(createNameDimensionsPass(nameDimensions));
@@ -390,6 +395,7 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));
+  manager.addPass(createFoldSlicesPass());
   if (!options.noOverlap)
     manager.addPass(createOverlapCollectivesPass());
 }

@@ -7,6 +7,7 @@
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
+#include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
 #include "support/AtomicFile.h"
 #include "support/CommandFiles.h"
@@ -57,6 +58,7 @@ int main(int argc, char **argv) {
   dtc::registerDialects(registry);
   dtc::registerDtcPasses();
   dtc::registerDtcOuterPasses();
+  dtc::registerDtcPartsPasses();
   dtc::registerDtcPrivacyPasses();
   dtc::registerCompilePipeline();
   mlir::registerTransformsPasses();

@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuDevice.h"
+#include "runtime/backends/cpu/JoinedAttention.h"
 #include "runtime/backends/cpu/WindowKernels.h"
 
 #include <algorithm>
@@ -46,11 +47,13 @@ public:
 private:
   int threads;
   KernelRegistry<CpuKernel> registry{
-      unaryKernels(),     binaryKernels(),          conversionKernels(), dataMovementKernels(),
-      reduceKernels(),    shardingKernels(),        einsumKernels(),     groupedProductKernels(),
-      indexingKernels(),  softmaxKernels(),         normKernels(),       rotaryKernels(),
-      attentionKernels(), crossEntropyKernels(),    dropoutKernels(),    cacheKernels(),
-      optimizerKernels(), quantizedBlocksKernels(), convKernels(),       poolingKernels()};
+      unaryKernels(),        binaryKernels(),         conversionKernels(),
+      dataMovementKernels(), reduceKernels(),         shardingKernels(),
+      einsumKernels(),       groupedProductKernels(), indexingKernels(),
+      softmaxKernels(),      normKernels(),           rotaryKernels(),
+      attentionKernels(),    crossEntropyKernels(),   dropoutKernels(),
+      cacheKernels(),        optimizerKernels(),      quantizedBlocksKernels(),
+      convKernels(),         poolingKernels(),        joinedAttentionKernels()};
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "runtime/backends/cuda/DeviceAttention.h"
 #include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/JoinedAttention.h"
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/cuda/VisibleRanges.h"
 
@@ -139,7 +140,8 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
         operands.lse[(b * shape.heads + head) * shape.queries + begin + T::rowOf(i)] =
             state.largest[i] + log(sum);
     }
-    storeRows<T, D>(state.out, operands.out, q.columns(column, D), operands.q);
+    HeadRows<F> out = shape.outRows<F>(operands.out, b, head, begin, rows);
+    storeRows<T, D, F>(state.out, operands.out, out.columns(column, D), operands.out);
   }
 }
 
@@ -185,12 +187,16 @@ PrepareResult prepareMerge(const KernelSignature &signature) {
   });
 }
 
-template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall call, bool cached) {
-  size_t workspace = rangeBytes(call);
+template <typename F>
+std::unique_ptr<CudaKernel> makeAttention(PlacedAttention placed, bool cached) {
+  size_t workspace = rangeBytes(placed.call);
   auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(tiles)::type;
     return makeKernel(
-        [call, cached](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+        [placed, cached](CudaQueue &queue, const KernelArguments &given) -> MaybeError {
+          const AttentionCall &call = placed.call;
+          ApartArguments apart(placed, given);
+          const KernelArguments &args = apart.get();
           AttentionShape shape = call.shapeAt(args.position);
           Operands<F> operands = {input<F>(args, 0),
                                   input<F>(args, 1),
@@ -200,7 +206,7 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
                                   cached ? nullptr : output<Wide<F>>(args, 1),
                                   call.sinks ? input<F>(args, *call.sinks) : nullptr};
           constexpr int D = decltype(columns)::value;
-          DeviceAttention device(shape);
+          DeviceAttention device(placed, shape);
           if (MaybeError error =
                   enqueueRanges(queue, call, args, args.workspace, device, operands.positions))
             return *error;
@@ -210,22 +216,23 @@ template <typename F> std::unique_ptr<CudaKernel> makeAttention(AttentionCall ca
         },
         workspace);
   };
-  return withTiles<F, /*IsGradient=*/false>(call, make);
+  return withTiles<F, /*IsGradient=*/false>(placed.call, make);
 }
 
-PrepareResult prepare(const KernelSignature &signature, Expected<AttentionCall> call, bool cached) {
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype, [&](auto identity) {
-    return makeAttention<typename decltype(identity)::type>(std::move(*call), cached);
+PrepareResult prepare(PlacedAttention placed, bool cached) {
+  return withFloatType(placed.call.dtype, [&](auto identity) {
+    return makeAttention<typename decltype(identity)::type>(std::move(placed), cached);
   });
 }
 
 PrepareResult prepareAttention(const KernelSignature &signature) {
-  return prepare(signature, checkAttention(signature), false);
+  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
+  return placed ? prepare(std::move(*placed), false) : PrepareResult(placed.error());
 }
 PrepareResult prepareCachedAttention(const KernelSignature &signature) {
-  return prepare(signature, checkCachedAttention(signature), true);
+  Expected<AttentionCall> call = checkCachedAttention(signature);
+  return call ? prepare({std::move(*call), std::nullopt, false}, true)
+              : PrepareResult(call.error());
 }
 
 } // namespace
@@ -234,6 +241,7 @@ std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {
       {"attention", prepareAttention},
       {"cached_attention", prepareCachedAttention},
+      {"joined_attention", prepareAttention},
       {"merge_attention", prepareMerge},
   };
   return entries;

@@ -11,6 +11,7 @@
 
 #include "runtime/backends/cuda/AttentionGradByWarpgroups.h"
 #include "runtime/backends/cuda/DeviceAttention.h"
+#include "runtime/backends/cuda/JoinedAttention.h"
 #include "runtime/backends/cuda/VisibleRanges.h"
 
 namespace dtc::runtime::cuda {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
     int64_t kvHead = head / (shape.heads / shape.kvHeads);
     int rows = DeviceAttention::atMost(begin, shape.queries, T::size);
     HeadRows<F> q = shape.queryRows(operands.q, b, head, begin, rows);
-    HeadRows<F> dout = shape.queryRows(operands.dout, b, head, begin, rows);
+    HeadRows<F> dout = shape.outRows(operands.dout, b, head, begin, rows);
     W sums[T::rows][T::template columns<D>] = {};
     int64_t seen = sample.visibleToRows<IsBounded>(begin, rows);
     int64_t unseen = sample.firstVisibleToRows<IsBounded>(begin, rows) / T::width * T::width;
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
       for (int64_t query = first; query < last; query += T::width) {
         int columns = DeviceAttention::atMost(query, shape.queries, T::width);
         HeadRows<F> q = shape.queryRows(operands.q, b, head, query, columns);
-        HeadRows<F> dout = shape.queryRows(operands.dout, b, head, query, columns);
+        HeadRows<F> dout = shape.outRows(operands.dout, b, head, query, columns);
         W weights[T::rows][T::scoreColumns] = {}, slopes[T::rows][T::scoreColumns] = {};
         T::addProduct(k, q, weights, memory);
         T::addProduct(v, dout, slopes, memory);
@@ -170,11 +171,14 @@ __global__ void __launch_bounds__(T::threads, kLeastBlocks)
 }
 
 template <typename T, int D, bool IsBounded, typename F = typename T::Element>
-MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
-                                const KernelArguments &args) {
+MaybeError enqueueAttentionGrad(CudaQueue &queue, const PlacedAttention &placed,
+                                const KernelArguments &given) {
   using W = Wide<F>;
+  const AttentionCall &call = placed.call;
+  ApartArguments apart(placed, given);
+  const KernelArguments &args = apart.get();
   AttentionShape shape = call.shapeAt(args.position);
-  DeviceAttention device(shape);
+  DeviceAttention device(placed, shape);
   DeviceDropout dropout(call, args);
   W scale = static_cast<W>(shape.scale);
   Operands<F> operands = {input<F>(args, 0),  input<F>(args, 1),
@@ -199,10 +203,10 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const AttentionCall &call,
 }
 
 PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
-  Expected<AttentionCall> checked = checkAttentionGrad(signature);
-  if (!checked)
-    return checked.error();
-  AttentionCall &call = *checked;
+  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
+  if (!placed)
+    return placed.error();
+  const AttentionCall &call = placed->call;
   int64_t rows = call.shape.batch * call.shape.queries * call.shape.heads;
   return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
@@ -210,14 +214,14 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
     auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
       using T = typename decltype(tiles)::type;
       return makeKernel(
-          [call](CudaQueue &queue, const KernelArguments &args) {
+          [placed = *placed](CudaQueue &queue, const KernelArguments &args) {
             return enqueueAttentionGrad<T, decltype(columns)::value, decltype(isBounded)::value>(
-                queue, call, args);
+                queue, placed, args);
           },
           workspace);
     };
     std::unique_ptr<CudaKernel> kernel = withTiles<F, /*IsGradient=*/true>(call, make);
-    return canUseWarpgroups(call) ? makeAttentionGradByWarpgroups(call, std::move(kernel))
+    return canUseWarpgroups(call) ? makeAttentionGradByWarpgroups(*placed, std::move(kernel))
                                   : std::move(kernel);
   });
 }
@@ -225,7 +229,8 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
 } // namespace
 
 std::span<const KernelEntry> attentionGradKernels() {
-  static constexpr KernelEntry entries[] = {{"attention_grad", prepareAttentionGrad}};
+  static constexpr KernelEntry entries[] = {{"attention_grad", prepareAttentionGrad},
+                                            {"joined_attention_grad", prepareAttentionGrad}};
   return entries;
 }
 

@@ -17,6 +17,7 @@
 
 #include "runtime/backends/cuda/CudaDevice.h"
 #include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/JoinedAttention.h"
 #include "runtime/backends/cuda/Launch.h"
 #include "runtime/backends/cuda/WarpgroupUnits.h"
 
@@ -36,33 +37,46 @@ struct Shape {
   int64_t batch, queries, keys, heads, kvHeads;
   int64_t earlier; // query i sees the keys up to i + earlier
   int64_t queryTiles, keyTiles;
+  int queryRow, keyRow, outRow; // elements between the rows of q, of k and v, and of out
   bool causal;
   float scale;
 
-  explicit Shape(const AttentionShape &shape)
+  Shape(const PlacedAttention &placed, const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
         kvHeads(shape.kvHeads), earlier(shape.earlier),
         queryTiles((shape.queries + kTileSize - 1) / kTileSize),
-        keyTiles((shape.keys + kTileSize - 1) / kTileSize), causal(shape.causal),
+        keyTiles((shape.keys + kTileSize - 1) / kTileSize),
+        queryRow(static_cast<int>(placed.rowHeads(heads)) * kTileSize),
+        keyRow(static_cast<int>(placed.rowHeads(kvHeads)) * kTileSize),
+        outRow(static_cast<int>(heads) * kTileSize), causal(shape.causal),
         scale(static_cast<float>(shape.scale)) {}
 
   template <typename Count> static __device__ __forceinline__ int atMostTile(Count left) {
     return left < kTileSize ? static_cast<int>(left) : kTileSize;
   }
-  /// A tile of q, or of an operand of its shape.
+  /// A tile of q.
   template <typename F>
   __device__ __forceinline__ HeadRows<F> queryTile(const F *q, int64_t b, int64_t head,
                                                    int64_t tile) const {
     int64_t first = tile * kTileSize;
-    return {q + ((b * queries + first) * heads + head) * kTileSize, heads * kTileSize,
+    return {q + (b * queries + first) * queryRow + head * kTileSize, queryRow,
             atMostTile(queries - first), kTileSize};
   }
+  /// A tile of the gradient of out.
+  template <typename F>
+  __device__ __forceinline__ HeadRows<F> outTile(const F *dout, int64_t b, int64_t head,
+                                                 int64_t tile) const {
+    int64_t first = tile * kTileSize;
+    return {dout + (b * queries + first) * outRow + head * kTileSize, outRow,
+            atMostTile(queries - first), kTileSize};
+  }
+  /// A tile of k or v.
   template <typename F>
   __device__ __forceinline__ HeadRows<F> keyTile(const F *k, int64_t b, int64_t kvHead,
                                                  int64_t tile) const {
     int64_t first = tile * kTileSize;
-    return {k + ((b * keys + first) * kvHeads + kvHead) * kTileSize, kvHeads * kTileSize,
-            atMostTile(keys - first), kTileSize};
+    return {k + (b * keys + first) * keyRow + kvHead * kTileSize, keyRow, atMostTile(keys - first),
+            kTileSize};
   }
 };
 
@@ -192,7 +206,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
   auto copyNext = [&](int step) {
     if (step < steps) {
       beginCopy(shape.queryTile(at.q, b, nextHead, nextTile), q[step % 2]);
-      beginCopy(shape.queryTile(at.dout, b, nextHead, nextTile), dout[step % 2]);
+      beginCopy(shape.outTile(at.dout, b, nextHead, nextTile), dout[step % 2]);
       if (++nextTile == tiles) {
         nextTile = firstTile;
         ++nextHead;
@@ -305,7 +319,7 @@ __global__ void __launch_bounds__(kWarpgroupThreads, kBlocksAtOnce)
     }
   };
   beginCopy(qRows, q);
-  beginCopy(shape.queryTile(at.dout, b, head, tile), dout);
+  beginCopy(shape.outTile(at.dout, b, head, tile), dout);
   copyNext(0);
   float factor = shape.scale * static_cast<float>(kLog2E);
   int64_t row = ((b * shape.heads + head) * shape.queryTiles + tile) * kTileSize;
@@ -397,23 +411,27 @@ MaybeError enqueueGradient(CudaQueue &queue, const Shape &shape, const KernelArg
 
 class AttentionGradByWarpgroups final : public CudaKernel {
 public:
-  AttentionGradByWarpgroups(const AttentionCall &call, std::unique_ptr<CudaKernel> other)
-      : shape(call.shape), isHalf(call.dtype == DType::F16), other(std::move(other)) {}
+  AttentionGradByWarpgroups(const PlacedAttention &placed, std::unique_ptr<CudaKernel> other)
+      : placed(placed), shape(placed, placed.call.shape), isHalf(placed.call.dtype == DType::F16),
+        other(std::move(other)) {}
 
   size_t workspaceBytes() const override {
     return std::max(RowStatistics::bytes(shape), other->workspaceBytes());
   }
 
-  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &given) const override {
+    ApartArguments apart(placed, given);
+    const KernelArguments &args = apart.get();
     auto isUsable = [](const void *address) { return isAligned(address, 16); };
     if (!hasWarpgroups(queue.owner().computeCapability()) ||
         !std::ranges::all_of(args.inputs, isUsable) || !std::ranges::all_of(args.outputs, isUsable))
-      return other->enqueue(queue, args);
+      return other->enqueue(queue, given);
     return isHalf ? enqueueGradient<__half>(queue, shape, args)
                   : enqueueGradient<__nv_bfloat16>(queue, shape, args);
   }
 
 private:
+  PlacedAttention placed;
   Shape shape;
   bool isHalf;
   std::unique_ptr<CudaKernel> other;
@@ -443,9 +461,9 @@ bool canUseWarpgroups(const AttentionCall &call) {
          shape.headSize == kTileSize;
 }
 
-std::unique_ptr<CudaKernel> makeAttentionGradByWarpgroups(const AttentionCall &call,
+std::unique_ptr<CudaKernel> makeAttentionGradByWarpgroups(const PlacedAttention &placed,
                                                           std::unique_ptr<CudaKernel> other) {
-  return std::make_unique<AttentionGradByWarpgroups>(call, std::move(other));
+  return std::make_unique<AttentionGradByWarpgroups>(placed, std::move(other));
 }
 
 } // namespace dtc::runtime::cuda

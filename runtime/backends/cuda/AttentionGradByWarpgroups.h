@@ -7,7 +7,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRADBYWARPGROUPS_H
 #define DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRADBYWARPGROUPS_H
 
-#include "calls/AttentionCalls.h"
+#include "calls/JoinedAttention.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 
 #include <memory>
@@ -23,7 +23,7 @@ bool canUseWarpgroups(const AttentionCall &call);
 
 /// The kernel of such a call. What it cannot do, on another GPU or with operands at addresses that
 /// are no multiples of 16 bytes, `other` does. Its results repeat bit by bit.
-std::unique_ptr<CudaKernel> makeAttentionGradByWarpgroups(const AttentionCall &call,
+std::unique_ptr<CudaKernel> makeAttentionGradByWarpgroups(const PlacedAttention &placed,
                                                           std::unique_ptr<CudaKernel> other);
 
 } // namespace dtc::runtime::cuda

@@ -15,6 +15,7 @@
 
 #include <cudnn_frontend.h>
 
+#include <array>
 #include <fmt/format.h>
 #include <unordered_map>
 
@@ -98,36 +99,34 @@ using Tensor = std::shared_ptr<frontend::graph::Tensor_attributes>;
 /// Gives each tensor the number of its place among the arguments.
 class Builder {
 public:
-  Builder(frontend::graph::Graph &graph, const AttentionShape &shape)
-      : graph(graph), shape(shape) {}
+  Builder(frontend::graph::Graph &graph, const PlacedAttention &placed)
+      : graph(graph), placed(placed), shape(placed.call.shape) {}
 
   void addForward() {
-    Tensor q = input("q", shape.queries, shape.heads), k = input("k", shape.keys, shape.kvHeads),
-           v = input("v", shape.keys, shape.kvHeads);
+    auto [q, k, v] = inputs();
     frontend::graph::SDPA_attributes attributes;
     attributes.set_name("attention").set_generate_stats(true);
     setShape(attributes);
     auto [out, lse] = graph.sdpa(q, k, v, attributes);
-    output(out, shape.queries, shape.heads);
+    output(out, shape.queries, shape.heads, shape.heads);
     describe(*lse, statisticsDimensions(), statisticsStrides());
     lse->set_output(true).set_data_type(frontend::DataType_t::FLOAT);
   }
 
   void addGradient() {
-    Tensor q = input("q", shape.queries, shape.heads), k = input("k", shape.keys, shape.kvHeads),
-           v = input("v", shape.keys, shape.kvHeads),
-           out = input("out", shape.queries, shape.heads);
+    auto [q, k, v] = inputs();
+    Tensor out = input("out", shape.queries, shape.heads, shape.heads);
     Tensor lse = graph.tensor(frontend::graph::Tensor_attributes().set_name("lse").set_data_type(
         frontend::DataType_t::FLOAT));
     describe(*lse, statisticsDimensions(), statisticsStrides());
-    Tensor dout = input("dout", shape.queries, shape.heads);
+    Tensor dout = input("dout", shape.queries, shape.heads, shape.heads);
     frontend::graph::SDPA_backward_attributes attributes;
     attributes.set_name("attention_grad").set_deterministic_algorithm(true);
     setShape(attributes);
     auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, lse, attributes);
-    output(dq, shape.queries, shape.heads);
-    output(dk, shape.keys, shape.kvHeads);
-    output(dv, shape.keys, shape.kvHeads);
+    output(dq, shape.queries, shape.heads, placed.rowHeads(shape.heads));
+    output(dk, shape.keys, shape.kvHeads, placed.rowHeads(shape.kvHeads));
+    output(dv, shape.keys, shape.kvHeads, placed.rowHeads(shape.kvHeads));
   }
 
 private:
@@ -139,21 +138,29 @@ private:
   }
 
   /// Describes a tensor [batch, rows, heads, head size] to cuDNN as [batch, heads, rows, head
-  /// size].
-  void describe(frontend::graph::Tensor_attributes &tensor, int64_t rows, int64_t heads) {
-    int64_t size = shape.headSize;
-    describe(tensor, {shape.batch, heads, rows, size},
-             {rows * heads * size, size, heads * size, 1});
+  /// size]. Each of its rows has `rowHeads` heads in memory.
+  void describe(frontend::graph::Tensor_attributes &tensor, int64_t rows, int64_t heads,
+                int64_t rowHeads) {
+    int64_t size = shape.headSize, row = rowHeads * size;
+    describe(tensor, {shape.batch, heads, rows, size}, {rows * row, size, row, 1});
   }
 
-  Tensor input(const char *name, int64_t rows, int64_t heads) {
+  Tensor input(const char *name, int64_t rows, int64_t heads, int64_t rowHeads) {
     Tensor tensor = graph.tensor(frontend::graph::Tensor_attributes().set_name(name));
-    describe(*tensor, rows, heads);
+    describe(*tensor, rows, heads, rowHeads);
     return tensor;
   }
 
-  void output(const Tensor &tensor, int64_t rows, int64_t heads) {
-    describe(*tensor, rows, heads);
+  /// q, k and v.
+  std::array<Tensor, 3> inputs() {
+    Tensor q = input("q", shape.queries, shape.heads, placed.rowHeads(shape.heads));
+    int64_t keyHeads = placed.rowHeads(shape.kvHeads);
+    Tensor k = input("k", shape.keys, shape.kvHeads, keyHeads);
+    return {q, k, input("v", shape.keys, shape.kvHeads, keyHeads)};
+  }
+
+  void output(const Tensor &tensor, int64_t rows, int64_t heads, int64_t rowHeads) {
+    describe(*tensor, rows, heads, rowHeads);
     tensor->set_output(true);
   }
 
@@ -173,6 +180,7 @@ private:
   }
 
   frontend::graph::Graph &graph;
+  const PlacedAttention &placed;
   const AttentionShape &shape;
   int64_t count = 0;
 };
@@ -191,20 +199,20 @@ MaybeError setTarget(frontend::graph::Graph &graph, const GraphTarget &target) {
 }
 
 /// Describes the call and finds how to compute it.
-MaybeError buildGraph(frontend::graph::Graph &graph, const AttentionCall &call,
-                      AttentionGraph::Pass pass, const GraphTarget &target) {
+MaybeError buildGraph(frontend::graph::Graph &graph, const PlacedAttention &placed,
+                      const GraphTarget &target) {
   graph
-      .set_io_data_type(call.dtype == DType::BF16 ? frontend::DataType_t::BFLOAT16
-                                                  : frontend::DataType_t::HALF)
+      .set_io_data_type(placed.call.dtype == DType::BF16 ? frontend::DataType_t::BFLOAT16
+                                                         : frontend::DataType_t::HALF)
       .set_intermediate_data_type(frontend::DataType_t::FLOAT)
       .set_compute_data_type(frontend::DataType_t::FLOAT);
   if (MaybeError error = setTarget(graph, target))
     return error;
-  Builder builder(graph, call.shape);
-  if (pass == AttentionGraph::Pass::Forward)
-    builder.addForward();
-  else
+  Builder builder(graph, placed);
+  if (placed.isGradient)
     builder.addGradient();
+  else
+    builder.addForward();
   if (MaybeError error = check(graph.validate(), "take the call"))
     return error;
   if (MaybeError error = check(graph.build_operation_graph(), "describe the call"))
@@ -237,23 +245,22 @@ bool AttentionGraph::isAsked(const AttentionCall &call) {
          seesKeys && shape.scale > 0;
 }
 
-MaybeError AttentionGraph::findEngine(const AttentionCall &call, Pass pass,
-                                      const GraphTarget &target) {
+MaybeError AttentionGraph::findEngine(const PlacedAttention &placed, const GraphTarget &target) {
   if (Expected<std::string> loaded = loadCudnn(); !loaded)
     return loaded.error();
   return guarded("find an engine for the call", [&] {
     frontend::graph::Graph graph;
-    return buildGraph(graph, call, pass, target);
+    return buildGraph(graph, placed, target);
   });
 }
 
-Expected<std::unique_ptr<AttentionGraph>>
-AttentionGraph::create(const AttentionCall &call, Pass pass, const GraphTarget &target) {
+Expected<std::unique_ptr<AttentionGraph>> AttentionGraph::create(const PlacedAttention &placed,
+                                                                 const GraphTarget &target) {
   if (Expected<std::string> loaded = loadCudnn(); !loaded)
     return loaded.error();
   return guarded("compile the call", [&]() -> Expected<std::unique_ptr<AttentionGraph>> {
     auto built = std::make_unique<Graph>();
-    if (MaybeError error = buildGraph(built->graph, call, pass, target))
+    if (MaybeError error = buildGraph(built->graph, placed, target))
       return *error;
     if (MaybeError error = check(built->graph.build_plans(), "compile the call"))
       return *error;

@@ -12,7 +12,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRAPH_H
 #define DTC_RUNTIME_BACKENDS_CUDA_ATTENTIONGRAPH_H
 
-#include "calls/AttentionCalls.h"
+#include "calls/JoinedAttention.h"
 #include "support/Error.h"
 
 #include <memory>
@@ -46,18 +46,16 @@ struct GraphTarget {
 /// model that it is compiled for, from several threads.
 class AttentionGraph {
 public:
-  enum class Pass { Forward, Gradient };
-
   /// Whether cuDNN is asked for a call: not with dropout, segments, a soft cap, a scale that is not
   /// positive, elements of other types than bf16 and f16, or queries that see no key.
   static bool isAsked(const AttentionCall &call);
 
   /// For a call that is asked. The error says why cuDNN does not compute it.
-  static Expected<std::unique_ptr<AttentionGraph>> create(const AttentionCall &call, Pass pass,
+  static Expected<std::unique_ptr<AttentionGraph>> create(const PlacedAttention &placed,
                                                           const GraphTarget &target);
   ~AttentionGraph();
   /// The first part of create(), which needs no GPU.
-  static MaybeError findEngine(const AttentionCall &call, Pass pass, const GraphTarget &target);
+  static MaybeError findEngine(const PlacedAttention &placed, const GraphTarget &target);
 
   size_t workspaceBytes() const;
   /// Enqueues the work on the handle's stream. `tensors` are the inputs and then the outputs of

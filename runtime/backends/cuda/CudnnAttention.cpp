@@ -8,6 +8,7 @@
 
 #include "runtime/backends/cuda/AttentionGradByWarpgroups.h"
 #include "runtime/backends/cuda/CudaError.h"
+#include "runtime/backends/cuda/JoinedAttention.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -47,19 +48,21 @@ MaybeError openHandle(CudnnHandle &cudnn) {
 
 class CudnnAttentionKernel final : public CudaKernel {
 public:
-  CudnnAttentionKernel(std::shared_ptr<const AttentionGraph> graph, std::string model,
-                       std::unique_ptr<CudaKernel> own)
-      : graph(std::move(graph)), model(std::move(model)), own(std::move(own)) {}
+  CudnnAttentionKernel(const PlacedAttention &placed, std::shared_ptr<const AttentionGraph> graph,
+                       std::string model, std::unique_ptr<CudaKernel> own)
+      : placed(placed), graph(std::move(graph)), model(std::move(model)), own(std::move(own)) {}
 
   size_t workspaceBytes() const override {
     return std::max(graph->workspaceBytes(), own->workspaceBytes());
   }
 
-  MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+  MaybeError enqueue(CudaQueue &queue, const KernelArguments &given) const override {
+    ApartArguments apart(placed, given);
+    const KernelArguments &args = apart.get();
     std::vector<void *> tensors(args.inputs.begin(), args.inputs.end());
     tensors.insert(tensors.end(), args.outputs.begin(), args.outputs.end());
     if (queue.owner().modelName() != model || !areUsable(tensors, args.outputs.size()))
-      return own->enqueue(queue, args);
+      return own->enqueue(queue, given);
     CudnnHandle &cudnn = queue.owner().cudnn();
     std::lock_guard lock(cudnn.mutex);
     if (MaybeError error = openHandle(cudnn))
@@ -84,26 +87,27 @@ private:
     return true;
   }
 
+  PlacedAttention placed;
   std::shared_ptr<const AttentionGraph> graph;
   std::string model;
   std::unique_ptr<CudaKernel> own;
 };
 
 /// The key of a graph: what distinguishes calls that need different graphs.
-std::string keyOf(const AttentionCall &call, AttentionGraph::Pass pass) {
+std::string keyOf(const PlacedAttention &placed) {
+  const AttentionCall &call = placed.call;
   const AttentionShape &shape = call.shape;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(pass),
-                     static_cast<int>(call.dtype), shape.batch, shape.queries, shape.keys,
-                     shape.heads, shape.kvHeads, shape.headSize, shape.causal, shape.window,
-                     shape.scale);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", placed.isGradient,
+                     placed.joined.has_value(), static_cast<int>(call.dtype), shape.batch,
+                     shape.queries, shape.keys, shape.heads, shape.kvHeads, shape.headSize,
+                     shape.causal, shape.window, shape.scale);
 }
 
 } // namespace
 
-Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &call,
-                                                        AttentionGraph::Pass pass) {
+Expected<CudnnAttention::Compiled> CudnnAttention::find(const PlacedAttention &placed) {
   std::lock_guard lock(mutex);
-  auto [entry, isNew] = compiled.try_emplace(keyOf(call, pass));
+  auto [entry, isNew] = compiled.try_emplace(keyOf(placed));
   if (!isNew)
     return entry->second;
   cudaDeviceProp gpu;
@@ -111,16 +115,15 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
                                    fmt::format("cuda {}", kTargetOrdinal)))
     return *error;
   Expected<std::unique_ptr<AttentionGraph>> graph =
-      AttentionGraph::create(call, pass, {kTargetOrdinal, 10 * gpu.major + gpu.minor});
+      AttentionGraph::create(placed, {kTargetOrdinal, 10 * gpu.major + gpu.minor});
   if (graph) {
     entry->second = {std::move(*graph), gpu.name};
     return entry->second;
   }
-  const AttentionShape &shape = call.shape;
-  Error refusal = graph.error().inContext(
-      fmt::format("{} of {} with {} heads of {} elements",
-                  pass == AttentionGraph::Pass::Gradient ? "attention_grad" : "attention",
-                  name(call.dtype), shape.heads, shape.headSize));
+  const AttentionShape &shape = placed.call.shape;
+  Error refusal = graph.error().inContext(fmt::format(
+      "{} of {} with {} heads of {} elements", placed.isGradient ? "attention_grad" : "attention",
+      name(placed.call.dtype), shape.heads, shape.headSize));
   if (isDemanded)
     return refusal.inContext("--cudnn on");
   if (note)
@@ -130,30 +133,27 @@ Expected<CudnnAttention::Compiled> CudnnAttention::find(const AttentionCall &cal
 
 PrepareResult CudnnAttention::prepare(const KernelSignature &signature,
                                       std::unique_ptr<CudaKernel> own) {
-  bool isGradient = signature.kernel == "attention_grad";
-  if (!isGradient && signature.kernel != "attention")
+  if (!isAttention(signature))
     return own;
-  Expected<AttentionCall> call =
-      isGradient ? checkAttentionGrad(signature) : checkAttention(signature);
-  if (!call)
-    return call.error();
-  if (!AttentionGraph::isAsked(*call))
+  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
+  if (!placed)
+    return placed.error();
+  if (!AttentionGraph::isAsked(placed->call))
     return own;
-  if (isGradient && !isDemanded && canUseWarpgroups(*call)) {
+  if (placed->isGradient && !isDemanded && canUseWarpgroups(placed->call)) {
     Expected<bool> isFaster = hasWarpgroupsHere();
     if (!isFaster)
       return isFaster.error();
     if (*isFaster)
       return own;
   }
-  Expected<Compiled> found =
-      find(*call, isGradient ? AttentionGraph::Pass::Gradient : AttentionGraph::Pass::Forward);
+  Expected<Compiled> found = find(*placed);
   if (!found)
     return found.error();
   if (!found->graph)
     return own;
   return PrepareResult(std::make_unique<CudnnAttentionKernel>(
-      std::move(found->graph), std::move(found->model), std::move(own)));
+      *placed, std::move(found->graph), std::move(found->model), std::move(own)));
 }
 
 } // namespace dtc::runtime::cuda

@@ -26,10 +26,10 @@ public:
   CudnnAttention(bool isDemanded, std::function<void(const std::string &)> note)
       : isDemanded(isDemanded), note(std::move(note)) {}
 
-  /// A call of `attention` or `attention_grad` that cuDNN computes; `own` if it does not, and for
-  /// every call of another kernel. `own` also computes the calls that turn out to be impossible for
-  /// cuDNN when they run: on a GPU of another model, with operands that are not aligned, or with
-  /// results in the place of operands.
+  /// A call of attention or its gradient, joined or not, that cuDNN computes; `own` if it does not,
+  /// and for every call of another kernel. `own` also computes the calls that turn out to be
+  /// impossible for cuDNN when they run: on a GPU of another model, with operands that are not
+  /// aligned, or with results in the place of operands.
   PrepareResult prepare(const KernelSignature &signature, std::unique_ptr<CudaKernel> own);
 
 private:
@@ -37,7 +37,7 @@ private:
     std::shared_ptr<const AttentionGraph> graph; // null where cuDNN does not compute the call
     std::string model;                           // of the GPU that it is compiled for
   };
-  Expected<Compiled> find(const AttentionCall &call, AttentionGraph::Pass pass);
+  Expected<Compiled> find(const PlacedAttention &placed);
 
   const bool isDemanded;
   const std::function<void(const std::string &)> note;

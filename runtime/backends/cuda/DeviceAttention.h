@@ -15,7 +15,7 @@
 #ifndef DTC_RUNTIME_BACKENDS_CUDA_DEVICEATTENTION_H
 #define DTC_RUNTIME_BACKENDS_CUDA_DEVICEATTENTION_H
 
-#include "calls/AttentionCalls.h"
+#include "calls/JoinedAttention.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DeviceMask.h"
 #include "runtime/backends/cuda/FmaTiles.h"
@@ -35,6 +35,7 @@ inline constexpr int kLeastBlocks = 1;
 /// it.
 struct DeviceAttention {
   int64_t batch, queries, keys, heads, kvHeads, headSize, earlier;
+  int queryRow, keyRow, outRow; ///< elements between the rows of q, of k and v, and of out
   bool causal;
   double softcap;
   /// For each query of each batch element, or of the one at work, the keys that it sees (see
@@ -42,10 +43,13 @@ struct DeviceAttention {
   const SegmentRange *ranges = nullptr;
   bool areIncreasing = true; ///< later queries see no earlier keys
 
-  explicit DeviceAttention(const AttentionShape &shape)
+  DeviceAttention(const PlacedAttention &placed, const AttentionShape &shape)
       : batch(shape.batch), queries(shape.queries), keys(shape.keys), heads(shape.heads),
         kvHeads(shape.kvHeads), headSize(shape.headSize),
-        earlier(shape.earlier + shape.order.offset), causal(shape.causal), softcap(shape.softcap) {}
+        earlier(shape.earlier + shape.order.offset),
+        queryRow(static_cast<int>(placed.rowHeads(heads) * headSize)),
+        keyRow(static_cast<int>(placed.rowHeads(kvHeads) * headSize)),
+        outRow(static_cast<int>(heads * headSize)), causal(shape.causal), softcap(shape.softcap) {}
 
   /// The shape with the ranges of batch element `b`.
   template <bool IsBounded> __device__ __forceinline__ DeviceAttention of(int64_t b) const {
@@ -126,17 +130,25 @@ struct DeviceAttention {
     int64_t left = end - begin;
     return left < 0 ? 0 : left < size ? static_cast<int>(left) : size;
   }
-  /// Rows [begin, ...) of a head of q, or of what is shaped so.
+  /// Rows [begin, ...) of a head of q or its gradient.
   template <typename F>
   __device__ __forceinline__ HeadRows<F> queryRows(const F *q, int64_t b, int64_t head,
                                                    int64_t begin, int rows) const {
-    return {q + ((b * queries + begin) * heads + head) * headSize, heads * headSize, rows,
+    return {q + (b * queries + begin) * queryRow + head * headSize, queryRow, rows,
             static_cast<int>(headSize)};
   }
+  /// Those of out or its gradient.
+  template <typename F>
+  __device__ __forceinline__ HeadRows<F> outRows(const F *out, int64_t b, int64_t head,
+                                                 int64_t begin, int rows) const {
+    return {out + (b * queries + begin) * outRow + head * headSize, outRow, rows,
+            static_cast<int>(headSize)};
+  }
+  /// Those of k, v or their gradients.
   template <typename F>
   __device__ __forceinline__ HeadRows<F> keyRows(const F *k, int64_t b, int64_t kvHead,
                                                  int64_t begin, int rows) const {
-    return {k + ((b * keys + begin) * kvHeads + kvHead) * headSize, kvHeads * headSize, rows,
+    return {k + (b * keys + begin) * keyRow + kvHead * headSize, keyRow, rows,
             static_cast<int>(headSize)};
   }
 };

@@ -11,12 +11,12 @@
 
 namespace dtc::runtime::cuda {
 
-/// Rows of one head in memory: `rows` of them, `width` elements each. The tiles that they are read
+/// Rows of one head in memory: `rows` of them, `width` elements each, `stride` elements apart. The
+/// tiles that they are read
 /// into have zeros beyond.
 template <typename F> struct HeadRows {
   const F *data;
-  int64_t stride;
-  int rows, width;
+  int stride, rows, width;
 
   /// Elements [first, first + count) of the rows, or fewer where they end.
   __device__ __forceinline__ HeadRows columns(int first, int count) const {

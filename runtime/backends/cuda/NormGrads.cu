@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // In the comments xhat is the normalised row and dxhat = dy * gamma its gradient. The gradients of
-// gamma and beta are sums over all rows: the rows are cut into parts, by their shape alone; each
-// part has its own sums in the workspace, which are added in a fixed order by a second launch.
+// gamma and beta, and that of a bias
+// that was added to what is normalised, are sums over all rows: the rows are cut into parts, by
+// their shape alone; each part has its own sums in the workspace, which are added in a fixed order
+// by a second launch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,27 +57,33 @@ __global__ void __launch_bounds__(kMaxBlockThreads, 1)
   }
 }
 
-/// For each column the sums of dy * xhat and, of a layer norm, of dy over the rows of part
-/// blockIdx.y, which has `partRows` of them: sums[part][0 or 1][column].
+/// For each column the sums of dy * xhat, of a layer norm of dy, and of dx unless it is null, over
+/// the rows of part blockIdx.y, which has `partRows` of them: sums[part][which][column].
 template <typename F>
 __global__ void __launch_bounds__(256)
     normParameterGradKernel(const F *x, const Wide<F> *means, const Wide<F> *rstds, const F *dy,
-                            Wide<F> *sums, int64_t rows, int64_t width, int64_t partRows) {
+                            const F *dx, Wide<F> *sums, int64_t rows, int64_t width,
+                            int64_t partRows) {
   using W = Wide<F>;
   int64_t begin = int64_t{blockIdx.y} * partRows;
   int64_t end = begin + partRows < rows ? begin + partRows : rows;
   int64_t step = int64_t{gridDim.x} * blockDim.x;
-  int64_t perPart = means ? 2 * width : width;
+  W *ofPart = sums + int64_t{blockIdx.y} * width * (1 + (means ? 1 : 0) + (dx ? 1 : 0));
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < width; i += step) {
-    W dgamma = 0, dbeta = 0;
+    W dgamma = 0, dbeta = 0, column = 0;
     for (int64_t row = begin; row < end; ++row) {
       W mean = means ? means[row] : W(0), slope = widen(dy[row * width + i]);
       dgamma += slope * ((widen(x[row * width + i]) - mean) * rstds[row]);
       dbeta += slope;
+      if (dx)
+        column += widen(dx[row * width + i]);
     }
-    sums[int64_t{blockIdx.y} * perPart + i] = dgamma;
+    W *to = ofPart + i;
+    *to = dgamma;
     if (means)
-      sums[int64_t{blockIdx.y} * perPart + width + i] = dbeta;
+      *(to += width) = dbeta;
+    if (dx)
+      *(to += width) = column;
   }
 }
 
@@ -86,6 +94,7 @@ template <typename F> struct NormGradOperands {
   const F *dy, *added;          // added: to dx; null: nothing is
   F *dx;
   Wide<F> *dgamma, *dbeta;
+  Wide<F> *columns; // the sums of the rows of dx; null: nothing
   Wide<F> *partial; // in the workspace
 };
 
@@ -98,7 +107,8 @@ template <typename F> constexpr int kNormVector = sizeof(Wide<F>) == 8 ? 4 : 8;
 inline constexpr unsigned kNormThreads = 384;
 /// Rows that are wider than the vectors of this many threads have two for each.
 inline constexpr unsigned kNormRowThreads = 256;
-template <typename F> constexpr int kMostNormVectors = sizeof(Wide<F>) == 8 ? 1 : 2;
+template <typename F, bool sumsColumns = false>
+constexpr int kMostNormVectors = sizeof(Wide<F>) == 8 || sumsColumns ? 1 : 2;
 
 template <typename F> using NormVector = PackedVector<F, kNormVector<F>>;
 
@@ -112,10 +122,11 @@ template <typename F, int C> struct NormGradRow {
 /// warps, have a row, and as many rows are worked on at a time as the block has threads for. The
 /// rows after them are read before the sums of these are made, so that memory always has work:
 /// each multiprocessor of an H100 has 36 KB of GPT-2 124M's rows on the way. `inVectors` says how
-/// rows are read, not in which order they are added. `added` may lie where dx is written.
-template <typename F, int C, bool inVectors>
+/// rows are read, not in which order they are added. `added` may lie where dx is written. The rows
+/// of dx are summed as they are written, if at all (`sumsColumns`).
+template <typename F, int C, bool inVectors, bool sumsColumns>
 __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
-                                  sizeof(F) == 2 && C == 1 ? 2 : 1)
+                                  sizeof(F) == 2 && C == 1 && (inVectors || !sumsColumns) ? 2 : 1)
     normGradKernel(const NormGradOperands<F> __grid_constant__ at, int rows, int width,
                    int partRows, int rowThreads) {
   using W = Wide<F>;
@@ -151,14 +162,15 @@ __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
   };
   // As far as there are registers.
   constexpr bool readsAhead = inVectors && C * V * sizeof(F) <= 32;
-  constexpr bool readsAddedAhead = readsAhead && C == 1;
+  constexpr bool readsAddedAhead = readsAhead && C == 1 && !sumsColumns;
   Row next;
   NormVector<F> nextAdded[C];
   if constexpr (readsAhead)
     next = load(begin + group);
   if constexpr (readsAddedAhead)
     nextAdded[0] = loadAdded(begin + group, 0);
-  W dgamma[C][V] = {}, dbeta[C][V] = {}, perColumn = W(1) / static_cast<W>(width);
+  W dgamma[C][V] = {}, dbeta[C][V] = {}, columns[sumsColumns ? C : 1][V] = {},
+    perColumn = W(1) / static_cast<W>(width);
   int turn = 0;
   for (int row = begin + group; row - group < end; row += groups, turn ^= 1) {
     Row now;
@@ -221,10 +233,16 @@ __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
           slope[c][j] = added[c].widened(j) + result.widened(j);
         result = NormVector<F>::narrowed(slope[c]);
       }
+      if constexpr (sumsColumns) {
+#pragma unroll
+        for (int j = 0; j < V; ++j)
+          columns[c][j] += result.widened(j);
+      }
       result.template store<inVectors>(at.dx + int64_t{row} * width, firstOf(c), width);
     }
   }
-  W *sums = at.partial + int64_t{blockIdx.x} * (at.means ? 2 * width : width);
+  int results = 1 + (at.means ? 1 : 0) + (sumsColumns ? 1 : 0);
+  W *sums = at.partial + int64_t{blockIdx.x} * width * results;
   auto store = [&](const W(&own)[C][V], W *to) {
     if constexpr (C == 1) { // rows in more vectors have all threads of the block
       __shared__ W ofThread[V][kMaxBlockThreads];
@@ -250,18 +268,24 @@ __global__ void __launch_bounds__(C == 1 ? kNormThreads : kMaxBlockThreads,
   };
   store(dgamma, sums);
   if (at.means)
-    store(dbeta, sums + width);
+    store(dbeta, sums += width);
+  if constexpr (sumsColumns)
+    store(columns, sums + width);
 }
 
-/// The sums of all parts: dgamma, then dbeta where it is not null. A warp's threads have
-/// neighbouring columns, and its parts are those of the warp's number and every kSumWarps-th from
-/// there on. There are few blocks, 48 for GPT-2 124M, so that each has many warps.
+/// The sums of all parts, of up to three results. A warp's threads have neighbouring columns, and
+/// its parts are those of the warp's number and every kSumWarps-th from there on. There are few
+/// blocks, 48 for GPT-2 124M, so that each has many warps.
 constexpr unsigned kSumWarps = 32;
+template <typename W> struct SummedColumns {
+  W *of[3];
+  int64_t count, width;
+};
 template <typename W>
 __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
-    addPartsKernel(const W *sums, int64_t parts, W *dgamma, W *dbeta, int64_t width) {
+    addPartsKernel(const W *sums, int64_t parts, SummedColumns<W> results) {
   __shared__ W ofWarp[kSumWarps][kWarpThreads];
-  int64_t perPart = dbeta ? 2 * width : width;
+  int64_t perPart = results.count * results.width;
   unsigned warp = threadIdx.x / kWarpThreads, lane = threadIdx.x % kWarpThreads;
   for (int64_t first = int64_t{blockIdx.x} * kWarpThreads; first < perPart;
        first += int64_t{gridDim.x} * kWarpThreads) {
@@ -276,24 +300,23 @@ __global__ void __launch_bounds__(kSumWarps *kWarpThreads)
       continue;
     for (unsigned other = 1; other < kSumWarps; ++other)
       total += ofWarp[other][lane];
-    if (i < width)
-      dgamma[i] = total;
-    else
-      dbeta[i - width] = total;
+    int64_t result = i / results.width;
+    W *to = result == 0 ? results.of[0] : result == 1 ? results.of[1] : results.of[2];
+    to[i - result * results.width] = total;
   }
 }
 
 /// How the sums over the rows are cut: by their shape alone, so that all GPUs give the same bits.
 struct NormGradParts {
   RowShape shape;
-  int64_t statistics; // 2 of a layer norm (mean, rstd; gamma, beta), 1 of an RMS norm
-  int64_t vectors;    // of a thread, in one pass; 0: a block has no registers for a row
+  int64_t results; // dgamma, of a layer norm dbeta, and the sums of dx where they are asked for
+  int64_t vectors; // of a thread, in one pass; 0: a block has no registers for a row
   int64_t rowThreads, groups;
   int64_t partRows, parts;
 
   /// Threads have up to `mostVectors` vectors of `vector` columns.
-  NormGradParts(const RowShape &shape, int64_t statistics, int64_t vector, int64_t mostVectors)
-      : shape(shape), statistics(statistics) {
+  NormGradParts(const RowShape &shape, int64_t results, int64_t vector, int64_t mostVectors)
+      : shape(shape), results(results) {
     auto divideUp = [](int64_t count, int64_t unit) { return (count + unit - 1) / unit; };
     int64_t rowVectors = std::max<int64_t>(divideUp(shape.width, vector), 1);
     vectors = divideUp(rowVectors, kNormRowThreads);
@@ -307,7 +330,7 @@ struct NormGradParts {
     partRows = divideUp(std::max<int64_t>(16, divideUp(shape.rows, most)), groups) * groups;
     parts = divideUp(shape.rows, partRows);
   }
-  int64_t sums() const { return parts * shape.width * statistics; }
+  int64_t sums() const { return parts * shape.width * results; }
 };
 
 /// dx and the sums of all parts, in one launch where a block's threads have registers for a row.
@@ -318,13 +341,21 @@ MaybeError enqueueParts(CudaQueue &queue, const NormGradParts &cut, const NormGr
   constexpr size_t bytes = sizeof(Vector<F, V>);
   bool inVectors = shape.width % V == 0 && isAligned(at.x, bytes) && isAligned(at.gamma, bytes) &&
                    isAligned(at.dy, bytes) && isAligned(at.added, bytes) && isAligned(at.dx, bytes);
-  auto inOnePass = [&](auto vectors) {
+  auto launchOnePass = [&](auto vectors, auto sumsColumns) {
     constexpr int C = decltype(vectors)::value;
+    constexpr bool sums = decltype(sumsColumns)::value;
     LaunchShape blocks{static_cast<unsigned>(cut.parts), 1,
                        static_cast<unsigned>(cut.rowThreads * cut.groups)};
-    return launch(
-        queue, blocks, inVectors ? normGradKernel<F, C, true> : normGradKernel<F, C, false>, at,
-        shape.rows, static_cast<int>(shape.width), cut.partRows, static_cast<int>(cut.rowThreads));
+    return launch(queue, blocks,
+                  inVectors ? normGradKernel<F, C, true, sums> : normGradKernel<F, C, false, sums>,
+                  at, shape.rows, static_cast<int>(shape.width), cut.partRows,
+                  static_cast<int>(cut.rowThreads));
+  };
+  auto inOnePass = [&](auto vectors) {
+    if constexpr (decltype(vectors)::value <= kMostNormVectors<F, true>)
+      if (at.columns)
+        return launchOnePass(vectors, std::true_type());
+    return launchOnePass(vectors, std::false_type());
   };
   if (cut.vectors == 1)
     return inOnePass(std::integral_constant<int, 1>());
@@ -337,7 +368,8 @@ MaybeError enqueueParts(CudaQueue &queue, const NormGradParts &cut, const NormGr
     return error;
   LaunchShape columns = gridStride(queue, shape.width);
   columns.blocksY = static_cast<unsigned>(cut.parts);
-  return launch(queue, columns, normParameterGradKernel<F>, at.x, at.means, at.rstds, at.dy,
+  const F *dx = at.columns ? at.dx : nullptr;
+  return launch(queue, columns, normParameterGradKernel<F>, at.x, at.means, at.rstds, at.dy, dx,
                 at.partial, shape.rows, shape.width, cut.partRows);
 }
 
@@ -347,10 +379,15 @@ MaybeError enqueueNormGrad(CudaQueue &queue, const NormGradParts &cut,
   if (cut.parts > 0) // rows
     if (MaybeError error = enqueueParts(queue, cut, at))
       return error;
-  LaunchShape columns = blockPerRow((cut.shape.width * cut.statistics + 31) / 32, 0);
+  LaunchShape columns = blockPerRow((cut.shape.width * cut.results + 31) / 32, 0);
   columns.threads = kSumWarps * kWarpThreads;
+  SummedColumns<Wide<F>> results{{at.dgamma}, 1, cut.shape.width};
+  if (at.dbeta)
+    results.of[results.count++] = at.dbeta;
+  if (at.columns)
+    results.of[results.count++] = at.columns;
   return launch(queue, columns, addPartsKernel<Wide<F>>, static_cast<const Wide<F> *>(at.partial),
-                cut.parts, at.dgamma, at.dbeta, cut.shape.width);
+                cut.parts, results);
 }
 
 template <typename F>
@@ -365,7 +402,7 @@ std::unique_ptr<CudaKernel> makeNormGrad(const RowShape &shape, size_t statistic
             {input<F>(args, 0), input<F>(args, 1), hasMean ? input<W>(args, 2) : nullptr,
              input<W>(args, 1 + statistics), input<F>(args, 2 + statistics), nullptr,
              output<F>(args, 0), output<W>(args, 1), hasMean ? output<W>(args, 2) : nullptr,
-             static_cast<W *>(args.workspace)});
+             nullptr, static_cast<W *>(args.workspace)});
       },
       arrayBytes<W>(cut.sums()));
 }
@@ -389,14 +426,18 @@ template <typename F>
 std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const AddedGradient &match,
                                               const RowShape &shape, size_t statistics) {
   using W = Wide<F>;
-  NormGradParts cut(shape, static_cast<int64_t>(statistics), kNormVector<F>, kMostNormVectors<F>);
-  std::vector<size_t> index = calls.operandIndices(), in, out;
+  std::vector<size_t> index = calls.operandIndices(), in, out{index[match.sum]};
   for (size_t value : match.grad->inputs)
     in.push_back(index[value]);
-  in.push_back(index[match.added]);
-  out.push_back(index[match.sum]);
   for (size_t i = 1; i < match.grad->outputs.size(); ++i)
     out.push_back(index[match.grad->outputs[i]]);
+  in.push_back(index[match.added]);
+  // A third call sums the rows of the sum.
+  std::optional<size_t> columns;
+  if (calls.calls.size() == 3)
+    columns = index[calls.calls[2].outputs[0]];
+  NormGradParts cut(shape, static_cast<int64_t>(statistics) + (columns ? 1 : 0), kNormVector<F>,
+                    columns ? kMostNormVectors<F, true> : kMostNormVectors<F>);
   return makeKernel(
       [=](CudaQueue &queue, const KernelArguments &args) {
         bool hasMean = statistics == 2;
@@ -406,7 +447,7 @@ std::unique_ptr<CudaKernel> makeAddedNormGrad(const FusedCalls &calls, const Add
              hasMean ? input<W>(args, in[2]) : nullptr, input<W>(args, in[1 + statistics]),
              input<F>(args, in[2 + statistics]), input<F>(args, in.back()), output<F>(args, out[0]),
              output<W>(args, out[1]), hasMean ? output<W>(args, out[2]) : nullptr,
-             static_cast<W *>(args.workspace)});
+             columns ? output<W>(args, *columns) : nullptr, static_cast<W *>(args.workspace)});
       },
       arrayBytes<W>(cut.sums()));
 }

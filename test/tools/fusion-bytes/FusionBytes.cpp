@@ -9,7 +9,9 @@
 //
 // A launch, the calls that the CUDA backend computes together or a single call, reads each operand
 // once and writes its results; its workspace is written and read once. Of a product with an
-// epilogue only the further operands of the epilogue count, for both numbers alike.
+// epilogue only the further operands of the epilogue count, for both numbers alike. For the
+// gradient of a bias that is an epilogue, cuBLASLt launches a kernel of its own, which reads an
+// operand of the product once more: these are counted by themselves, and in `total` only.
 //
 // Perfect fusion: products (with the epilogues that the backend gives them), attention and
 // instructions that are no kernels end a cluster, and so does a result that is not there before all
@@ -99,6 +101,8 @@ public:
     fmt::print("epilogues {} bytes\nlaunches {} bytes\nperfect fusion {} bytes\nratio {:.3f}\n",
                epilogues, moved + epilogues, perfect + epilogues,
                static_cast<double>(moved + epilogues) / static_cast<double>(perfect + epilogues));
+    fmt::print("sums beside products {} kernels, {} bytes\ntotal {} bytes\n", sums, sumBytes,
+               moved + epilogues + sumBytes);
   }
 
 private:
@@ -124,6 +128,8 @@ private:
         std::exit(1);
       }
     for (const CallGroup &group : groups.groups)
+      countSum(group.fused);
+    for (const CallGroup &group : groups.groups)
       addNode(group.calls, group.place, backend.prepareFused(group.fused)->workspaceBytes());
     for (int i = 0; i < task.instructions_size(); ++i)
       if (!groups.groupOf[static_cast<size_t>(i)]) {
@@ -134,6 +140,19 @@ private:
         addNode({i}, i, workspace);
       }
     std::ranges::sort(nodes, {}, &Node::place);
+  }
+
+  /// Counts the kernel of a bias gradient that cuBLASLt launches beside a product.
+  void countSum(const FusedCalls &calls) {
+    std::optional<Fusion> fusion = findFusion(calls);
+    const auto *product = fusion ? std::get_if<FusedProduct>(&*fusion) : nullptr;
+    if (!product || !product->biasGrad)
+      return;
+    ++sums;
+    for (const FusedCalls::Call &call : calls.calls)
+      if (call.signature.kernel == "reduce")
+        sumBytes += static_cast<int64_t>(call.signature.inputs[0].numBytes() +
+                                         call.signature.outputs[0].numBytes());
   }
 
   void addNode(const std::vector<int> &calls, int place, size_t workspace) {
@@ -283,6 +302,8 @@ private:
   const plan::Task &task;
   const Backend &backend;
   ValueReaders readers;
+  int sums = 0; // kernels that cuBLASLt launches for gradients of biases
+  int64_t sumBytes = 0;
   std::vector<Node> nodes;     // in the order in which they are computed
   std::vector<size_t> cluster; // by node: the first of its cluster
 };

@@ -199,6 +199,16 @@ std::vector<KernelSignature> validCalls() {
         {"sequence", int64_t{5}},
         {"sequence_axes", Axes{"dp"}}},
        mesh},
+      {"joined_attention",
+       {f32({2, 3, 8, 5})},
+       {f32({2, 3, 4, 5}), f32({2, 4, 3})},
+       {{"causal", true}, {"scale", 0.5}},
+       mesh},
+      {"joined_attention_grad",
+       {f32({2, 3, 8, 5}), f32({2, 3, 4, 5}), f32({2, 4, 3}), f32({2, 3, 4, 5})},
+       {f32({2, 3, 8, 5})},
+       {{"causal", true}, {"scale", 0.5}},
+       mesh},
       {"merge_attention",
        {f32({2, 3, 4, 5}), f32({2, 4, 3}), f32({2, 3, 4, 5}), f32({2, 4, 3})},
        {f32({2, 3, 4, 5}), f32({2, 4, 3})},
@@ -395,7 +405,7 @@ TEST(Fuzz, ValidCallsAreValid) {
     EXPECT_TRUE(prepared) << prepared.error().message;
     kernels.insert(call.kernel);
   }
-  EXPECT_EQ(kernels.size(), 70u);
+  EXPECT_EQ(kernels.size(), 72u);
   expectRefused({"sort", {}, {}, {}, {}}, "kernel 'sort' is unknown to the cpu backend");
 }
 

@@ -55,8 +55,11 @@ AttentionCall makeCall(DType dtype, int64_t queries, int64_t keys, int64_t heads
 
 void expectEngine(const AttentionCall &call) {
   EXPECT_TRUE(AttentionGraph::isAsked(call));
-  for (AttentionGraph::Pass pass : {AttentionGraph::Pass::Forward, AttentionGraph::Pass::Gradient})
-    EXPECT_OK(AttentionGraph::findEngine(call, pass, h100()));
+  int64_t heads = call.shape.heads, kvHeads = call.shape.kvHeads, size = call.shape.headSize;
+  JoinedHeads joined{{0, heads * size, (heads + kvHeads) * size}, heads + 2 * kvHeads};
+  for (bool isGradient : {false, true})
+    for (const std::optional<JoinedHeads> &placed : {std::optional<JoinedHeads>(), {joined}})
+      EXPECT_OK(AttentionGraph::findEngine({call, placed, isGradient}, h100()));
 }
 
 TEST(AttentionGraph, EnginesForModels) {
@@ -81,13 +84,13 @@ TEST(AttentionGraph, EnginesForUnusualShapes) {
 TEST(AttentionGraph, NoEngineForOddHeadSizes) {
   AttentionCall call = makeCall(DType::BF16, 512, 512, 8, 8, 20);
   EXPECT_TRUE(AttentionGraph::isAsked(call));
-  EXPECT_ERROR(AttentionGraph::findEngine(call, AttentionGraph::Pass::Forward, h100()),
+  EXPECT_ERROR(AttentionGraph::findEngine({call, std::nullopt, false}, h100()),
                "cuDNN cannot take the call");
 }
 
 TEST(AttentionGraph, UnreadablePropertiesAreAnError) {
   AttentionCall call = makeCall(DType::BF16, 512, 512, 8, 8, 64);
-  EXPECT_ERROR(AttentionGraph::findEngine(call, AttentionGraph::Pass::Forward,
+  EXPECT_ERROR(AttentionGraph::findEngine({call, std::nullopt, false},
                                           {.computeCapability = 90, .properties = "{}"}),
                "cuDNN cannot read the properties of the GPU");
 }

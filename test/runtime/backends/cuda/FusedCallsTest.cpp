@@ -67,6 +67,71 @@ TEST_P(FusedNormGrad, RefusesASumWhereTheGradientReads) {
   EXPECT_FALSE(hasKernel(calls));
 }
 
+/// The gradient of a norm, what is added to it, and the sum of all rows.
+class FusedColumnSums : public testing::FusedCallsTest {
+protected:
+  struct Values {
+    size_t dgamma, dbeta, result, columns;
+  };
+
+  std::pair<Calls, Values> make(bool hasMean, int64_t rows, int64_t width,
+                                AttributeMap reduce = {{"kind", "sum"},
+                                                       {"dims", std::vector<int64_t>{0}}}) {
+    Calls calls(mesh);
+    TensorType matrix = type({rows, width});
+    calls.placeBytes = std::max(calls.placeBytes, matrix.numBytes());
+    size_t x = calls.value(matrix), gamma = calls.value(type({width})),
+           rstd = calls.value(wide({rows})), dy = calls.value(matrix), other = calls.value(matrix),
+           mean = calls.value(wide({rows})), dx = calls.value(matrix), sum = calls.value(matrix);
+    Values at{calls.value(wide({width})), calls.value(wide({width})), sum,
+              calls.value(wide({width}))};
+    if (hasMean)
+      calls.call("layer_norm_grad", {x, gamma, mean, rstd, dy}, {dx, at.dgamma, at.dbeta});
+    else
+      calls.call("rms_norm_grad", {x, gamma, rstd, dy}, {dx, at.dgamma});
+    calls.call("add", {other, dx}, {sum});
+    calls.call("reduce", {at.result}, {at.columns}, std::move(reduce));
+    calls.keep(at.dgamma);
+    if (hasMean)
+      calls.keep(at.dbeta);
+    calls.keep(at.result);
+    calls.keep(at.columns);
+    return {calls, at};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, FusedColumnSums, kTypes, nameOf);
+
+// The columns are added in another order than by the kernel of the sum, all else has its bits.
+TEST_P(FusedColumnSums, SumsWhatItWrites) {
+  for (auto [rows, width] : {std::pair(5, 24), {70, 24}, {70, 23}, {40, 2048}, {3, 2041}})
+    for (bool hasMean : {false, true}) {
+      SCOPED_TRACE(::testing::Message() << rows << "x" << width << (hasMean ? ", mean" : ""));
+      auto [calls, at] = make(hasMean, rows, width);
+      std::vector<std::byte> single = runOneByOne(calls), fused = runFused(calls);
+      EXPECT_EQ(launches, 2u);
+      expectSameBits(calls, single, fused, {at.dgamma, at.result, hasMean ? at.dbeta : at.result});
+      for (int64_t column = 0; column < width; ++column) {
+        double expected = 0, magnitude = 0;
+        for (int64_t row = 0; row < rows; ++row) {
+          double element = elementOf(calls, single, at.result, row * width + column);
+          expected += element;
+          magnitude += std::abs(element);
+        }
+        EXPECT_NEAR(elementOf(calls, fused, at.columns, column), expected,
+                    1e-6 * magnitude + 1e-30);
+      }
+    }
+}
+
+TEST_P(FusedColumnSums, RefusesOtherSums) {
+  EXPECT_TRUE(hasKernel(make(true, 5, 24).first));
+  EXPECT_FALSE(hasKernel(make(true, 5, 2056).first)); // no registers for wider rows
+  EXPECT_FALSE(
+      hasKernel(make(true, 24, 24, {{"kind", "sum"}, {"dims", std::vector<int64_t>{1}}}).first));
+  EXPECT_FALSE(
+      hasKernel(make(true, 5, 24, {{"kind", "max"}, {"dims", std::vector<int64_t>{0}}}).first));
+}
+
 /// The gradient of a table, and another one that is added to it.
 class FusedEmbeddingGrad : public testing::FusedCallsTest {
 protected:
