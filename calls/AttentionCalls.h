@@ -68,12 +68,17 @@ struct AttentionShape {
   /// While a batch element is at work: for each key of the sequence the range of its segment. A
   /// query is in the segment of its own key, and sees no other; null: of all.
   const SegmentRange *segments = nullptr;
+  /// Of a device's kernel: the heads of a row of the tensor that q, k and v are parts of; 0: they
+  /// are apart.
+  int64_t joinedHeads = 0;
 
   /// Query heads of a key-value head.
   int64_t group() const { return heads / kvHeads; }
-  /// Elements between the rows of a head in q, out and their gradients, and in k, v and theirs.
-  int64_t queryStride() const { return heads * headSize; }
-  int64_t keyStride() const { return kvHeads * headSize; }
+  /// Elements between the rows of a head in out and its gradient, in q and its own, and in k, v and
+  /// theirs.
+  int64_t outStride() const { return heads * headSize; }
+  int64_t queryStride() const { return (joinedHeads ? joinedHeads : heads) * headSize; }
+  int64_t keyStride() const { return (joinedHeads ? joinedHeads : kvHeads) * headSize; }
   /// The number of its own key in the sequence. Beyond the last key: a query of padding.
   int64_t keyOf(int64_t query) const { return order.at(query) + earlier; }
   /// All keys of the sequence.

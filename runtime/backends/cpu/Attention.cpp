@@ -74,7 +74,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
 
 /// With `cached`, input 3 says for each sample how many keys come before the one of query 0, and
 /// there is no output lse.
-template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall call, bool cached) {
+template <typename F> std::unique_ptr<CpuKernel> makeAttentionOf(AttentionCall call, bool cached) {
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays, cached](const CpuArguments &args) {
@@ -103,26 +103,26 @@ template <typename F> std::unique_ptr<CpuKernel> makeAttention(AttentionCall cal
   });
 }
 
+std::unique_ptr<CpuKernel> makeCall(AttentionCall call, bool cached) {
+  if (attentionUsesTiles(call))
+    return makeTileAttention(std::move(call), cached);
+  return withFloatType(call.dtype, [&](auto zero) {
+    return makeAttentionOf<decltype(zero)>(std::move(call), cached);
+  });
+}
+
 PrepareResult prepareAttention(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkAttention(signature);
   if (!call)
     return call.error();
-  if (attentionUsesTiles(*call))
-    return makeTileAttention(std::move(*call), false);
-  return withFloatType(call->dtype, [&](auto zero) {
-    return makeAttention<decltype(zero)>(std::move(*call), false);
-  });
+  return makeCall(std::move(*call), false);
 }
 
 PrepareResult prepareCachedAttention(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkCachedAttention(signature);
   if (!call)
     return call.error();
-  if (attentionUsesTiles(*call))
-    return makeTileAttention(std::move(*call), true);
-  return withFloatType(call->dtype, [&](auto zero) {
-    return makeAttention<decltype(zero)>(std::move(*call), true);
-  });
+  return makeCall(std::move(*call), true);
 }
 
 /// The weights with which two partial results are added, and the log of the sum of exponentials of
@@ -166,6 +166,10 @@ PrepareResult prepareMerge(const KernelSignature &signature) {
 }
 
 } // namespace
+
+std::unique_ptr<CpuKernel> makeAttention(AttentionCall call) {
+  return makeCall(std::move(call), false);
+}
 
 std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {

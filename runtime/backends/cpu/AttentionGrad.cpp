@@ -57,7 +57,8 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
              const std::array<Wide<F> *, ArrayCount> &arrays) {
   using W = Wide<F>;
   int64_t key = keyOffset(shape, task), keyStride = shape.keyStride(), keys = shape.keys;
-  int64_t stride = shape.queryStride(), headSize = shape.headSize, scores = scoreStride(shape);
+  int64_t qStride = shape.queryStride(), outStride = shape.outStride(), headSize = shape.headSize,
+          scores = scoreStride(shape);
   auto kTransposed = loadOperand(operands.k + key, keyStride, keys, headSize, true,
                                  arrays[KeyGrads], arrays[KeysTransposed]);
   auto k = loadOperand(operands.k + key, keyStride, keys, headSize, false, arrays[KeyGrads],
@@ -70,11 +71,13 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   zeroRows(dv, keys, headSize);
   VisibleKeys visible(shape);
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
-    auto load = [&](const F *operand, ArrayIndex array) {
-      return loadRows(operand + block.query, stride, block.rows, headSize, arrays[array]);
+    auto load = [&](const F *rows, int64_t stride, ArrayIndex array) {
+      return loadRows(rows, stride, block.rows, headSize, arrays[array]);
     };
-    auto q = load(operands.q, Queries), dout = load(operands.dout, OutGrads);
-    sumProducts<W>(block.rows, headSize, load(operands.out, Outs), dout, arrays[Deltas]);
+    auto q = load(operands.q + block.query, qStride, Queries);
+    auto dout = load(operands.dout + block.out, outStride, OutGrads);
+    sumProducts<W>(block.rows, headSize, load(operands.out + block.out, outStride, Outs), dout,
+                   arrays[Deltas]);
     packRows(q.data, q.stride, block.rows, headSize, arrays[QueriesPacked]);
     packRows(dout.data, dout.stride, block.rows, headSize, arrays[OutGradsPacked]);
     HeadOperand<W> qPacked{q, block.rows, headSize, arrays[QueriesPacked]};
@@ -92,7 +95,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
       addToKeys<W>(block, range, dweights, scores, qPacked, dk);
       addWeighted(block, range, dweights, scores, k, dq);
     });
-    storeRows(dq, operands.dq + block.query, stride, block.rows, headSize);
+    storeRows(dq, operands.dq + block.query, qStride, block.rows, headSize);
   });
   if constexpr (!kIsWide<F>) {
     storeRows(dk, operands.dk + key, keyStride, keys, headSize);
@@ -100,7 +103,7 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   }
 }
 
-template <typename F> std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
+template <typename F> std::unique_ptr<CpuKernel> makeGradOf(AttentionCall call) {
   ThreadArrays<Wide<F>, ArrayCount> arrays = arraysFor<F>(call.shape);
   size_t segmentBytes = SegmentRanges::bytes(call);
   auto run = [call = std::move(call), arrays](const CpuArguments &args) {
@@ -129,10 +132,14 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
   Expected<AttentionCall> call = checkAttentionGrad(signature);
   if (!call)
     return call.error();
-  if (attentionUsesTiles(*call))
-    return makeTileAttentionGrad(std::move(*call));
-  return withFloatType(
-      call->dtype, [&](auto zero) { return makeAttentionGrad<decltype(zero)>(std::move(*call)); });
+  return makeAttentionGrad(std::move(*call));
+}
+
+std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
+  if (attentionUsesTiles(call))
+    return makeTileAttentionGrad(std::move(call));
+  return withFloatType(call.dtype,
+                       [&](auto zero) { return makeGradOf<decltype(zero)>(std::move(call)); });
 }
 
 } // namespace dtc::runtime::cpu

@@ -134,7 +134,7 @@ void finish(const AttentionShape &shape, const AttentionBlock &block, double fac
     W inverse = none ? W(0) : scale / rows.sums[i];
     for (int64_t e = 0; e < shape.headSize; ++e)
       sums[e] *= inverse;
-    F *to = operands.out + block.query + i * shape.queryStride();
+    F *to = operands.out + block.out + i * shape.outStride();
     if constexpr (kIsWide<F>)
       std::copy_n(sums, shape.headSize, to);
     else

@@ -60,7 +60,8 @@ inline int64_t taskGrain(const AttentionShape &shape) {
 struct AttentionBlock {
   int64_t head, begin, rows;
   KeyRange keys; // from the first that a row sees to the last
-  int64_t query; // offset of its first row in q and out
+  int64_t query; // offset of its first row in q
+  int64_t out;   // offset of its first row in out
   int64_t lse;   // offset of its first row in lse
   KeyRange seen[kRowBlock];
 
@@ -94,7 +95,9 @@ void forBlocks(const AttentionShape &shape, const VisibleKeys &visible, int64_t 
       block.begin = begin;
       block.rows = std::min(kRowBlock, shape.order.endOfRun(begin, shape.queries) - begin);
       block.keys = visible.ofRows(begin, block.rows);
-      block.query = (b * shape.queries + begin) * shape.queryStride() + head * shape.headSize;
+      int64_t row = b * shape.queries + begin;
+      block.query = row * shape.queryStride() + head * shape.headSize;
+      block.out = row * shape.outStride() + head * shape.headSize;
       block.lse = (b * shape.heads + head) * shape.queries + begin;
       for (int64_t i = 0; i < block.rows; ++i)
         block.seen[i] = visible.of(begin + i);
@@ -340,6 +343,10 @@ inline AttentionDropout dropoutOf(const AttentionCall &call, const CpuArguments 
 }
 
 PrepareResult prepareAttentionGrad(const KernelSignature &signature);
+
+/// The kernels of a checked call of `attention` and of `attention_grad`.
+std::unique_ptr<CpuKernel> makeAttention(AttentionCall call);
+std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call);
 
 } // namespace dtc::runtime::cpu
 

@@ -42,13 +42,13 @@ uint32_t *words(float *array) { return reinterpret_cast<uint32_t *>(array); }
 int64_t keyDepth(const AttentionShape &shape) { return padDepth(shape.keys) + kTileDepth; }
 
 /// The rows of a block, padded to whole tiles.
-const BFloat16 *loadTileRows(const AttentionShape &shape, const BFloat16 *from, int64_t rows,
-                             float *array) {
+const BFloat16 *loadTileRows(const AttentionShape &shape, const BFloat16 *from, int64_t stride,
+                             int64_t rows, float *array) {
   int64_t depth = padDepth(shape.headSize);
   BFloat16 *to = halves(array);
   for (int64_t i = 0; i < rows; ++i) {
-    prefetchRow(from, shape.queryStride(), shape.headSize, i, rows);
-    std::copy_n(from + i * shape.queryStride(), shape.headSize, to + i * depth);
+    prefetchRow(from, stride, shape.headSize, i, rows);
+    std::copy_n(from + i * stride, shape.headSize, to + i * depth);
     std::fill(to + i * depth + shape.headSize, to + (i + 1) * depth, BFloat16());
   }
   std::fill(to + rows * depth, to + padRows(rows) * depth, BFloat16());
@@ -182,7 +182,8 @@ void runTask(const AttentionShape &shape, const AttentionDropout &dropout,
   RowSums<float> rows{arrays[Largest], arrays[Sums], {arrays[Out], padRows(shape.headSize)}};
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
     rows.clear(kRowBlock);
-    const BFloat16 *q = loadTileRows(shape, operands.q + block.query, block.rows, arrays[Queries]);
+    const BFloat16 *q = loadTileRows(shape, operands.q + block.query, shape.queryStride(),
+                                     block.rows, arrays[Queries]);
     forKeyBlocks(block, [&](KeyRange range) {
       multiplyScores(shape, block, range, q, words(arrays[Keys]), arrays[Scores]);
       weigh(shape, block, range, dropout, arrays[Scores], kWeightStride, rows);
@@ -236,10 +237,10 @@ ThreadArrays<float, GradArrayCount> gradArraysFor(const AttentionShape &shape) {
 }
 
 /// The block's rows transposed; the rows that pad the head stay zero.
-const BFloat16 *loadColumns(const AttentionShape &shape, const BFloat16 *from, int64_t rows,
-                            float *array) {
+const BFloat16 *loadColumns(const AttentionShape &shape, const BFloat16 *from, int64_t stride,
+                            int64_t rows, float *array) {
   BFloat16 *to = halves(array);
-  transpose(from, shape.queryStride(), rows, shape.headSize, kRowBlock, to);
+  transpose(from, stride, rows, shape.headSize, kRowBlock, to);
   std::fill(to + shape.headSize * kRowBlock, to + padRows(shape.headSize) * kRowBlock, BFloat16());
   return to;
 }
@@ -262,13 +263,15 @@ void runGradTask(const AttentionShape &shape, const AttentionDropout &dropout,
   std::fill_n(dv, columns * padRows(shape.keys), 0.0f);
   float *weights = arrays[Weights], *dweights = arrays[WeightGrads];
   forBlocks(shape, visible, task, [&](const AttentionBlock &block) {
-    const BFloat16 *qFrom = operands.q + block.query, *doutFrom = operands.dout + block.query;
-    sumProducts<BFloat16>(block.rows, headSize, {operands.out + block.query, shape.queryStride()},
-                          {doutFrom, shape.queryStride()}, arrays[Deltas]);
-    const BFloat16 *q = loadTileRows(shape, qFrom, block.rows, arrays[QueryRows]);
-    const BFloat16 *dout = loadTileRows(shape, doutFrom, block.rows, arrays[OutGradRows]);
-    const BFloat16 *qColumns = loadColumns(shape, qFrom, block.rows, arrays[QueryColumns]);
-    const BFloat16 *doutColumns = loadColumns(shape, doutFrom, block.rows, arrays[OutGradColumns]);
+    const BFloat16 *qFrom = operands.q + block.query, *doutFrom = operands.dout + block.out;
+    int64_t rows = block.rows, qStride = shape.queryStride(), outStride = shape.outStride();
+    sumProducts<BFloat16>(rows, headSize, {operands.out + block.out, outStride},
+                          {doutFrom, outStride}, arrays[Deltas]);
+    const BFloat16 *q = loadTileRows(shape, qFrom, qStride, rows, arrays[QueryRows]);
+    const BFloat16 *dout = loadTileRows(shape, doutFrom, outStride, rows, arrays[OutGradRows]);
+    const BFloat16 *qColumns = loadColumns(shape, qFrom, qStride, rows, arrays[QueryColumns]);
+    const BFloat16 *doutColumns =
+        loadColumns(shape, doutFrom, outStride, rows, arrays[OutGradColumns]);
     std::fill_n(dq, kRowBlock * columns, 0.0f);
     forKeyBlocks(block, [&](KeyRange range) {
       multiplyScores(shape, block, range, q, kTransposed, weights);
@@ -284,8 +287,7 @@ void runGradTask(const AttentionShape &shape, const AttentionDropout &dropout,
       addToKeys(shape, block, range, qColumns, pairs, dk);
       addWeighted(shape, block, range, dweights, halves(arrays[RoundedGrads]), k, dq);
     });
-    storeRows<BFloat16>({dq, columns}, operands.dq + block.query, shape.queryStride(), block.rows,
-                        headSize);
+    storeRows<BFloat16>({dq, columns}, operands.dq + block.query, qStride, rows, headSize);
   });
   storeKeys(shape, dk, arrays[WideRows], operands.dk + key);
   storeKeys(shape, dv, arrays[WideRows], operands.dv + key);
