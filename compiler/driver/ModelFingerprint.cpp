@@ -7,6 +7,7 @@
 #include "compiler/driver/ModelFingerprint.h"
 
 #include "compiler/driver/GradientCompression.h"
+#include "compiler/driver/SampleClipping.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dtc/DtcOps.h"
 
@@ -186,7 +187,8 @@ std::string dtc::fingerprintOf(func::FuncOp function) {
 }
 
 std::string dtc::describeUpdates(const CompileOptions &options) {
-  std::vector<std::string> settings = {fmt::format("clip={}", options.clip)};
+  const std::optional<SampleClipping> clipping = sampleClippingOf(options);
+  std::vector<std::string> settings = {fmt::format("clip={}", clipping ? 0 : options.clip)};
   for (StringRef group : options.paramGroups) {
     auto [pattern, list] = group.rsplit(':');
     SmallVector<StringRef> parts;
@@ -197,8 +199,8 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
   }
   if (auto compression = parseGradientCompression(options.compress))
     settings.push_back("compress=" + str(*compression));
-  if (!options.dpSgd.empty())
-    settings.push_back("dp_sgd=" + options.dpSgd);
+  if (clipping)
+    settings.push_back(fmt::format("dp_sgd=clip={},noise={}", clipping->clip, clipping->noise));
   if (options.proximal > 0)
     settings.push_back(fmt::format("proximal={}", options.proximal));
   if (!options.outer.empty())

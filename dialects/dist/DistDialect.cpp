@@ -204,8 +204,16 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     return success();
   if (attr.getName() == kHostAttrName && isa<UnitAttr>(attr.getValue()))
     return success();
-  return verifySignatureAttribute(op, attr, function.getArgumentTypes()[argIndex],
-                                  "argument " + Twine(argIndex));
+  Type type = function.getArgumentTypes()[argIndex];
+  if (auto dim = dyn_cast<IntegerAttr>(attr.getValue());
+      dim && attr.getName() == kSampleDimAttrName) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (tensor && dim.getInt() >= 0 && dim.getInt() < tensor.getRank())
+      return success();
+    return op->emitOpError() << "argument " << argIndex << " has '" << kSampleDimAttrName
+                             << "' = " << dim.getInt() << ", expected a dimension of " << type;
+  }
+  return verifySignatureAttribute(op, attr, type, "argument " + Twine(argIndex));
 }
 
 LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned,

@@ -12,8 +12,12 @@
 namespace dtc::dist {
 
 /// On a function whose step clips the gradient of each sample (an i64): the samples of a batch.
-/// dtc-build-train-step sets these three attributes, and dtc-clip-samples takes them away.
+/// dtc-build-train-step sets these four attributes, and dtc-clip-samples takes them away.
 inline constexpr llvm::StringLiteral kSamplesAttrName = "dist.samples";
+
+/// On an input of such a function (an i64): the dimension along which it has one sample after the
+/// other.
+inline constexpr llvm::StringLiteral kSampleDimAttrName = "dist.sample_dim";
 
 /// On the dtc.add that adds noise to the sum of a gradient over all samples (a string): the name of
 /// the parameter. The second operand stands for the noise. dtc-spmd-partition puts the shape of the

@@ -14,6 +14,7 @@ import dataclasses
 import math
 import numbers
 import re
+from collections.abc import Collection
 
 from dtc.errors import Error
 
@@ -82,12 +83,15 @@ class Accountant:
         """Whether that many steps are within the budget."""
         return self.budget is None or self.epsilon(steps) <= self.budget
 
-    def check(self, dp_sgd: str | None) -> None:
-        """Raises an Error where a step with this dp_sgd has other noise."""
+    def check(self, dp_sgd: str | None, samples: Collection[int] = ()) -> None:
+        """Raises an Error where a step with this dp_sgd has other noise, or where inputs of a step have `samples`, none of which is
+        the number of its samples here."""
         found = re.fullmatch(r".*\bnoise=([^,]+).*", dp_sgd or "")
         noise = float(found[1]) if found else 0.0
         if noise != self.noise:
             raise Error(f"the step adds noise of {noise:g} (dp_sgd), and the accountant counts on {self.noise:g}; expected the same")
+        if samples and self.batch not in samples:
+            raise Error(f"the step has {max(samples)} samples, and the accountant counts on a batch of {self.batch}; expected the same")
 
 
 def _package():

@@ -170,7 +170,7 @@ class Step:
         if callback is not None and not callable(callback):
             raise Error(f"callback is a {type(callback).__name__}, expected a function of the metrics of a step")
         if privacy is not None:
-            privacy.check(self.dp_sgd)
+            privacy.check(self.dp_sgd, self._samples)
             self._session()  # it knows of the steps of a checkpoint
             if not privacy.allows(self.steps_done + 1):
                 raise Error(f"the privacy budget of {privacy.budget:g} is spent: {self.steps_done} steps are done, and with one more "
@@ -271,6 +271,11 @@ class Step:
     def inputs(self) -> dict[str, str]:
         """The types of the inputs by name: "i32[16,2048]"."""
         return self._plan.inputs
+
+    @property
+    def _samples(self) -> set[int]:
+        """The first dimensions of the inputs of a step, all of its batches together: one is that of samples."""
+        return {int(size) * self._batches for size in re.findall(r"\[(\d+)", " ".join(self.inputs.values()))}
 
     @property
     def steps_done(self) -> int:

@@ -73,6 +73,13 @@ class Privacy(unittest.TestCase):
         with self.assertRaisesRegex(dtc.Error, "the step adds noise of 0 "):
             dtc.compile(MLP, optimizer=dtc.SGD(lr=0.1)).train(batches(1), privacy=accountant)
 
+    def test_the_batch_has_to_be_that_of_the_step(self):
+        for batch, options in ((2, {}), (8, {}), (4, {"accumulate": 2})):
+            with self.subTest(batch=batch, **options), self.assertRaisesRegex(dtc.Error, f"the step has .* samples, .* batch of {batch}; expected"):
+                step(**options).train(batches(2), privacy=Tenths(noise=1.5, batch=batch, samples=100, delta=1e-3))
+        metrics = step(accumulate=2).train([batches(2)], privacy=Tenths(noise=1.5, batch=8, samples=100, delta=1e-3))
+        self.assertEqual(metrics["epsilon"], 0.1)
+
     def test_meshes_draw_the_same_noise(self):
         found = []
         for mesh in (None, "dp=2", "dp=2,tp=2"):

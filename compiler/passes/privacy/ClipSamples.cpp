@@ -88,12 +88,12 @@ FailureOr<AxisList> SampleClipper::findBatchAxes() {
   AxisList axes;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
-    auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(index, "dtc.global_shape");
+    auto dim = function.getArgAttrOfType<IntegerAttr>(index, dist::kSampleDimAttrName);
     auto sharding = function.getArgAttrOfType<dist::ShardingAttr>(index, dist::kShardingAttrName);
-    if (!function.getArgAttr(index, "dtc.input") || !shape || !sharding || shape.empty() ||
-        shape[0] != samples)
+    if (!dim || !sharding)
       continue;
-    for (unsigned axis : getLayout(mesh, sharding).dims[0])
+    const Layout layout = getLayout(mesh, sharding); // lives as long as the loop
+    for (unsigned axis : layout.dims[dim.getInt()])
       if (mesh.axes[axis].size > 1 && !llvm::is_contained(axes, axis))
         axes.push_back(axis);
   }
@@ -104,8 +104,7 @@ FailureOr<AxisList> SampleClipper::findBatchAxes() {
   if (parts != samples)
     return function.emitError() << "the batch has " << samples << " samples in " << parts
                                 << " parts, expected one sample on each device in a microbatch, as "
-                                   "the gradient of each is clipped; leave --microbatches out, and "
-                                   "split the batch by its first dimension";
+                                   "the gradient of each is clipped; leave --microbatches out";
   return axes;
 }
 
@@ -298,6 +297,8 @@ LogicalResult SampleClipper::run() {
     return failure();
   tracer.setStages();
   function->removeAttr(dist::kSamplesAttrName);
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    function.removeArgAttr(index, dist::kSampleDimAttrName);
   if (divided)
     divided->removeAttr(dist::kSampleDivisorAttrName);
   return success();

@@ -39,6 +39,7 @@ def ClipSamplesPass : Pass<"dtc-clip-samples", "::mlir::ModuleOp"> {
     // Before
     dist.mesh @mesh <"micro"=4 temporal>
     func.func @train_step(%x: tensor<4x3xf32> {dtc.input = "x", dtc.global_shape = array<i64: 4, 3>,
+                                               dist.sample_dim = 0 : i64,
                                                dist.sharding = #dist.sharding<@mesh, [{}, {} ]>})
         -> tensor<3xf32> attributes {dist.samples = 4 : i64} {
       %sum = dist.microbatch_loop @mesh "micro" : tensor<3xf32> {

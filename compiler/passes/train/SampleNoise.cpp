@@ -22,6 +22,7 @@ FailureOr<int64_t> dtc::countSamples(const TrainedLoss &loss,
            << "the model updates a parameter itself, which would tell of the samples what no noise "
               "hides; expected a model without running statistics (a batch norm has them) for "
               "--dp-sgd";
+  Builder builder(function.getContext());
   std::optional<int64_t> samples;
   for (BlockArgument arg : function.getArguments()) {
     unsigned index = arg.getArgNumber();
@@ -36,12 +37,12 @@ FailureOr<int64_t> dtc::countSamples(const TrainedLoss &loss,
         return emitError(arg.getLoc()) << "an input has " << size << " samples and another one "
                                        << *samples << ", expected as many in all";
       samples = size;
+      function.setArgAttr(index, dist::kSampleDimAttrName, builder.getI64IntegerAttr(dim));
     }
   }
   if (!samples)
     return function.emitError() << "no input has a dimension \"batch\" (dtc.axes), expected one, "
                                    "as the gradient of each sample is clipped";
-  Builder builder(function.getContext());
   function->setAttr(dist::kSamplesAttrName, builder.getI64IntegerAttr(*samples));
   return *samples;
 }

@@ -13,9 +13,9 @@
 
 namespace dtc {
 
-/// The samples of a batch, which the function records: the size of the dimension "batch" of its
-/// inputs. Emits an error where there is none or more than one size, and where the step cannot be
-/// that of DP-SGD.
+/// The samples of a batch, which the function records, and inputs the dimension: the size of the
+/// dimension "batch" of its inputs. Emits an error where there is none or more than one size, and
+/// where the step cannot be that of DP-SGD.
 mlir::FailureOr<int64_t> countSamples(const TrainedLoss &loss,
                                       const BuildTrainStepPassOptions &options);
 

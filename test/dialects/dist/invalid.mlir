@@ -682,3 +682,8 @@ func.func @copy_to(%x: tensor<16x8xf32>) {
   %0 = dist.copy %x to "disk" : tensor<16x8xf32>
   return
 }
+
+// -----
+
+// expected-error@+1 {{argument 0 has 'dist.sample_dim' = 1, expected a dimension of 'tensor<8xf32>'}}
+func.func private @sample_dim(tensor<8xf32> {dist.sample_dim = 1 : i64})

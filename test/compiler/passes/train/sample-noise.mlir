@@ -4,6 +4,8 @@
 // The sum of the gradients of samples, and what stands for its noise, divided by the samples of all batches. The loss keeps its divisor.
 // CHECK-LABEL: func.func @train_step(
 // CHECK-SAME:    %[[W:.*]]: tensor<4xf32> {dtc.param = "w"}
+// CHECK-SAME:    dist.sample_dim = 0 : i64, dtc.axes = ["batch", ""], dtc.input = "x"
+// CHECK-SAME:    dist.sample_dim = 0 : i64, dtc.axes = ["batch"], dtc.input = "m"
 // CHECK-SAME:    %[[BATCHES:[^:]*]]: tensor<f32> {dtc.scalar = "batches"}
 // CHECK-SAME:    attributes {dist.samples = 8 : i64}
 // CHECK:         dtc.div {{.*}} {dist.sample_divisor} : tensor<f32>
