@@ -101,8 +101,10 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     if twice:
         raise Error(f"{twice[0]} is not an option of dtc.compile: the optimizer, mesh, memory and dtype say it, and the mode is "
                     "\"train\"")
-    if shards:  # those that are given come after them, and change them
-        options["shard"] = [*shards, *(text for _, text in _texts("shard", options.get("shard")))]
+    if shards:  # those that are given are instead of them
+        asked = [each for _, text in _texts("shard", options.get("shard")) for each in text.split(",")]
+        places = {each.partition("=")[0] for each in asked}
+        options["shard"] = [*(each for each in shards if each.partition("=")[0] not in places), *asked]
     texts = [each for name, value in (given | optimizer.options() | options).items() for each in _texts(name, value)]
     progress = SearchProgress()
     try:

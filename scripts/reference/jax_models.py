@@ -222,21 +222,26 @@ def dropouts(rate):
     return params, loss, {"x": jnp.zeros((BATCH, 7)), "labels": jnp.zeros(BATCH, jnp.int32)}
 
 
-SHARDED_MESH = AbstractMesh((2, 2), ("data", "model"))
+SHARDED_MESH = AbstractMesh((2, 2), ("batch", "model"))
 
 
 def typed(shape, *spec):
     return jax.ShapeDtypeStruct(shape, jnp.float32, sharding=NamedSharding(SHARDED_MESH, P(*spec)))
 
 
+def constrained(x, *spec):
+    return jax.lax.with_sharding_constraint(x, NamedSharding(SHARDED_MESH, P(*spec)))
+
+
 def sharded():
-    """Two layers whose weights, features and values between have shardings."""
+    """Two layers whose weights, features and values between have shardings, some of them twice, on a mesh with an axis that has a
+    name of dtc's."""
     params = {"up": typed((12, 20), None, "model"), "bias": typed((20,), "model"), "down": typed((20, 5), "model", None)}
-    batch = {"x": typed((8, 12), "data"), "labels": jax.ShapeDtypeStruct((8,), jnp.int32)}
+    batch = {"x": typed((8, 12), "batch"), "labels": jax.ShapeDtypeStruct((8,), jnp.int32)}
 
     def loss(params, batch):
-        hidden = jnp.tanh(batch["x"] @ params["up"] + params["bias"])
-        hidden = jax.lax.with_sharding_constraint(hidden, NamedSharding(SHARDED_MESH, P("data", "model")))
+        hidden = jax.nn.gelu(constrained(batch["x"], "batch") @ params["up"] + params["bias"])
+        hidden = constrained(constrained(hidden, "batch"), None, "model")
         return mean_loss(hidden @ params["down"], batch["labels"])
     return params, loss, batch
 

@@ -15,12 +15,12 @@ from dtc.jax import capture
 from jax_models import sharded
 
 STEPS, RATE, CLASSES = 3, 0.1, 5
-ENTRIES = ["data=data", "model=model", "bias#0=model", "down#0=model", "up#1=model", "x#0=data"]
+ENTRIES = ["over_batch=batch", "over_model=model", "bias#0=model", "down#0=model", "up#1=model", "x#0=batch"]
 
 
 def reference(loss, values, batches):
     losses = []
-    with jax.set_mesh(jax.make_mesh((1, 1), ("data", "model"))):
+    with jax.set_mesh(jax.make_mesh((1, 1), ("batch", "model"))):
         for batch in batches:
             value, gradient = jax.value_and_grad(loss)(values, batch)
             losses.append(float(value))
@@ -40,15 +40,16 @@ def main():
     jax.lax.with_sharding_constraint = constrain
     failures = []
     captured = capture(params, loss, example)
-    if sorted(captured.shards) != sorted(ENTRIES) or captured.mesh != {"data": 2, "model": 2}:
+    if sorted(captured.shards) != sorted(ENTRIES) or captured.mesh != {"batch": 2, "model": 2}:
         failures.append(f"the shardings {captured.shards} on {captured.mesh}")
     optimizer = dtc.SGD(lr=RATE, momentum=0, weight_decay=0, clip=0)
-    for name, mesh, warned in (("the mesh of the shardings", None, 0), ("a given mesh", {"data": 4, "model": 2}, 0),
-                               ("a mesh with other axes", "dp=2", 1), ("a search", "auto", 1)):
+    for name, mesh, warned, options in (
+            ("the mesh of the shardings", None, 0, {}), ("a given mesh", {"batch": 4, "model": 2}, 0, {}),
+            ("a place of the user's own", None, 0, {"shard": "x#0=model,down#1=batch"}), ("a mesh with other axes", "dp=2", 1, {}),
+            ("a search", "auto", 1, {"devices": 2})):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            step = dtc.compile(params, loss, example, mesh=mesh, init=values, optimizer=optimizer,
-                               **({"devices": 2} if mesh == "auto" else {}))
+            step = dtc.compile(params, loss, example, mesh=mesh, init=values, optimizer=optimizer, **options)
         found = [step(batch)["loss"] for batch in batches]
         error = max(abs(a / b - 1) for a, b in zip(found, wanted, strict=True))
         left_out = [str(each.message) for each in caught if "left out" in str(each.message)]

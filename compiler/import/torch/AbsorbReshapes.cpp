@@ -399,7 +399,8 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   addKeepSamples(patterns);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
+  NameKeeper keeper;
   (void)applyPatternsGreedily(function, std::move(patterns),
-                              GreedyRewriteConfig().setUseTopDownTraversal());
+                              GreedyRewriteConfig().setUseTopDownTraversal().setListener(&keeper));
   splitParameters(function);
 }

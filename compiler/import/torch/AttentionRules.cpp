@@ -149,6 +149,9 @@ static Results convertAttention(AtenOp &op) {
        attention.sinks.getType() != typeOf(attention.q).clone(ArrayRef<int64_t>{q[1]})))
     return {op.fail("has sinks that are not one number for each head, or beside a mask or a cap")};
   auto perToken = RankedTensorType::get({k[0], k[2]}, op.rewriter.getI32Type());
+  // Positions may be the same in all samples.
+  if (attention.segments && shapeOf(attention.segments) == ArrayRef<int64_t>{1, k[2]})
+    attention.segments = op.broadcastTo(attention.segments, perToken.getShape());
   if (attention.segments && (attention.mask || attention.segments.getType() != perToken))
     return {op.fail("has segments that are not one integer for each token, or beside a mask")};
   Value out = attention.mask ? attendByParts(op, attention) : attend(op, attention);

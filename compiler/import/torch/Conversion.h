@@ -10,6 +10,7 @@
 #include "compiler/import/ImportModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Value.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -90,6 +91,15 @@ void absorbReshapes(mlir::func::FuncOp function, Conversion &conversion);
 
 /// Gives dimensions of arguments logical axes, and parameters initializers.
 void nameDimensions(mlir::func::FuncOp function);
+
+/// Gives the names, one for each dimension, to the dimensions of a value that have none. The names
+/// of what a norm gives are put on what it normalizes: its op has more results.
+void addNames(mlir::Value value, mlir::ArrayAttr names);
+
+/// Gives the names of a value that a pattern replaces to the value that takes its place.
+struct NameKeeper : mlir::RewriterBase::Listener {
+  void notifyOperationReplaced(mlir::Operation *op, mlir::ValueRange replacement) override;
+};
 
 } // namespace dtc::torch
 

@@ -200,8 +200,7 @@ static Results convertTo(AtenOp &op) {
   return {op.convert(op.required("self"), op.resultElement())};
 }
 
-/// The same value. Names of dimensions, by which --shard splits them, are those of the op that
-/// gives it.
+/// The same value. Names of dimensions, by which --shard splits them, are put on what gives it.
 static Results convertAlias(AtenOp &op) {
   Value x = op.required("self");
   auto names = op.op->getAttrOfType<ArrayAttr>("axes");
@@ -209,9 +208,7 @@ static Results convertAlias(AtenOp &op) {
     return convertTo(op);
   if (names.size() != shapeOf(x).size() || !llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return {op.fail("names other dimensions than its operand has")};
-  if (Operation *producer = x.getDefiningOp(); producer && producer->getNumResults() == 1)
-    op.rewriter.modifyOpInPlace(
-        producer, [&] { producer->setDiscardableAttr(DtcDialect::kAxesAttrName, names); });
+  addNames(x, names);
   return {x};
 }
 

@@ -6,10 +6,11 @@ from dtc.jax.values import CaptureError
 
 
 class Shardings:
-    """What a user says of where values lie: `mesh`, {axis: size}, where something names one, and `entries` of --shard."""
+    """What a user says of where values lie: `mesh`, {axis: size}, where something names one, and `entries` of --shard, one for each
+    name and for each dimension of an argument."""
 
     def __init__(self):
-        self.mesh, self.entries = {}, []
+        self.mesh, self.names, self.arguments = {}, {}, {}
 
     def axes_of(self, what, sharding, rank):
         """For each dimension the axes of the mesh that split it; None where the sharding says nothing."""
@@ -27,16 +28,23 @@ class Shardings:
         self.add_dims(name, self.axes_of(f"'{name}'", getattr(leaf, "sharding", None), len(leaf.shape)))
 
     def add_dims(self, name, axes):
-        self.entries += [f"{name}#{dim}={'+'.join(each)}" for dim, each in enumerate(axes or []) if each]
+        """The last one counts: an array of the parameters or the batch lies as it says by itself, whatever a constraint says."""
+        for dim, each in enumerate(axes or []):
+            if each:
+                self.arguments[f"{name}#{dim}"] = "+".join(each)
 
     def logical(self, axes):
-        """Names of dimensions, "" for those that nothing splits; entries say which axes the names are split by."""
-        names = ["_".join(each) for each in axes]
+        """Names of dimensions, "" for those that nothing splits; entries say which axes the names are split by. None is one of those
+        that dtc-import gives, such as "batch", which may be an axis of the mesh too."""
+        names = ["_".join(("over", *each)) if each else "" for each in axes]
         for name, each in zip(names, axes, strict=True):
-            entry = f"{name}={'+'.join(each)}"
-            if each and entry not in self.entries:
-                self.entries.append(entry)
+            if each:
+                self.names[name] = "+".join(each)
         return names
+
+    @property
+    def entries(self):
+        return [f"{name}={axes}" for name, axes in (self.names | self.arguments).items()]
 
 
 def names_of(dim):

@@ -26,9 +26,10 @@ template <typename A, typename F, typename R>
 void multiplyByRows(GemmShape shape, Wide<F> alpha, const A *a, const F *b, bool accumulate, R *c,
                     int threads);
 
-/// c = alpha a b, or c += alpha a b, with sums in Wide<F>, each in the order of k. F and R are
-/// float, double, or F has 16 bits and R is F or float. The columns of c, or its rows, are divided
-/// among the threads; in a parallel region `threads` must be 1.
+/// c = alpha a b, or c += alpha a b, with sums in Wide<F>: in the order of k where rows of b are
+/// contiguous, else in as many parts as a cache line has elements. F and R are float, double, or F
+/// has 16 bits and R is F or float. The columns of c, or its rows, are divided among the threads;
+/// in a parallel region `threads` must be 1.
 template <typename F, typename R>
 void multiplyFewRows(const GemmShape &shape, Wide<F> alpha, const F *a, const F *b, bool accumulate,
                      R *c, int threads);

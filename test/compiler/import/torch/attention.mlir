@@ -10,6 +10,13 @@
 // RUN: dtc-import %t/shared.mlir | FileCheck %s --check-prefix SHARED
 // RUN: dtc-import %t/large.mlir 2>&1 | FileCheck %s --check-prefix LARGE
 // RUN: dtc-import %t/dropout.mlir | FileCheck %s --check-prefix DROPOUT
+// RUN: dtc-import %t/packed.mlir | FileCheck %s --check-prefix PACKED
+// RUN: sed 's/tensor<1x5xi64> {torch/tensor<1x4xi64> {torch/; s/tensor<1x5xi64>) -> tensor<3x2x5x4xf32>/tensor<1x4xi64>) -> tensor<3x2x5x4xf32>/' %t/packed.mlir > %t/short.mlir && not dtc-import %t/short.mlir 2>&1 | FileCheck %s --check-prefix SHORT
+
+// Documents that are the same in all samples.
+// PACKED: %[[SEGMENTS:.*]] = dtc.broadcast %{{.*}} dims [1] : (tensor<5xi32>) -> tensor<3x5xi32>
+// PACKED: dtc.attention {{.*}} segments %[[SEGMENTS]]
+// SHORT: 'aten.scaled_dot_product_attention' has segments that are not one integer for each token
 
 // The mask is of positions alone: PyTorch would compute it in each step.
 // CAUSAL-DAG: %[[Q:.*]] = dtc.reshape %q {dtc.axes = ["heads", "", ""]} : (tensor<8x8xf32>) -> tensor<4x2x8xf32>
@@ -172,5 +179,17 @@ func.func @loss(%w: tensor<2xf32> {torch.parameter = "w"}, %x: tensor<3x2x5x2xf3
     : (tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>, tensor<3x2x5x2xf32>) -> tensor<3x2x5x2xf32>
   %sum = "aten.sum"(%y) {operands = ["self"]} : (tensor<3x2x5x2xf32>) -> tensor<f32>
   return %sum : tensor<f32>
+}
+}
+
+//--- packed.mlir
+module attributes {torch.capture = {version = 1 : i64, torch = "2.15.0"}} {
+func.func @loss(
+    %q: tensor<3x2x5x4xf32> {torch.parameter = "q"} loc("q"),
+    %segments: tensor<1x5xi64> {torch.input = "segments"} loc("segments")) -> tensor<f32> {
+  %y = "aten.scaled_dot_product_attention"(%q, %q, %q, %segments) {is_causal = true, operands = ["query", "key", "value", "segments"]}
+    : (tensor<3x2x5x4xf32>, tensor<3x2x5x4xf32>, tensor<3x2x5x4xf32>, tensor<1x5xi64>) -> tensor<3x2x5x4xf32>
+  %loss = "aten.sum"(%y) {dim = array<i64>, operands = ["self"]} : (tensor<3x2x5x4xf32>) -> tensor<f32>
+  return %loss : tensor<f32>
 }
 }

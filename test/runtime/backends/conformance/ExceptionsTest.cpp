@@ -29,10 +29,14 @@ TEST(Exceptions, EachNamesAKernelOnce) {
   }
 }
 
-TEST(Exceptions, HoldForTheirBackendAlone) {
-  EXPECT_TRUE(roundsBetween("cuda", "attention"));
-  EXPECT_FALSE(roundsBetween("rocm", "attention"));
-  EXPECT_FALSE(roundsBetween("cuda", "einsum"));
+TEST(Exceptions, HoldForTheirBackendAndTheirTypesAlone) {
+  EXPECT_TRUE(roundsBetween("cuda", "attention", DType::BF16));
+  EXPECT_TRUE(roundsBetween("cuda", "attention", DType::F16));
+  EXPECT_FALSE(roundsBetween("rocm", "attention", DType::BF16));
+  EXPECT_FALSE(roundsBetween("cuda", "einsum", DType::BF16));
+  EXPECT_TRUE(roundsBetween("cpu", "attention", DType::BF16));
+  EXPECT_FALSE(roundsBetween("cpu", "attention", DType::F16));
+  EXPECT_FALSE(roundsBetween("cuda", "attention", DType::F32));
 }
 
 } // namespace exceptionsTest
