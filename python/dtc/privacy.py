@@ -84,8 +84,8 @@ class Accountant:
         return self.budget is None or self.epsilon(steps) <= self.budget
 
     def check(self, dp_sgd: str | None, samples: Collection[int] = ()) -> None:
-        """Raises an Error where a step with this dp_sgd has other noise, or where inputs of a step have `samples`, none of which is
-        the number of its samples here."""
+        """Raises an Error where a step with this dp_sgd has other noise, or where inputs of a step have `samples`
+        and the number of its samples here is not among them."""
         found = re.fullmatch(r".*\bnoise=([^,]+).*", dp_sgd or "")
         noise = float(found[1]) if found else 0.0
         if noise != self.noise:
@@ -98,7 +98,7 @@ def _package():
     try:
         import dp_accounting
     except ImportError:
-        raise Error("the package dp-accounting is missing, which computes what privacy is spent; install it "
+        raise Error("the package dp-accounting is missing: it computes the privacy that is spent; install it "
                     "(pip install dp-accounting)") from None
     return dp_accounting
 

@@ -170,7 +170,7 @@ static Value rowsOf(Value whole, int64_t size) {
   return exec::ViewOp::create(builder, whole.getLoc(), rows, whole);
 }
 
-/// Erases a value that no instruction has, and what it is a view of.
+/// Erases a value that no instruction has, and the values that it is a view of in turn.
 static void eraseUnused(Value value) {
   while (value.use_empty()) {
     Operation *declaration = value.getDefiningOp();

@@ -187,7 +187,7 @@ FailureOr<Value> SampleClipper::lossScaleOf(SampleTracer &tracer) {
   return Value(DivOp::create(builder, loc, scalar(builder, loc, element, 1), divisor->value));
 }
 
-/// By what the part of a sample in the gradient is multiplied.
+/// The factor by which the part of a sample in the gradient is multiplied.
 FailureOr<Value> SampleClipper::factorOf(SampleTracer &tracer) {
   FailureOr<Value> norm = normOf(tracer);
   if (failed(norm))

@@ -26,7 +26,7 @@ def ClipSamplesPass : Pass<"dtc-clip-samples", "::mlir::ModuleOp"> {
     Box and Muller (1958): sqrt(-2 ln u) cos(2 pi v). u has 48 random bits and v 24.
 
     With `outer`, the axis along which dtc-separate-replicas will let replicas train on their own, each replica has noise
-    of its own, of which its place along the axis is a part, and that many times as much: so the mean over its own
+    of its own, drawn for its place along the axis, and multiplied by the number of replicas: so the mean over its own
     samples has the noise that it would have alone.
 
     A gradient that is no sum over samples, more samples than one on a device in a microbatch, and a pipeline are errors.

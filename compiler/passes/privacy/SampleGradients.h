@@ -28,7 +28,7 @@ public:
   /// `batchAxes` are the axes of devices with different samples.
   SampleTracer(dist::MicrobatchLoopOp loop, const LinkedMesh &mesh, AxisList batchAxes);
 
-  /// The value of one sample of which `use` reads the sum over all samples, as ops before the end
+  /// The value of one sample, where `use` reads the sum over all samples, as ops before the end
   /// of the loop compute it: sums over devices with parts of one sample are completed. Fails with a
   /// diagnostic where it is no such sum.
   mlir::FailureOr<SampleValue> gradientOf(mlir::OpOperand &use);
