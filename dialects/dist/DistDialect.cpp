@@ -210,6 +210,7 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
     auto tensor = dyn_cast<RankedTensorType>(type);
     if (tensor && dim.getInt() >= 0 && dim.getInt() < tensor.getRank())
       return success();
+    // No constraint: an attribute that passes give an argument.
     return op->emitOpError() << "argument " << argIndex << " has '" << kSampleDimAttrName
                              << "' = " << dim.getInt() << ", expected a dimension of " << type;
   }

@@ -49,10 +49,10 @@ struct Fault {
 };
 
 const Fault kFaults[] = {
-    {2, "h.0.attn", "attention", 1, 5, 0, kInf},
+    {2, "h.0.attn", "joined_attention", 1, 5, 0, kInf},
     {3, "h.2.mlp", "einsum", -1, 2, 1, kInf},
     {5, "lm_head", "einsum", -1, 7, 0, NAN},
-    {7, "h.1.attn", "attention_grad", 1, 0, 1, -kInf},
+    {7, "h.1.attn", "joined_attention_grad", 1, 0, 1, -kInf},
 };
 /// 1024 at first, half as much after these steps, twice as much after two others in succession.
 const double kScales[kLastStep] = {1024, 1024, 512, 256, 256, 128, 128, 64, 64, 128};

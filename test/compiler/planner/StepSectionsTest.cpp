@@ -65,8 +65,9 @@ TEST(StepSections, PartsHaveTheirKernels) {
     auto ofPasses = kernelsOf(passes), ofUpdate = kernelsOf(update);
     EXPECT_GT(kernels["adamw"], 0);
     EXPECT_EQ(ofUpdate["adamw"], kernels["adamw"]);
-    EXPECT_GT(kernels["attention_grad"], 0);
-    for (const char *name : {"attention", "attention_grad", "cross_entropy", "einsum"})
+    EXPECT_GT(kernels["joined_attention_grad"], 0);
+    for (const char *name :
+         {"joined_attention", "joined_attention_grad", "cross_entropy", "einsum"})
       EXPECT_EQ(ofPasses[name], kernels[name]) << name;
     for (const auto &[name, count] : kernels)
       EXPECT_EQ(ofPasses[name] + ofUpdate[name], count) << name;
