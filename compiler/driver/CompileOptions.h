@@ -112,6 +112,8 @@ struct CompileOptions {
   std::string chunkCollectives = "off";
   /// Every collective runs alone, where its op is, with nothing beside it.
   bool noOverlap = false;
+  /// Products of one tensor with the parts of one weight stay apart (see dtc-join-products).
+  bool noJoin = false;
   /// The number of layers by which ZeRO stage 3 gathers parameters ahead.
   int64_t prefetch = 1;
   /// The schedule of a pipeline (the axis pp of the mesh): the name of a rule (getScheduleRules) or

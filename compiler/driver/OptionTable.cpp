@@ -132,6 +132,11 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .help = "Run no kernel while a collective runs: to see what overlap is "
                              "worth, or to look for an error",
                      .isStrategy = true});
+  options.push_back({.name = "no_join",
+                     .member = &O::noJoin,
+                     .help = "Compute queries, keys and values that are parts of one weight by "
+                             "products of their own: to see what one product is worth, or to "
+                             "look for an error"});
   options.push_back({.name = "prefetch",
                      .member = &O::prefetch,
                      .help = "The number of layers by which ZeRO stage 3 gathers parameters "

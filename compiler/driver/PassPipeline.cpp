@@ -253,7 +253,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   manager.addPass(createFoldParameterReshapesPass());
   // Generation follows sequences through ops, and the rings of context parallelism hand keys on:
   // both want queries, keys and values by themselves.
-  if (options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis))
+  if (!options.noJoin && options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis))
     manager.addPass(createJoinProductsPass());
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());

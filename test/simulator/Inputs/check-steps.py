@@ -2,8 +2,8 @@
 
     check-steps.py TABLE EXAMPLES BOUND CLUSTER...
 
-Compiles each model of the table for one device, simulates it on each cluster, and prints the error of each prediction, in
-percent. Fails where one is larger than the bound.
+Compiles each model of the table for one device, with the flags that its plan was measured with, simulates it on each cluster,
+and prints the error of each prediction, in percent. Fails where one is larger than the bound.
 """
 
 import csv
@@ -33,7 +33,7 @@ for row in rows:
     with open("config.json", "w") as file:
         json.dump(config, file)
     run("dtc-import", "config.json", "--batch", row["batch"], "--seq", row["seq"], "-o", "m.mlir")
-    run("dtc-compile", "m.mlir", "--dtype", "bf16", "-o", "m.plan")
+    run("dtc-compile", "m.mlir", "--dtype", "bf16", *(row["flags"] or "").split(), "-o", "m.plan")
     for cluster in clusters:
         step = 1e3 * json.loads(run("dtc-plan", "simulate", "m.plan", "--json", "--cluster", cluster))["step_seconds"]
         error = 100 * (step / float(row["milliseconds"]) - 1)
