@@ -249,11 +249,15 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
     addCompression(manager, *compression);
 }
 
+/// Generation follows sequences through ops, and the rings of context parallelism hand keys on:
+/// both want queries, keys and values by themselves.
+static bool joinsProducts(const ResolvedOptions &options) {
+  return !options.noJoin && options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis);
+}
+
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
-  // Generation follows sequences through ops, and the rings of context parallelism hand keys on:
-  // both want queries, keys and values by themselves.
-  if (!options.noJoin && options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis))
+  if (joinsProducts(options))
     manager.addPass(createJoinProductsPass());
   NameDimensionsPassOptions nameDimensions;
   nameDimensions.shard.assign(options.shard.begin(), options.shard.end());
