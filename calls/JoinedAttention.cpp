@@ -33,7 +33,18 @@ static JoinedHeads checkHeads(SignatureChecker &check, const TensorType &all,
   return {{0, heads * size, (heads + others / 2) * size}, all.shape[2]};
 }
 
-Expected<JoinedAttention> splitJoinedAttention(const KernelSignature &signature) {
+namespace {
+/// `joined_attention` or `joined_attention_grad` as the call of `attention` or `attention_grad` on
+/// queries, keys and values apart.
+struct JoinedAttention {
+  KernelSignature apart;
+  JoinedHeads heads;
+  bool isGradient = false;
+};
+} // namespace
+
+/// Checks how the joint tensor is divided, and nothing else of the call.
+static Expected<JoinedAttention> splitJoinedAttention(const KernelSignature &signature) {
   bool isGradient = signature.kernel == "joined_attention_grad";
   // Segments and the key of a mask come after these.
   size_t inputs = isGradient ? 4 : 1, most = inputs + 2;

@@ -22,16 +22,6 @@ struct JoinedHeads {
   int64_t count = 0;                ///< the heads of a row: h + 2 g
 };
 
-/// `joined_attention` or `joined_attention_grad` as the call of `attention` or `attention_grad` on
-/// queries, keys and values apart.
-struct JoinedAttention {
-  KernelSignature apart;
-  JoinedHeads heads;
-  bool isGradient = false;
-};
-/// Checks how the joint tensor is divided, and nothing else of the call.
-Expected<JoinedAttention> splitJoinedAttention(const KernelSignature &signature);
-
 /// A call of one of the four kernels, as the one on queries, keys and values apart: the numbers of
 /// operands are those of that call.
 struct PlacedAttention {

@@ -92,8 +92,8 @@ void absorbReshapes(mlir::func::FuncOp function, Conversion &conversion);
 /// Gives dimensions of arguments logical axes, and parameters initializers.
 void nameDimensions(mlir::func::FuncOp function);
 
-/// Gives the names, one for each dimension, to the dimensions of a value that have none. The names
-/// of what a norm gives are put on what it normalizes: its op has more results.
+/// Gives the names, one for each dimension, to the dimensions of a value that have none. The
+/// names of a norm's result go to its operand: its op has more results.
 void addNames(mlir::Value value, mlir::ArrayAttr names);
 
 /// Gives the names of a value that a pattern replaces to the value that takes its place.

@@ -18,7 +18,7 @@ struct RotaryParts {
   mlir::Value cosine, sine;
 };
 
-/// What the tables of rotary positions are.
+/// The numbers that tables of rotary positions are made of.
 struct RotaryForm {
   llvm::SmallVector<double> frequencies; ///< of the angles of half of the elements
   double factor = 1;

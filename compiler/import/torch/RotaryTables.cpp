@@ -143,7 +143,7 @@ static std::optional<TableOps> tableOpsOf(const RotaryParts &parts, const Consta
   return found;
 }
 
-/// What the ops give of positions that are known; false where one of them has no rule.
+/// Computes the ops for positions that are known; false where one of them has no rule.
 static bool evaluateAt(const TableOps &tables, function_ref<double(int64_t)> position,
                        ConstantMap &known) {
   RankedTensorType type = typeOf(tables.positions);

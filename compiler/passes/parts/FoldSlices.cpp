@@ -44,7 +44,7 @@ static ArrayRef<int64_t> sizesOf(Value value) {
   return cast<MemRefType>(value.getType()).getShape();
 }
 
-/// What a value is a view of.
+/// The value that a chain of views leads to.
 static Value sourceOf(Value value) {
   while (auto view = value.getDefiningOp<exec::ViewOp>())
     value = view.getSource();

@@ -117,7 +117,7 @@ class Keys:
         self.printer = printer
         self.numbers = {}
         self.bases = {}  # of the numbers that a key was folded with
-        self.sources = set()  # the names of values that are keys, or of which keys are made
+        self.sources = set()  # the names of values that are keys, or that keys are made of
 
     def number(self, *name):
         return self.numbers.setdefault(name, len(self.numbers))

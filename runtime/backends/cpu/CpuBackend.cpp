@@ -7,7 +7,6 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuDevice.h"
-#include "runtime/backends/cpu/JoinedAttention.h"
 #include "runtime/backends/cpu/WindowKernels.h"
 
 #include <algorithm>

@@ -31,6 +31,7 @@ std::span<const KernelEntry> softmaxKernels();
 std::span<const KernelEntry> normKernels();
 std::span<const KernelEntry> rotaryKernels();
 std::span<const KernelEntry> attentionKernels();
+std::span<const KernelEntry> joinedAttentionKernels();
 std::span<const KernelEntry> crossEntropyKernels();
 std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();

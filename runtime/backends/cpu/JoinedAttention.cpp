@@ -8,8 +8,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/cpu/JoinedAttention.h"
-
 #include "calls/JoinedAttention.h"
 #include "runtime/backends/cpu/AttentionShape.h"
 
