@@ -37,6 +37,8 @@ if shutil.which("valgrind"):
     config.available_features.add("valgrind")
 else:
     lit_config.note("valgrind is not installed: uses of memory that was freed are not looked for")
+if config.dtc_has_benchmarks:
+    config.available_features.add("benchmarks")
 if config.dtc_has_mpi:
     config.available_features.add("mpi")
 # Hosts are made of network namespaces, where that is allowed.

@@ -4,20 +4,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels of a step of GPT-2 on GPU 0, timed by events of its queue. The counter of kernels that
-// wait for memory is the bytes of all operands a second, and that of products FLOPs a second.
+// Kernels of a step of GPT-2 on GPU 0. The counter of kernels that wait for memory is the bytes of
+// all operands a second, and that of products FLOPs a second.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/backends/Device.h"
+#include "benchmarks/runtime/GpuTiming.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 
 #include <benchmark/benchmark.h>
-#include <chrono>
-#include <cmath>
 #include <functional>
 #include <memory>
-#include <random>
 #include <vector>
 
 using namespace dtc;
@@ -31,96 +28,44 @@ struct Case {
 };
 using CaseOf = std::function<Case(DType)>;
 
-template <typename T> T take(Expected<T> value, benchmark::State &state) {
-  if (value)
-    return std::move(*value);
-  state.SkipWithError(value.error().message.c_str());
-  return T();
-}
-
-/// The operands of a call in memory of the device: indices as those of a text, all else zeros.
-struct Operands {
-  std::vector<std::unique_ptr<DeviceMemory>> memory;
+struct KernelOperands {
   std::vector<void *> inputs, outputs;
   void *workspace = nullptr;
 };
 
-/// Indices below the size of GPT-2's vocabulary. The larger an index is, the less frequent it is: 6
-/// in 100 are 0.
-MaybeError placeIndices(Operands &operands, Device &device, Queue &queue, std::byte *to,
-                        size_t bytes) {
-  auto staging = device.allocateStaging(bytes);
-  if (!staging)
-    return staging.error();
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> uniform(0, std::log(50257.0));
-  auto *indices = reinterpret_cast<int32_t *>((*staging)->data());
-  for (size_t i = 0; i < bytes / sizeof(int32_t); ++i)
-    indices[i] = static_cast<int32_t>(std::exp(uniform(random))) - 1;
-  operands.memory.push_back(std::move(*staging));
-  return queue.copy(to, operands.memory.back()->data(), bytes);
-}
-
-MaybeError placeOperands(Operands &operands, Device &device, Queue &queue,
+/// The operands of a call in memory of the device.
+MaybeError placeOperands(KernelOperands &operands, GpuTiming &timing,
                          const KernelSignature &signature, size_t workspaceBytes) {
-  auto place = [&](size_t bytes) -> Expected<void *> {
-    Expected<std::unique_ptr<DeviceMemory>> memory = device.allocate(bytes);
-    if (!memory)
-      return memory.error();
-    operands.memory.push_back(std::move(*memory));
-    if (MaybeError error = queue.clear(operands.memory.back()->data(), bytes))
-      return *error;
-    return static_cast<void *>(operands.memory.back()->data());
-  };
   for (bool isInput : {true, false})
     for (const TensorType &type : isInput ? signature.inputs : signature.outputs) {
-      Expected<void *> data = place(type.numBytes());
+      Expected<void *> data = timing.place(type, GpuTiming::Contents::Zeros);
       if (!data)
         return data.error();
-      if (type.dtype == DType::I32)
-        if (MaybeError error = placeIndices(operands, device, queue,
-                                            static_cast<std::byte *>(*data), type.numBytes()))
-          return error;
       (isInput ? operands.inputs : operands.outputs).push_back(*data);
     }
-  Expected<void *> scratch = place(workspaceBytes);
-  if (!scratch)
-    return scratch.error();
-  operands.workspace = *scratch;
+  Expected<void *> workspace = timing.placeBytes(workspaceBytes);
+  if (!workspace)
+    return workspace.error();
+  operands.workspace = *workspace;
   return std::nullopt;
 }
 
 void runOnGpu(benchmark::State &state, const CaseOf &caseOf, DType dtype) {
   Case kernelCase = caseOf(dtype);
   std::unique_ptr<Backend> backend = createCudaBackend();
-  auto device = take(backend->openDevice(0), state);
-  auto kernel = take(backend->prepare(kernelCase.signature), state);
-  if (!device || !kernel)
-    return;
-  auto queue = take(device->openQueue(QueueKind::Compute), state);
-  auto begin = take(device->createEvent(true), state), end = take(device->createEvent(true), state);
-  Operands operands;
+  auto timing = GpuTiming::create(*backend);
+  if (!timing)
+    return state.SkipWithError(timing.error().message.c_str());
+  auto kernel = backend->prepare(kernelCase.signature);
+  if (!kernel)
+    return state.SkipWithError(kernel.error().message.c_str());
+  KernelOperands operands;
   if (MaybeError error =
-          placeOperands(operands, *device, *queue, kernelCase.signature, kernel->workspaceBytes()))
+          placeOperands(operands, **timing, kernelCase.signature, (*kernel)->workspaceBytes()))
     return state.SkipWithError(error->message.c_str());
-  KernelArguments arguments{operands.inputs, operands.outputs, {}, operands.workspace};
-  // The first call does work that others do not, such as the choice of an algorithm.
-  MaybeError error = queue->enqueue(*kernel, arguments);
-  constexpr int callsPerIteration = 20;
-  for (auto _ : state) {
-    if (!error)
-      error = queue->record(*begin);
-    for (int i = 0; i < callsPerIteration && !error; ++i)
-      error = queue->enqueue(*kernel, arguments);
-    if (!error)
-      error = queue->record(*end);
-    if (!error)
-      error = queue->finish();
-    if (error)
-      return state.SkipWithError(error->message.c_str());
-    auto from = take(begin->time(), state), to = take(end->time(), state);
-    state.SetIterationTime(std::chrono::duration<double>(to - from).count() / callsPerIteration);
-  }
+  (*timing)->run(state, [&](Queue &queue) {
+    return queue.enqueue(**kernel, {operands.inputs, operands.outputs, {}, operands.workspace});
+  });
   double bytes = 0;
   for (const auto *types : {&kernelCase.signature.inputs, &kernelCase.signature.outputs})
     for (const TensorType &type : *types)
