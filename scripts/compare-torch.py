@@ -5,9 +5,11 @@ attention, fused AdamW; in bf16, f32 parameters under autocast. The last line is
     compare-torch.py --layers 12 --heads 12 --width 768 --batch 32
     compare-torch.py --family llama --layers 16 --heads 32 --key-value-heads 8 --width 2048 --intermediate 8192 \
         --vocabulary 128256 --sequence 2048 --batch 8
+    compare-torch.py --layers 48 --heads 25 --width 1600 --batch 8 --accumulate 8    # 8 batches for each step
     compare-torch.py --device cpu --dtype f32 --batch 4 --sequence 512 --steps 5    # beside dtc-benchmark-train-gpt2
 
-Where a GPU's memory is too small, the batch is halved until it fits. Exits with 77 where there is no PyTorch or no such
+The host waits for a GPU after every fifth step only. Where a GPU's memory is too small, the batch is halved until it
+fits. Exits with 77 where there is no PyTorch or no such
 device."""
 
 import argparse
@@ -20,7 +22,8 @@ import time
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in [("layers", 12), ("heads", 12), ("width", 768), ("batch", 32), ("sequence", 1024),
-                          ("vocabulary", 50304), ("steps", 20), ("key-value-heads", 8), ("intermediate", 8192)]:
+                          ("vocabulary", 50304), ("steps", 20), ("key-value-heads", 8), ("intermediate", 8192),
+                          ("accumulate", 1)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--family", choices=["gpt2", "llama"], default="gpt2",
                         help="--key-value-heads and --intermediate are of a llama")
@@ -135,9 +138,10 @@ def main():
         tokens = torch.randint(arguments.vocabulary, (batch, arguments.sequence + 1), device=arguments.device)
 
         def step():
-            with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=arguments.dtype == "bf16"):
-                loss = step_model(tokens[:, :-1], tokens[:, 1:])
-            loss.backward()
+            for _ in range(arguments.accumulate):
+                with torch.autocast(arguments.device, dtype=torch.bfloat16, enabled=arguments.dtype == "bf16"):
+                    loss = step_model(tokens[:, :-1], tokens[:, 1:]) / arguments.accumulate
+                loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
@@ -146,15 +150,17 @@ def main():
             if on_gpu:
                 torch.cuda.synchronize()
 
-        for _ in range(5 if on_gpu else 1):
+        together = 5 if on_gpu else 1
+        for _ in range(together):
             step()
         finish()
         times = []
-        for _ in range(arguments.steps):
+        for _ in range(max(1, arguments.steps // together)):
             begin = time.perf_counter()
-            step()
+            for _ in range(together):
+                step()
             finish()
-            times.append(time.perf_counter() - begin)
+            times.append((time.perf_counter() - begin) / together)
         return times
 
     torch.set_float32_matmul_precision("high" if arguments.dtype == "bf16" else "highest")
@@ -177,7 +183,7 @@ def main():
     else:
         print(f"PyTorch {torch.__version__}, {arguments.threads} threads, median of {arguments.steps} steps: "
               f"{1000 * statistics.median(times):.0f} ms")
-    print(f"{batch * arguments.sequence / statistics.median(times):.0f} tokens/s")
+    print(f"{batch * arguments.accumulate * arguments.sequence / statistics.median(times):.0f} tokens/s")
     return 0
 
 

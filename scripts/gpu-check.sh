@@ -117,20 +117,54 @@ median() { # FILE NAME
     sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
-# Tokens a second of a model in bf16, and the use of the peak by llm.c's formula, (6 N + 6 L C T) FLOP for a token.
+# Tokens a second of a model in bf16, the use of the peak by llm.c's formula, (6 N + 6 L C T) FLOP for a token, and the
+# memory that the GPU has less of while it runs.
 speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
-  local model="$1" steps="$2" layers="$3" width="$4" sequence="$5"
+  local model="$1" steps="$2" layers="$3" width="$4" sequence="$5" child
   shift 5
   # Every token of the text is one of the vocabulary.
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps "$steps" --seed 5 \
-    --device cuda --log-every 10 --metrics "$log.jsonl" "$@" | tee "$log.txt"
+    --device cuda --log-every 10 --metrics "$log.jsonl" "$@" >"$log.txt" &
+  child=$!
+  watch_memory "$child"
+  wait "$child"
+  cat "$log.txt"
   local parameters rate
   parameters="$(sed -nE 's/^[^:]*: ([0-9]+) parameters,.*/\1/p' "$log.txt" | head -n 1)"
   rate="$(median "$log.jsonl" tokens_per_second)"
   awk -v n="$parameters" -v l="$layers" -v c="$width" -v t="$sequence" -v rate="$rate" -v peak="${DTC_GPU_TFLOPS:-989}" \
     -v flags="$*" 'BEGIN { printf "%.0f tokens/s, MFU %.1f%% of %g TFLOP/s %s\n", rate,
       100 * (6 * n + 6 * l * c * t) * rate / (peak * 1e12), peak, flags; exit !(n > 0 && rate > 0) }' |
-    sed "s|\$| $(predicted "$model")|"
+    sed "s|\$| $(predicted "$model")$(memory_taken)|"
+}
+
+# Writes the memory of the GPU in use before a process and the most while it runs, where nvidia-smi is.
+watch_memory() { # PROCESS
+  command -v nvidia-smi >/dev/null || return 0
+  local used most=0
+  used_memory >"$log-memory.txt"
+  while kill -0 "$1" 2>/dev/null; do
+    used="$(used_memory)"
+    if [[ "$used" -gt "$most" ]]; then most="$used"; fi
+    sleep 0.5
+  done
+  echo "$most" >>"$log-memory.txt"
+}
+
+used_memory() { # in MiB
+  nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
+}
+
+# What watch_memory wrote, beside the memory that dtc-run states.
+memory_taken() {
+  [[ -s "$log-memory.txt" ]] || return 0
+  cat "$log-memory.txt" "$log.txt" | awk '
+    function mib(value, unit) { return value * (unit ~ /GiB/ ? 1024 : unit ~ /KiB/ ? 1 / 1024 : 1) }
+    NR == 1 { before = $1 }
+    NR == 2 { most = $1 }
+    match($0, /, [0-9.]+ [KMG]iB and [0-9.]+ [KMG]iB of workspace/) {
+      split(substr($0, RSTART + 2, RLENGTH), word, " "); stated = mib(word[1], word[2]) + mib(word[4], word[5]) }
+    END { printf "; %d MiB taken, %.0f MiB stated", most - before, stated }'
 }
 
 # The simulator's prediction for the model on a DGX H100, from the package.
@@ -170,33 +204,12 @@ outside() { # MODEL
             100 * (step - kernels) / step }' "$log.txt"
 }
 
-# Compares the memory that the plan states with the decrease of the GPU's free memory while it runs.
-memory() { # MODEL
-  local used before most=0 child
-  before="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
-  "$here/bin/dtc-run" "$here/models/$1.plan" --data "$here/models/speed.data.txt" --steps 20 --seed 5 --device cuda \
-    --log-every 20 >"$log.txt" &
-  child=$!
-  while kill -0 "$child" 2>/dev/null; do
-    used="$(nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1)"
-    if [[ "$used" -gt "$most" ]]; then most="$used"; fi
-    sleep 0.2
-  done
-  wait "$child"
-  cat "$log.txt"
-  awk -v used="$((most - before))" '
-    function mib(value, unit) { return value * (unit ~ /GiB/ ? 1024 : unit ~ /KiB/ ? 1 / 1024 : 1) }
-    match($0, /, [0-9.]+ [KMG]iB and [0-9.]+ [KMG]iB of workspace/) {
-      split(substr($0, RSTART + 2, RLENGTH), word, " "); stated = mib(word[1], word[2]) + mib(word[4], word[5]) }
-    END { if (!stated) { print "dtc-run states no memory"; exit 1 }
-          printf "%.0f MiB stated, %d MiB taken: %.0f MiB for the context, libraries and graphs\n", stated, used,
-            used - stated }' "$log.txt"
-}
-
 # The GPU trains a model as PyTorch does. The speed of dtc is that of another part.
 torch() { # PART FLAG...
   local own
   own="$(median "$results/$1.jsonl" tokens_per_second)"
+  # A second check compiles nothing again.
+  export TORCHINDUCTOR_CACHE_DIR="${TORCHINDUCTOR_CACHE_DIR:-$results/torch-cache}" TORCHINDUCTOR_FX_GRAPH_CACHE=1
   python3 "$here/compare-torch.py" "${@:2}" | tee "$log.txt"
   awk -v own="$own" '/tokens\/s$/ { theirs = $1 }
     END { printf "dtc %.0f tokens/s, PyTorch %.0f: %.2f times as fast\n", own, theirs, (theirs > 0 ? own / theirs : 0)
@@ -214,6 +227,28 @@ kernels() { # PROGRAM
   done
   echo "suites that fail alone: ${failed[*]:-none}"
   return "$status"
+}
+
+# Runs tests of kernels, each suite by itself and no longer than an eighth of the time of the part, under a tool of
+# compute-sanitizer, which slows some of them down by more than a thousand times. Those that do not end are named.
+sanitize() { # SANITIZER TOOL PROGRAM FILTER
+  local suite status=0 begin=$SECONDS ended=0 failed=() endless=()
+  for suite in $("$3" --gtest_list_tests --gtest_filter="$4" | sed -nE 's/^([^ ]+\.).*/\1/p'); do
+    if [[ $((SECONDS - begin)) -gt $((limit - limit / 8 - 5)) ]]; then
+      endless+=("${suite%.}")
+      continue
+    fi
+    status=0
+    DTC_TEST_CUDNN=off timeout --foreground --kill-after=5 $((limit / 8)) "$1" --tool "$2" --error-exitcode 1 "$3" \
+      --gtest_filter="$suite*" >"$log-${suite//[.\/]/}.log" 2>&1 || status=$?
+    case $status in
+      0) ended=$((ended + 1)) ;;
+      124 | 137) endless+=("${suite%.}") ;;
+      *) failed+=("${suite%.}") ;;
+    esac
+  done
+  echo "suites: $ended without an error, failed: ${failed[*]:-none}, not ended: ${endless[*]:-none}"
+  [[ ${#failed[@]} -eq 0 && "$ended" -gt 0 ]]
 }
 
 names=() states=() seconds=() notes=()
@@ -301,8 +336,8 @@ part() {
   begin_part "$name"
   begin=$SECONDS
   if [[ "$(type -t "$1")" == function ]]; then
-    export -f "$1" median compare_losses predicted predicted_rate
-    export here results log="$results/$name"
+    export -f "$1" median compare_losses predicted predicted_rate watch_memory used_memory memory_taken
+    export here results limit log="$results/$name"
     set -- bash -euo pipefail -c '"$@"' - "$@"
   fi
   # In the background, so that a signal to the check does not wait for the end of the part.
@@ -389,22 +424,18 @@ nccl_parts() {
   done
 }
 
-# The speed of a Llama of the shape of Llama 3.2 1B with batches of 8 and of 16: the fastest need
-# not be the largest.
+# The speed of GPT-2 124M and 1558M, and of a Llama of the shape of Llama 3.2 1B.
 speed_parts() {
   part_speed speed-124m 60 gpt2-124m 60 12 768 1024
   part_speed speed-llama-8 60 llama-1b-8 16 16 2048 2048
   part_speed speed-1558m 75 gpt2-1558m 20 48 1600 1024
-  part_speed speed-llama-16 60 llama-1b-16 16 16 2048 2048
-  part_with bin/dtc-plan models/gpt2-124m.plan models/llama-1b-8.plan models/gpt2-1558m.plan -- calibrate 120 \
-    calibrate gpt2-124m llama-1b-8 gpt2-1558m
 }
 
 torch_parts() {
   part_torch torch-124m 120 speed-124m --layers 12 --heads 12 --width 768 --batch 32
   part_torch torch-llama 120 speed-llama-8 --family llama --layers 16 --heads 32 --key-value-heads 8 --width 2048 \
     --intermediate 8192 --vocabulary 128256 --sequence 2048 --batch 8
-  part_torch torch-1558m 120 speed-1558m --layers 48 --heads 25 --width 1600 --batch 16
+  part_torch torch-1558m 120 speed-1558m --layers 48 --heads 25 --width 1600 --batch 8
 }
 
 # part_torch NAME LIMIT_SECONDS PART FLAG...
@@ -418,34 +449,27 @@ part_torch() {
   fi
 }
 
-# The same without the options that make it fast, and the time of a step beside kernels and the memory that the plan
-# states.
+# The same with larger batches, without the options that make it fast, and the time of a step beside kernels.
 cost_parts() {
+  part_speed speed-1558m-sum 90 gpt2-1558m-sum 5 48 1600 1024
+  part_torch torch-1558m-sum 120 speed-1558m-sum --layers 48 --heads 25 --width 1600 --batch 8 --accumulate 8 --steps 5
+  part_speed speed-llama-16 60 llama-1b-16 16 16 2048 2048
   part_speed single-124m 45 gpt2-124m 30 12 768 1024 --kernel-fusion off
   part_speed own-attention-124m 45 gpt2-124m 30 12 768 1024 --cudnn off
   part_speed eager-124m 45 gpt2-124m 30 12 768 1024 --cuda-graphs off
   part_speed timed-124m 60 gpt2-124m 60 12 768 1024 --matmul-algorithms timed
   part_speed eager-llama 45 llama-1b-8 10 16 2048 2048 --cuda-graphs off
   part_with models/gpt2-124m.plan models/speed.data.txt -- outside-124m 60 outside gpt2-124m
-  local name
-  for name in 124m:gpt2-124m llama:llama-1b-8; do
-    if [[ -n "$listing" ]] || command -v nvidia-smi >/dev/null; then
-      part_with "models/${name#*:}.plan" models/speed.data.txt -- "memory-${name%:*}" 45 memory "${name#*:}"
-    else
-      leave_out "memory-${name%:*}" "no nvidia-smi in PATH"
-    fi
-  done
 }
 
 sanitizer_parts() {
   # Kernels with shared memory and barriers; matrix products are cuBLASLt's.
   local filter='Attention*:Cache*:Rotary*:Reduce*:Softmax*:Norms*:CrossEntropy*:Indexing*:Optimizer*:Sharding*:Dropout*' tool
-  for tool in memcheck racecheck synccheck; do
+  for tool in memcheck synccheck racecheck; do
     if [[ -z "$listing" && -z "$sanitizer" ]]; then
       leave_out "$tool" "no compute-sanitizer in PATH, /usr/local/cuda and /opt/nvidia"
     else
-      part_with bin/dtc-cuda-kernel-test -- "$tool" 100 env DTC_TEST_CUDNN=off "$sanitizer" --tool "$tool" \
-        --error-exitcode 1 "$tests" --gtest_filter="$filter"
+      part_with bin/dtc-cuda-kernel-test -- "$tool" 150 sanitize "$sanitizer" "$tool" "$tests" "$filter"
     fi
   done
 }
@@ -455,7 +479,13 @@ all_parts() {
   nccl_parts
   speed_parts
   torch_parts
+  part_with bin/GpuProductBenchmark models/gpt2-124m.plan models/llama-1b-8.plan models/gpt2-1558m.plan -- products 100 \
+    "$here/bin/GpuProductBenchmark" --benchmark_min_time=0.02 --benchmark_counters_tabular=true \
+    --benchmark_out="$results/products.json" "$here/models/gpt2-124m.plan" "$here/models/llama-1b-8.plan" \
+    "$here/models/gpt2-1558m.plan"
   part_with bin/dtc-cuda-kernel-test -- kernels 120 kernels "$tests"
+  part_with bin/dtc-plan models/gpt2-124m.plan models/llama-1b-8.plan models/gpt2-1558m.plan -- calibrate 120 \
+    calibrate gpt2-124m llama-1b-8 gpt2-1558m
   cost_parts
   # Four devices of the plan on one GPU.
   part_train gpt2-devices 60 gpt2-tiny-devices gpt2-tiny.data.txt 1e-3
@@ -492,6 +522,8 @@ if [[ -s "$results/libraries.txt" ]]; then
   export DTC_CUDA_LIBRARIES="${DTC_CUDA_LIBRARIES:+$DTC_CUDA_LIBRARIES:}$(cat "$results/libraries.txt")"
 fi
 all_parts
-[[ ! -e "$results/times.log" ]] || cat "$results/times.log"
+for name in products times; do
+  [[ ! -e "$results/$name.log" ]] || cat "$results/$name.log"
+done
 echo "$results/gpu-check.json"
 [[ ! " ${states[*]} " =~ " failed "|" stopped " ]]

@@ -49,6 +49,7 @@ class GpuCheckTest(unittest.TestCase):
         self.program("dtc-run", TRAINER.replace("FACTOR", "1.00001").replace("NORM", "1"))
         self.program("dtc-cuda-kernel-test", "#!/bin/sh\necho passed\n")
         self.program("GpuKernelBenchmark", "#!/bin/sh\necho 1 us\n")
+        self.program("GpuProductBenchmark", "#!/bin/sh\necho 1 us for $4\n")
 
     def write(self, name, text):
         with open(os.path.join(self.folder, name), "w") as file:
@@ -146,6 +147,38 @@ class GpuCheckTest(unittest.TestCase):
         self.assertEqual(parts["speed-llama-16"], ("left-out", "the package has no models/llama-1b-16.plan"))
         self.assertIn("a step takes 0.0250 s, its kernels 0.0200 s: 20.0% outside", parts["outside-124m"][1])
         self.assertEqual(parts["speed-1558m"], ("left-out", "the package has no models/gpt2-1558m.plan"))
+
+    def test_memory_of_a_speed_run(self):
+        for name in ["gpt2-124m.plan", "speed.data.txt"]:
+            self.write(f"models/{name}", "")
+        # The run takes 2,100 MiB beside the 100 MiB that other programs have.
+        self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1").replace(
+            "norm=1\n", "norm=1\ntouch running; sleep 0.7\n", 1))
+        self.program("nvidia-smi", "#!/bin/sh\n[ -e running ] && echo 2200 || echo 100\n")
+        _, output, parts = self.run_check("speed-124m", PATH=os.path.join(self.folder, "bin") + ":" + os.environ["PATH"])
+        self.assertEqual(parts["speed-124m"][0], "ok", output)
+        self.assertIn("; 2100 MiB taken, 2048 MiB stated", parts["speed-124m"][1])
+
+    def test_products(self):
+        self.assertEqual(self.run_check("products")[2]["products"][0], "left-out")
+        for name in ["gpt2-124m", "llama-1b-8", "gpt2-1558m"]:
+            self.write(f"models/{name}.plan", "")
+        _, output, parts = self.run_check("products")
+        self.assertEqual(parts["products"][0], "ok", output)
+        self.assertIn("models/gpt2-124m.plan", parts["products"][1])
+
+    def test_suites_under_a_sanitizer(self):
+        self.program("dtc-cuda-kernel-test", "#!/bin/sh\nprintf 'Reduce.\\n  Rows\\nNorms/0.\\n  Rows\\nRotary.\\n  Rows\\n'\n")
+        self.program("compute-sanitizer", """#!/bin/sh
+case "$*" in *=Norms*) [ "$2" = racecheck ] && exec sleep 1000 ;; *=Rotary*) [ "$2" = synccheck ] && exit 1 ;; esac
+exit 0
+""")
+        path = os.path.join(self.folder, "bin") + ":" + os.environ["PATH"]
+        _, output, parts = self.run_check("memcheck", "synccheck", "racecheck", PATH=path, DTC_GPU_CHECK_SECONDS="40")
+        self.assertEqual(parts["memcheck"], ("ok", "suites: 3 without an error, failed: none, not ended: none"), output)
+        self.assertEqual(parts["synccheck"][0], "failed")
+        self.assertIn("suites: 2 without an error, failed: Rotary, not ended: none", parts["synccheck"][1])
+        self.assertEqual(parts["racecheck"], ("ok", "suites: 2 without an error, failed: none, not ended: Norms/0"))
 
     def test_simulates_what_was_measured(self):
         self.assertEqual(self.run_check("calibrate")[2]["calibrate"][0], "left-out")
