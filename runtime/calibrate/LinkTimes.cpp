@@ -222,8 +222,7 @@ Expected<double> transferSeconds(CoreSpeed &speed, CoreWatch &watch, int64_t mem
         TransferTensor received{devices.outputs[device].data(), static_cast<uint64_t>(bytes)};
         for (bool sends : {device % 2 == 0, device % 2 == 1}) {
           TransferResult result =
-              transfers.wait(sends ? transfers.startSend(peer, {&sent, 1})
-                                   : transfers.startReceive(peer, {&received, 1}));
+              transfers.wait(transfers.startNow(peer, {sends ? &sent : &received, 1}, sends));
           if (result.error)
             return result.error;
         }

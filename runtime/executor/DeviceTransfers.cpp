@@ -118,9 +118,7 @@ MaybeError DeviceTransfers::start(Queue &queue, size_t index, uint32_t microbatc
     return inContext(Error{"more transfers are on their way than the schedule starts"}, index,
                      microbatch);
   std::span<const TransferTensor> tensors = tensorsOf(index, microbatch);
-  Expected<Transfers::Ticket> ticket = transfer.sends
-                                           ? network->startSend(queue, channel.peer, tensors)
-                                           : network->startReceive(queue, channel.peer, tensors);
+  Expected<Transfers::Ticket> ticket = network->start(queue, channel.peer, tensors, transfer.sends);
   if (!ticket)
     return inContext(ticket.error(), index, microbatch);
   *unused = {true, microbatch, *ticket};

@@ -121,14 +121,8 @@ public:
   void drain() override { host->drain(); }
 
 protected:
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
-                               std::span<const TransferTensor> tensors) override {
-    return start(queue, peer, tensors, /*sends=*/true);
-  }
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
-                                  std::span<const TransferTensor> tensors) override {
-    return start(queue, peer, tensors, /*sends=*/false);
-  }
+  Expected<Ticket> doStart(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                           bool sends) override;
 
 private:
   struct Message {
@@ -142,8 +136,6 @@ private:
   };
 
   Expected<Message *> takeUnused(size_t bytes);
-  Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
-                         bool sends);
 
   Device &device;
   std::list<Message> messages;
@@ -185,9 +177,9 @@ Expected<StagedTransfers::Message *> StagedTransfers::takeUnused(size_t bytes) {
   return &messages.emplace_back(std::move(message));
 }
 
-Expected<Transfers::Ticket> StagedTransfers::start(Queue &queue, int64_t peer,
-                                                   std::span<const TransferTensor> tensors,
-                                                   bool sends) {
+Expected<Transfers::Ticket> StagedTransfers::doStart(Queue &queue, int64_t peer,
+                                                     std::span<const TransferTensor> tensors,
+                                                     bool sends) {
   size_t bytes = 0;
   for (const TransferTensor &tensor : tensors)
     bytes += paddedBytes(tensor.bytes);
@@ -207,8 +199,7 @@ Expected<Transfers::Ticket> StagedTransfers::start(Queue &queue, int64_t peer,
         return *error;
     next += paddedBytes(tensor.bytes);
   }
-  Expected<Ticket> ticket = sends ? host->startSend(queue, peer, message.staged)
-                                  : host->startReceive(queue, peer, message.staged);
+  Expected<Ticket> ticket = host->start(queue, peer, message.staged, sends);
   if (!ticket)
     return ticket.error();
   message.ticket = *ticket;

@@ -13,15 +13,11 @@ void Transfers::countSent(std::span<const TransferTensor> tensors) {
     bytesSent += tensor.bytes;
 }
 
-Expected<Transfers::Ticket> Transfers::startSend(Queue &queue, int64_t peer,
-                                                 std::span<const TransferTensor> tensors) {
-  countSent(tensors);
-  return doStartSend(queue, peer, tensors);
-}
-
-Expected<Transfers::Ticket> Transfers::startReceive(Queue &queue, int64_t peer,
-                                                    std::span<const TransferTensor> tensors) {
-  return doStartReceive(queue, peer, tensors);
+Expected<Transfers::Ticket> Transfers::start(Queue &queue, int64_t peer,
+                                             std::span<const TransferTensor> tensors, bool sends) {
+  if (sends)
+    countSent(tensors);
+  return doStart(queue, peer, tensors, sends);
 }
 
 } // namespace dtc::runtime

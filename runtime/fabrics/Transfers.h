@@ -59,13 +59,12 @@ public:
   /// only then there are messages. Throws ThreadStartError.
   virtual MaybeError prepare(int64_t peer, bool sends) { return std::nullopt; }
 
-  /// Starts to send the tensors to `peer`, as they are after all that the queue holds. Neither the
-  /// tensors nor the span may change until the transfer has been waited for. The queue goes on; a
-  /// fabric may let it wait until the peer has started to receive, that of one process does not.
-  Expected<Ticket> startSend(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors);
-  /// Starts to receive into the tensors after all that the queue holds; the queue goes on.
-  Expected<Ticket> startReceive(Queue &queue, int64_t peer,
-                                std::span<const TransferTensor> tensors);
+  /// Starts one end of a message after all that the queue holds: it `sends` the tensors to `peer`,
+  /// or receives into them. Neither the tensors nor the span may change until the transfer has been
+  /// waited for. The queue goes on; where it sends, a fabric may let it wait until the peer has
+  /// started to receive, that of one process does not.
+  Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                         bool sends);
 
   /// Work that the queue gets from now on begins when all bytes of a transfer have moved. Each
   /// ticket is waited for once, in any order. `result` is written before the queue goes on, and
@@ -81,10 +80,8 @@ public:
   uint64_t sentBytes() const { return bytesSent; }
 
 protected:
-  virtual Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
-                                       std::span<const TransferTensor> tensors) = 0;
-  virtual Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
-                                          std::span<const TransferTensor> tensors) = 0;
+  virtual Expected<Ticket> doStart(Queue &queue, int64_t peer,
+                                   std::span<const TransferTensor> tensors, bool sends) = 0;
   void countSent(std::span<const TransferTensor> tensors);
 
 private:

@@ -37,13 +37,13 @@ def {pascal}Pass : Pass<"dtc-{name}", "::mlir::ModuleOp"> {{
 
 SOURCE = '''\
 {header}
-#include "compiler/passes/Passes.h"
+#include "{declared}"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace dtc {{
 #define GEN_PASS_DEF_{upper}PASS
-#include "compiler/passes/Passes.h.inc"
+#include "{generated}"
 }} // namespace dtc
 
 using namespace mlir;
@@ -100,7 +100,7 @@ func.func private @no_body(tensor<4xf32>) -> tensor<4xf32>
 
 NEXT_STEPS = """\
 What remains is marked TODO. Then
-  add the pass to the pipeline of the compiler, and to docs/architecture.md what holds after it;
+  add the pass to the pipeline of the compiler, and to docs/architecture.md its line in the list and what holds after it;
   name in dependentDialects (its Passes.td) the dialects of ops that the pass creates.
 """
 
@@ -114,6 +114,14 @@ def folders(root):
 def declared_passes(root):
     """The paths of all Passes.td: that of each group, and the one that includes them."""
     return sorted(str(path.relative_to(root)) for path in pathlib.Path(root, PASSES).rglob("Passes.td"))
+
+
+def headers(root, folder):
+    """The header that declares the passes of a folder, and what mlir-tblgen makes for it."""
+    own = f"{folder.capitalize()}Passes.h"
+    if folder and os.path.exists(os.path.join(root, PASSES, folder, own)):
+        return f"{PASSES}/{folder}/{own}", f"{PASSES}/{own}.inc"
+    return f"{PASSES}/Passes.h", f"{PASSES}/Passes.h.inc"
 
 
 def source_list(root, folder):
@@ -157,6 +165,7 @@ def new_pass(root, name, folder=""):
     place = f"{folder}/" if folder else ""
     values = {"name": name, "pascal": pascal, "upper": pascal.upper()}
     values["header"] = file_header(f"{pascal}.cpp", "TODO: what it does")
+    values["declared"], values["generated"] = headers(root, folder)
     declarations = f"{PASSES}/{place}Passes.td"
     changes.insert(declarations, re.search(r"^#endif // \w+_PASSES_TD\n", changes.read(declarations), re.MULTILINE),
                    DECLARATION.format(**values), after=False)

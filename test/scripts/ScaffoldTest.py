@@ -138,6 +138,19 @@ class NewPass(Skeleton):
         self.assertIn(f"{PASS_TESTS}/fold-casts.mlir", changed)
         self.assertRegex(changed["compiler/passes/CMakeLists.txt"], r"(?m)^ +DeadOps\.cpp\n +FoldCasts\.cpp\n")
 
+    def test_headers_are_those_of_the_folder(self):
+        definition = re.compile(r'#define GEN_PASS_DEF_\w+\n#include "(\S+)"')
+        for folder in passes.folders(self.tree):
+            beside = {found[1] for path in (self.tree / "compiler/passes" / folder).glob("*.cpp")
+                      if (found := definition.search(path.read_text()))}
+            self.assertEqual(len(beside), 1, folder)
+            (self.tree / PASS_TESTS / folder).mkdir(exist_ok=True)
+            source = self.makes("new-pass", f"fold-{folder}", folder)[
+                f"compiler/passes/{folder}/Fold{folder.capitalize()}.cpp"]
+            self.assertEqual(definition.search(source)[1], beside.pop())
+            declared = self.tree / re.search(r'#include "(compiler/passes/\S+)"', source)[1]
+            self.assertIn(definition.search(source)[1], declared.read_text())
+
     def test_lists_of_single_folders(self):
         # A folder with a list of its own has its sources there.
         path = "compiler/passes/precision/CMakeLists.txt"

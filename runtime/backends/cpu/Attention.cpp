@@ -111,19 +111,9 @@ std::unique_ptr<CpuKernel> makeCall(AttentionCall call, bool cached) {
   });
 }
 
-PrepareResult prepareAttention(const KernelSignature &signature) {
-  Expected<AttentionCall> call = checkAttention(signature);
-  if (!call)
-    return call.error();
-  return makeCall(std::move(*call), false);
-}
+PrepareResult prepareAttention(AttentionCall call) { return makeCall(std::move(call), false); }
 
-PrepareResult prepareCachedAttention(const KernelSignature &signature) {
-  Expected<AttentionCall> call = checkCachedAttention(signature);
-  if (!call)
-    return call.error();
-  return makeCall(std::move(*call), true);
-}
+PrepareResult prepareCachedAttention(AttentionCall call) { return makeCall(std::move(call), true); }
 
 /// The weights with which two partial results are added, and the log of the sum of exponentials of
 /// the scores over all keys.
@@ -158,11 +148,8 @@ template <typename F> std::unique_ptr<CpuKernel> makeMerge(const MergeAttentionC
   });
 }
 
-PrepareResult prepareMerge(const KernelSignature &signature) {
-  Expected<MergeAttentionCall> call = checkMergeAttention(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype, [&](auto zero) { return makeMerge<decltype(zero)>(*call); });
+PrepareResult prepareMerge(const MergeAttentionCall &call) {
+  return withFloatType(call.dtype, [&](auto zero) { return makeMerge<decltype(zero)>(call); });
 }
 
 } // namespace
@@ -173,10 +160,10 @@ std::unique_ptr<CpuKernel> makeAttention(AttentionCall call) {
 
 std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {
-      {"attention", prepareAttention},
-      {"cached_attention", prepareCachedAttention},
-      {"attention_grad", prepareAttentionGrad},
-      {"merge_attention", prepareMerge},
+      {"attention", prepareBy<checkAttention, prepareAttention>},
+      {"cached_attention", prepareBy<checkCachedAttention, prepareCachedAttention>},
+      {"attention_grad", prepareBy<checkAttentionGrad, makeAttentionGrad>},
+      {"merge_attention", prepareBy<checkMergeAttention, prepareMerge>},
   };
   return entries;
 }

@@ -128,13 +128,6 @@ template <typename F> std::unique_ptr<CpuKernel> makeGradOf(AttentionCall call) 
 
 } // namespace
 
-PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
-  Expected<AttentionCall> call = checkAttentionGrad(signature);
-  if (!call)
-    return call.error();
-  return makeAttentionGrad(std::move(*call));
-}
-
 std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call) {
   if (attentionUsesTiles(call))
     return makeTileAttentionGrad(std::move(call));

@@ -342,8 +342,6 @@ inline AttentionDropout dropoutOf(const AttentionCall &call, const CpuArguments 
           call.mask->scale()};
 }
 
-PrepareResult prepareAttentionGrad(const KernelSignature &signature);
-
 /// The kernels of a checked call of `attention` and of `attention_grad`.
 std::unique_ptr<CpuKernel> makeAttention(AttentionCall call);
 std::unique_ptr<CpuKernel> makeAttentionGrad(AttentionCall call);

@@ -36,11 +36,8 @@ std::unique_ptr<CpuKernel> makeCacheUpdate(int64_t samples, int64_t places, int6
   });
 }
 
-PrepareResult prepareCacheUpdate(const KernelSignature &signature) {
-  Expected<SampleRowsCall> call = checkCacheUpdate(signature);
-  if (!call)
-    return call.error();
-  return makeCacheUpdate(call->samples, call->places, call->rows, call->width);
+PrepareResult prepareCacheUpdate(const SampleRowsCall &call) {
+  return makeCacheUpdate(call.samples, call.places, call.rows, call.width);
 }
 
 std::unique_ptr<CpuKernel> makeSelectRow(int64_t samples, int64_t rows, int64_t width) {
@@ -56,18 +53,16 @@ std::unique_ptr<CpuKernel> makeSelectRow(int64_t samples, int64_t rows, int64_t 
   });
 }
 
-PrepareResult prepareSelectRow(const KernelSignature &signature) {
-  Expected<SampleRowsCall> call = checkSelectRow(signature);
-  if (!call)
-    return call.error();
-  return makeSelectRow(call->samples, call->places, call->width);
+PrepareResult prepareSelectRow(const SampleRowsCall &call) {
+  return makeSelectRow(call.samples, call.places, call.width);
 }
 
 } // namespace
 
 std::span<const KernelEntry> cacheKernels() {
-  static constexpr KernelEntry entries[] = {{"cache_update", prepareCacheUpdate},
-                                            {"select_row", prepareSelectRow}};
+  static constexpr KernelEntry entries[] = {
+      {"cache_update", prepareBy<checkCacheUpdate, prepareCacheUpdate>},
+      {"select_row", prepareBy<checkSelectRow, prepareSelectRow>}};
   return entries;
 }
 

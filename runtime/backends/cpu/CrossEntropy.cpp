@@ -48,13 +48,9 @@ std::unique_ptr<CpuKernel> makeCrossEntropy(int64_t rows, int64_t width, double 
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
-  Expected<CrossEntropyCall> call = checkCrossEntropy(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeCrossEntropy<decltype(zero)>(call->shape.rows, call->shape.width,
-                                            call->labelSmoothing);
+PrepareResult prepareCrossEntropy(const CrossEntropyCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeCrossEntropy<decltype(zero)>(call.shape.rows, call.shape.width, call.labelSmoothing);
   });
 }
 
@@ -103,13 +99,10 @@ std::unique_ptr<CpuKernel> makeCrossEntropyGrad(int64_t rows, int64_t width, dou
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
-  Expected<CrossEntropyCall> call = checkCrossEntropyGrad(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeCrossEntropyGrad<decltype(zero)>(call->shape.rows, call->shape.width,
-                                                call->labelSmoothing, call->classes);
+PrepareResult prepareCrossEntropyGrad(const CrossEntropyCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeCrossEntropyGrad<decltype(zero)>(call.shape.rows, call.shape.width,
+                                                call.labelSmoothing, call.classes);
   });
 }
 
@@ -117,8 +110,8 @@ PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
 
 std::span<const KernelEntry> crossEntropyKernels() {
   static constexpr KernelEntry entries[] = {
-      {"cross_entropy", prepareCrossEntropy},
-      {"cross_entropy_grad", prepareCrossEntropyGrad},
+      {"cross_entropy", prepareBy<checkCrossEntropy, prepareCrossEntropy>},
+      {"cross_entropy_grad", prepareBy<checkCrossEntropyGrad, prepareCrossEntropyGrad>},
   };
   return entries;
 }

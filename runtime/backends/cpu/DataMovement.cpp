@@ -20,33 +20,24 @@ template <typename T> void fillElements(T *out, int64_t count, T value, int thre
               [=](int64_t begin, int64_t end, int) { std::fill(out + begin, out + end, value); });
 }
 
-PrepareResult prepareFill(const KernelSignature &signature) {
-  Expected<FillCall> call = checkFill(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->type.dtype, [&](auto zero) {
+PrepareResult prepareFill(const FillCall &call) {
+  return withElementBits(call.type.dtype, [&](auto zero) {
     using T = decltype(zero);
     return makeKernel(
-        [bits = call->bits, count = call->type.numElements()](const CpuArguments &args) {
+        [bits = call.bits, count = call.type.numElements()](const CpuArguments &args) {
           fillElements(output<T>(args, 0), count, static_cast<T>(bits), args.threads);
         });
   });
 }
 
-PrepareResult prepareConstant(const KernelSignature &signature) {
-  Expected<std::string> data = checkConstant(signature);
-  if (!data)
-    return data.error();
-  return makeKernel([data = std::move(*data)](const CpuArguments &args) {
+PrepareResult prepareConstant(std::string data) {
+  return makeKernel([data = std::move(data)](const CpuArguments &args) {
     std::copy(data.begin(), data.end(), output<char>(args, 0));
   });
 }
 
-PrepareResult prepareCopy(const KernelSignature &signature) {
-  Expected<int64_t> bytes = checkCopy(signature);
-  if (!bytes)
-    return bytes.error();
-  return makeKernel([bytes = *bytes](const CpuArguments &args) {
+PrepareResult prepareCopy(int64_t bytes) {
+  return makeKernel([bytes](const CpuArguments &args) {
     const char *from = input<char>(args, 0);
     char *to = output<char>(args, 0);
     parallelFor(args.threads, bytes, 4 * kElementGrain, [=](int64_t begin, int64_t end, int) {
@@ -55,29 +46,22 @@ PrepareResult prepareCopy(const KernelSignature &signature) {
   });
 }
 
-template <Expected<StridedCall> (*check)(const KernelSignature &)>
-PrepareResult prepareStrided(const KernelSignature &signature) {
-  Expected<StridedCall> call = check(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->dtype, [&](auto zero) {
+PrepareResult prepareStrided(StridedCall call) {
+  return withElementBits(call.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([copy = StridedCopy(std::move(call->loops)),
-                       offset = call->offset](const CpuArguments &args) {
+    return makeKernel([copy = StridedCopy(std::move(call.loops)),
+                       offset = call.offset](const CpuArguments &args) {
       copy.run(output<T>(args, 0), input<T>(args, 0) + offset, args.threads);
     });
   });
 }
 
-PrepareResult preparePad(const KernelSignature &signature) {
-  Expected<PadCall> call = checkPad(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->type.dtype, [&](auto zero) {
+PrepareResult preparePad(PadCall call) {
+  return withElementBits(call.type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([copy = StridedCopy(std::move(call->block.loops)), bits = call->bits,
-                       offset = call->block.offset,
-                       count = call->type.numElements()](const CpuArguments &args) {
+    return makeKernel([copy = StridedCopy(std::move(call.block.loops)), bits = call.bits,
+                       offset = call.block.offset,
+                       count = call.type.numElements()](const CpuArguments &args) {
       T *to = output<T>(args, 0);
       fillElements(to, count, static_cast<T>(bits), args.threads);
       copy.run(to + offset, input<T>(args, 0), args.threads);
@@ -85,18 +69,15 @@ PrepareResult preparePad(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareConcat(const KernelSignature &signature) {
+PrepareResult prepareConcat(ConcatCall call) {
   struct ConcatOperand {
     StridedCopy copy;
     int64_t offset;
   };
-  Expected<ConcatCall> call = checkConcat(signature);
-  if (!call)
-    return call.error();
   std::vector<ConcatOperand> parts;
-  for (BlockWrite &block : call->blocks)
+  for (BlockWrite &block : call.blocks)
     parts.push_back({StridedCopy(std::move(block.loops)), block.offset});
-  return withElementBits(call->dtype, [&](auto zero) {
+  return withElementBits(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return makeKernel([parts = std::move(parts)](const CpuArguments &args) {
       for (size_t i = 0; i < parts.size(); ++i)
@@ -105,18 +86,15 @@ PrepareResult prepareConcat(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareZigzag(const KernelSignature &signature) {
-  Expected<ZigzagCall> call = checkZigzag(signature);
-  if (!call)
-    return call.error();
+PrepareResult prepareZigzag(ZigzagCall call) {
   struct Half {
     StridedCopy copy;
     int64_t to, from;
   };
   std::vector<Half> halves;
-  for (ZigzagCall::Half &half : call->halves)
+  for (ZigzagCall::Half &half : call.halves)
     halves.push_back({StridedCopy(std::move(half.loops)), half.to, half.from});
-  return withElementBits(call->dtype, [&](auto zero) {
+  return withElementBits(call.dtype, [&](auto zero) {
     using T = decltype(zero);
     return makeKernel([halves = std::move(halves)](const CpuArguments &args) {
       for (const Half &half : halves)
@@ -129,15 +107,15 @@ PrepareResult prepareZigzag(const KernelSignature &signature) {
 
 std::span<const KernelEntry> dataMovementKernels() {
   static constexpr KernelEntry entries[] = {
-      {"fill", prepareFill},
-      {"constant", prepareConstant},
-      {"copy", prepareCopy},
-      {"broadcast", prepareStrided<checkBroadcast>},
-      {"transpose", prepareStrided<checkTranspose>},
-      {"slice", prepareStrided<checkSlice>},
-      {"pad", preparePad},
-      {"concat", prepareConcat},
-      {"zigzag", prepareZigzag},
+      {"fill", prepareBy<checkFill, prepareFill>},
+      {"constant", prepareBy<checkConstant, prepareConstant>},
+      {"copy", prepareBy<checkCopy, prepareCopy>},
+      {"broadcast", prepareBy<checkBroadcast, prepareStrided>},
+      {"transpose", prepareBy<checkTranspose, prepareStrided>},
+      {"slice", prepareBy<checkSlice, prepareStrided>},
+      {"pad", prepareBy<checkPad, preparePad>},
+      {"concat", prepareBy<checkConcat, prepareConcat>},
+      {"zigzag", prepareBy<checkZigzag, prepareZigzag>},
   };
   return entries;
 }

@@ -40,12 +40,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeDropout(RandomMask mask, in
   });
 }
 
-PrepareResult prepareDropout(const KernelSignature &signature) {
-  Expected<DropoutCall> call = checkDropout(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->type.dtype, [&](auto zero) {
-    return makeDropout<decltype(zero)>(std::move(call->mask), call->type.numElements());
+PrepareResult prepareDropout(DropoutCall call) {
+  return withFloatType(call.type.dtype, [&](auto zero) {
+    return makeDropout<decltype(zero)>(std::move(call.mask), call.type.numElements());
   });
 }
 
@@ -64,11 +61,8 @@ void writeNumbers(const MaskWords &words, int64_t first, int64_t stride, int64_t
   }
 }
 
-PrepareResult prepareUniform(const KernelSignature &signature) {
-  Expected<UniformCall> call = checkUniform(signature);
-  if (!call)
-    return call.error();
-  return makeKernel([call = std::move(*call)](const CpuArguments &args) {
+PrepareResult prepareUniform(UniformCall call) {
+  return makeKernel([call = std::move(call)](const CpuArguments &args) {
     const int32_t *key = input<int32_t>(args, 0);
     LocalMask local = call.words.at(args.position, key);
     // The numbers are those of the step, in whichever repetition of the loop they are drawn.
@@ -89,8 +83,8 @@ PrepareResult prepareUniform(const KernelSignature &signature) {
 
 std::span<const KernelEntry> dropoutKernels() {
   static constexpr KernelEntry entries[] = {
-      {"dropout", prepareDropout},
-      {"random_uniform", prepareUniform},
+      {"dropout", prepareBy<checkDropout, prepareDropout>},
+      {"random_uniform", prepareBy<checkUniform, prepareUniform>},
   };
   return entries;
 }

@@ -206,15 +206,12 @@ template <typename T> std::unique_ptr<CpuKernel> makeCompare(Predicate predicate
   }
 }
 
-PrepareResult prepareCompare(const KernelSignature &signature) {
-  Expected<CompareCall> call = checkCompare(signature);
-  if (!call)
-    return call.error();
-  int64_t count = call->type.numElements();
-  if (call->type.dtype == DType::I32)
-    return makeCompare<int32_t>(call->predicate, count);
-  return withFloatType(call->type.dtype, [&](auto zero) {
-    return makeCompare<decltype(zero)>(call->predicate, count);
+PrepareResult prepareCompare(const CompareCall &call) {
+  int64_t count = call.type.numElements();
+  if (call.type.dtype == DType::I32)
+    return makeCompare<int32_t>(call.predicate, count);
+  return withFloatType(call.type.dtype, [&](auto zero) {
+    return makeCompare<decltype(zero)>(call.predicate, count);
   });
 }
 
@@ -237,22 +234,23 @@ template <typename T> std::unique_ptr<CpuKernel> makeSelect(int64_t count) {
   });
 }
 
-PrepareResult prepareSelect(const KernelSignature &signature) {
-  Expected<TensorType> type = checkSelect(signature);
-  if (!type)
-    return type.error();
-  return withElementBits(
-      type->dtype, [&](auto zero) { return makeSelect<decltype(zero)>(type->numElements()); });
+PrepareResult prepareSelect(const TensorType &type) {
+  return withElementBits(type.dtype,
+                         [&](auto zero) { return makeSelect<decltype(zero)>(type.numElements()); });
 }
 
 } // namespace
 
 std::span<const KernelEntry> binaryKernels() {
   static constexpr KernelEntry entries[] = {
-      {"add", prepareBinary<Add>},         {"sub", prepareBinary<Sub>},
-      {"mul", prepareBinary<Mul>},         {"div", prepareBinary<Div>},
-      {"maximum", prepareBinary<Maximum>}, {"minimum", prepareBinary<Minimum>},
-      {"compare", prepareCompare},         {"select", prepareSelect},
+      {"add", prepareBinary<Add>},
+      {"sub", prepareBinary<Sub>},
+      {"mul", prepareBinary<Mul>},
+      {"div", prepareBinary<Div>},
+      {"maximum", prepareBinary<Maximum>},
+      {"minimum", prepareBinary<Minimum>},
+      {"compare", prepareBy<checkCompare, prepareCompare>},
+      {"select", prepareBy<checkSelect, prepareSelect>},
   };
   return entries;
 }

@@ -41,12 +41,9 @@ template <typename T> std::unique_ptr<CpuKernel> makeEmbedding(const EmbeddingCa
   });
 }
 
-PrepareResult prepareEmbedding(const KernelSignature &signature) {
-  Expected<EmbeddingCall> call = checkEmbedding(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->dtype,
-                         [&](auto zero) { return makeEmbedding<decltype(zero)>(*call); });
+PrepareResult prepareEmbedding(const EmbeddingCall &call) {
+  return withElementBits(call.dtype,
+                         [&](auto zero) { return makeEmbedding<decltype(zero)>(call); });
 }
 
 template <typename F> std::unique_ptr<CpuKernel> makeEmbeddingGrad(const EmbeddingCall &call) {
@@ -77,12 +74,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeEmbeddingGrad(const Embeddi
   });
 }
 
-PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
-  Expected<EmbeddingCall> call = checkEmbeddingGrad(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype,
-                       [&](auto zero) { return makeEmbeddingGrad<decltype(zero)>(*call); });
+PrepareResult prepareEmbeddingGrad(const EmbeddingCall &call) {
+  return withFloatType(call.dtype,
+                       [&](auto zero) { return makeEmbeddingGrad<decltype(zero)>(call); });
 }
 
 template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t width) {
@@ -97,12 +91,9 @@ template <typename T> std::unique_ptr<CpuKernel> makePick(int64_t rows, int64_t 
   });
 }
 
-PrepareResult preparePick(const KernelSignature &signature) {
-  Expected<PickCall> call = checkPick(signature);
-  if (!call)
-    return call.error();
+PrepareResult preparePick(const PickCall &call) {
   return withElementBits(
-      call->dtype, [&](auto zero) { return makePick<decltype(zero)>(call->rows, call->width); });
+      call.dtype, [&](auto zero) { return makePick<decltype(zero)>(call.rows, call.width); });
 }
 
 template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int64_t width) {
@@ -119,13 +110,9 @@ template <typename T> std::unique_ptr<CpuKernel> makePickGrad(int64_t rows, int6
   });
 }
 
-PrepareResult preparePickGrad(const KernelSignature &signature) {
-  Expected<PickCall> call = checkPickGrad(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->dtype, [&](auto zero) {
-    return makePickGrad<decltype(zero)>(call->rows, call->width);
-  });
+PrepareResult preparePickGrad(const PickCall &call) {
+  return withElementBits(
+      call.dtype, [&](auto zero) { return makePickGrad<decltype(zero)>(call.rows, call.width); });
 }
 
 /// The order of top_k: a NaN is larger than all numbers.
@@ -157,18 +144,12 @@ template <typename F> std::unique_ptr<CpuKernel> makeTopK(const TopKCall &call) 
   });
 }
 
-PrepareResult prepareTopK(const KernelSignature &signature) {
-  Expected<TopKCall> call = checkTopK(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype, [&](auto zero) { return makeTopK<decltype(zero)>(*call); });
+PrepareResult prepareTopK(const TopKCall &call) {
+  return withFloatType(call.dtype, [&](auto zero) { return makeTopK<decltype(zero)>(call); });
 }
 
-PrepareResult prepareNonzero(const KernelSignature &signature) {
-  Expected<NonzeroCall> checked = checkNonzero(signature);
-  if (!checked)
-    return checked.error();
-  return makeKernel([call = *checked](const CpuArguments &args) {
+PrepareResult prepareNonzero(const NonzeroCall &call) {
+  return makeKernel([call](const CpuArguments &args) {
     const uint8_t *x = input<uint8_t>(args, 0);
     int32_t *out = output<int32_t>(args, 0);
     parallelFor(args.threads, call.rows, grainFor(call.width),
@@ -190,9 +171,12 @@ PrepareResult prepareNonzero(const KernelSignature &signature) {
 
 std::span<const KernelEntry> indexingKernels() {
   static constexpr KernelEntry entries[] = {
-      {"embedding", prepareEmbedding}, {"embedding_grad", prepareEmbeddingGrad},
-      {"nonzero", prepareNonzero},     {"pick", preparePick},
-      {"pick_grad", preparePickGrad},  {"top_k", prepareTopK},
+      {"embedding", prepareBy<checkEmbedding, prepareEmbedding>},
+      {"embedding_grad", prepareBy<checkEmbeddingGrad, prepareEmbeddingGrad>},
+      {"nonzero", prepareBy<checkNonzero, prepareNonzero>},
+      {"pick", prepareBy<checkPick, preparePick>},
+      {"pick_grad", prepareBy<checkPickGrad, preparePickGrad>},
+      {"top_k", prepareBy<checkTopK, prepareTopK>},
   };
   return entries;
 }

@@ -57,23 +57,20 @@ private:
   std::array<size_t, 3> offsets{}; // bytes
 };
 
-PrepareResult prepareJoined(const KernelSignature &signature) {
-  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
-  if (!placed)
-    return placed.error();
-  AttentionCall call = placed->call;
-  call.shape.joinedHeads = placed->joined->count;
+PrepareResult prepareJoined(const PlacedAttention &placed) {
+  AttentionCall call = placed.call;
+  call.shape.joinedHeads = placed.joined->count;
   std::unique_ptr<CpuKernel> apart =
-      placed->isGradient ? makeAttentionGrad(std::move(call)) : makeAttention(std::move(call));
-  return PrepareResult(std::make_unique<JoinedAttentionKernel>(*placed, std::move(apart)));
+      placed.isGradient ? makeAttentionGrad(std::move(call)) : makeAttention(std::move(call));
+  return PrepareResult(std::make_unique<JoinedAttentionKernel>(placed, std::move(apart)));
 }
 
 } // namespace
 
 std::span<const KernelEntry> joinedAttentionKernels() {
   static constexpr KernelEntry entries[] = {
-      {"joined_attention", prepareJoined},
-      {"joined_attention_grad", prepareJoined},
+      {"joined_attention", prepareBy<checkPlacedAttention, prepareJoined>},
+      {"joined_attention_grad", prepareBy<checkPlacedAttention, prepareJoined>},
   };
   return entries;
 }

@@ -115,12 +115,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeLayerNormGrad(int64_t rows,
 
 } // namespace
 
-PrepareResult prepareLayerNormGrad(const KernelSignature &signature) {
-  Expected<RowShape> shape = checkLayerNormGrad(signature);
-  if (!shape)
-    return shape.error();
-  return withFloatType(shape->dtype, [&](auto zero) {
-    return makeLayerNormGrad<decltype(zero)>(shape->rows, shape->width);
+PrepareResult prepareLayerNormGrad(const RowShape &shape) {
+  return withFloatType(shape.dtype, [&](auto zero) {
+    return makeLayerNormGrad<decltype(zero)>(shape.rows, shape.width);
   });
 }
 
@@ -179,12 +176,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeRmsNormGrad(int64_t rows, i
 
 } // namespace
 
-PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
-  Expected<RowShape> shape = checkRmsNormGrad(signature);
-  if (!shape)
-    return shape.error();
-  return withFloatType(shape->dtype, [&](auto zero) {
-    return makeRmsNormGrad<decltype(zero)>(shape->rows, shape->width);
+PrepareResult prepareRmsNormGrad(const RowShape &shape) {
+  return withFloatType(shape.dtype, [&](auto zero) {
+    return makeRmsNormGrad<decltype(zero)>(shape.rows, shape.width);
   });
 }
 

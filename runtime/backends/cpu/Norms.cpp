@@ -62,12 +62,9 @@ std::unique_ptr<CpuKernel> makeLayerNorm(int64_t rows, int64_t width, double eps
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareLayerNorm(const KernelSignature &signature) {
-  Expected<NormCall> call = checkLayerNorm(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeLayerNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
+PrepareResult prepareLayerNorm(const NormCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeLayerNorm<decltype(zero)>(call.shape.rows, call.shape.width, call.eps);
   });
 }
 
@@ -111,12 +108,9 @@ std::unique_ptr<CpuKernel> makeRmsNorm(int64_t rows, int64_t width, double eps) 
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareRmsNorm(const KernelSignature &signature) {
-  Expected<NormCall> call = checkRmsNorm(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeRmsNorm<decltype(zero)>(call->shape.rows, call->shape.width, call->eps);
+PrepareResult prepareRmsNorm(const NormCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeRmsNorm<decltype(zero)>(call.shape.rows, call.shape.width, call.eps);
   });
 }
 
@@ -124,10 +118,10 @@ PrepareResult prepareRmsNorm(const KernelSignature &signature) {
 
 std::span<const KernelEntry> normKernels() {
   static constexpr KernelEntry entries[] = {
-      {"layer_norm", prepareLayerNorm},
-      {"layer_norm_grad", prepareLayerNormGrad},
-      {"rms_norm", prepareRmsNorm},
-      {"rms_norm_grad", prepareRmsNormGrad},
+      {"layer_norm", prepareBy<checkLayerNorm, prepareLayerNorm>},
+      {"layer_norm_grad", prepareBy<checkLayerNormGrad, prepareLayerNormGrad>},
+      {"rms_norm", prepareBy<checkRmsNorm, prepareRmsNorm>},
+      {"rms_norm_grad", prepareBy<checkRmsNormGrad, prepareRmsNormGrad>},
   };
   return entries;
 }

@@ -7,12 +7,13 @@
 #ifndef DTC_RUNTIME_BACKENDS_CPU_NORMS_H
 #define DTC_RUNTIME_BACKENDS_CPU_NORMS_H
 
+#include "calls/RowCalls.h"
 #include "runtime/backends/cpu/CpuKernels.h"
 
 namespace dtc::runtime::cpu {
 
-PrepareResult prepareLayerNormGrad(const KernelSignature &signature);
-PrepareResult prepareRmsNormGrad(const KernelSignature &signature);
+PrepareResult prepareLayerNormGrad(const RowShape &shape);
+PrepareResult prepareRmsNormGrad(const RowShape &shape);
 
 } // namespace dtc::runtime::cpu
 

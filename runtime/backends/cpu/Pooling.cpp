@@ -117,26 +117,21 @@ template <typename F> std::unique_ptr<CpuKernel> makeMaxPoolGrad(const PoolCall 
   return makeKernel(run, bytes);
 }
 
-PrepareResult prepareMaxPool(const KernelSignature &signature) {
-  Expected<PoolCall> call = checkMaxPool(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype, [&](auto zero) { return makeMaxPool<decltype(zero)>(*call); });
+PrepareResult prepareMaxPool(const PoolCall &call) {
+  return withFloatType(call.dtype, [&](auto zero) { return makeMaxPool<decltype(zero)>(call); });
 }
 
-PrepareResult prepareMaxPoolGrad(const KernelSignature &signature) {
-  Expected<PoolCall> call = checkMaxPoolGrad(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype,
-                       [&](auto zero) { return makeMaxPoolGrad<decltype(zero)>(*call); });
+PrepareResult prepareMaxPoolGrad(const PoolCall &call) {
+  return withFloatType(call.dtype,
+                       [&](auto zero) { return makeMaxPoolGrad<decltype(zero)>(call); });
 }
 
 } // namespace
 
 std::span<const KernelEntry> poolingKernels() {
-  static constexpr KernelEntry entries[] = {{"max_pool", prepareMaxPool},
-                                            {"max_pool_grad", prepareMaxPoolGrad}};
+  static constexpr KernelEntry entries[] = {
+      {"max_pool", prepareBy<checkMaxPool, prepareMaxPool>},
+      {"max_pool_grad", prepareBy<checkMaxPoolGrad, prepareMaxPoolGrad>}};
   return entries;
 }
 

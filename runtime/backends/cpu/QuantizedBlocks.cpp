@@ -148,29 +148,23 @@ template <typename W> std::unique_ptr<CpuKernel> makeDequantize(const QuantizedB
   });
 }
 
-PrepareResult prepareQuantizeBlocks(const KernelSignature &signature) {
-  Expected<QuantizedBlocksCall> call = checkQuantizeBlocks(signature);
-  if (!call)
-    return call.error();
-  return withWideType(call->dtype, [&](auto zero) {
+PrepareResult prepareQuantizeBlocks(const QuantizedBlocksCall &call) {
+  return withWideType(call.dtype, [&](auto zero) {
     using W = decltype(zero);
-    return call->hasNoise ? makeQuantize<true, W>(*call) : makeQuantize<false, W>(*call);
+    return call.hasNoise ? makeQuantize<true, W>(call) : makeQuantize<false, W>(call);
   });
 }
 
-PrepareResult prepareDequantizeBlocks(const KernelSignature &signature) {
-  Expected<QuantizedBlocksCall> call = checkDequantizeBlocks(signature);
-  if (!call)
-    return call.error();
-  return call->dtype == DType::F64 ? makeDequantize<double>(*call) : makeDequantize<float>(*call);
+PrepareResult prepareDequantizeBlocks(const QuantizedBlocksCall &call) {
+  return call.dtype == DType::F64 ? makeDequantize<double>(call) : makeDequantize<float>(call);
 }
 
 } // namespace
 
 std::span<const KernelEntry> quantizedBlocksKernels() {
   static constexpr KernelEntry entries[] = {
-      {"dequantize_blocks", prepareDequantizeBlocks},
-      {"quantize_blocks", prepareQuantizeBlocks},
+      {"dequantize_blocks", prepareBy<checkDequantizeBlocks, prepareDequantizeBlocks>},
+      {"quantize_blocks", prepareBy<checkQuantizeBlocks, prepareQuantizeBlocks>},
   };
   return entries;
 }

@@ -197,21 +197,18 @@ std::unique_ptr<CpuKernel> makeReduce(ReductionKind kind, Loops loops, bool wide
   }
 }
 
-PrepareResult prepareReduce(const KernelSignature &signature) {
-  Expected<ReduceCall> call = checkReduce(signature);
-  if (!call)
-    return call.error();
-  bool wide = call->out == wideType(call->in);
-  Loops loops{std::move(call->kept), std::move(call->reduced), call->reducesInner};
-  return withFloatType(call->in, [&](auto zero) {
-    return makeReduce<decltype(zero)>(call->kind, std::move(loops), wide);
+PrepareResult prepareReduce(ReduceCall call) {
+  bool wide = call.out == wideType(call.in);
+  Loops loops{std::move(call.kept), std::move(call.reduced), call.reducesInner};
+  return withFloatType(call.in, [&](auto zero) {
+    return makeReduce<decltype(zero)>(call.kind, std::move(loops), wide);
   });
 }
 
 } // namespace
 
 std::span<const KernelEntry> reduceKernels() {
-  static constexpr KernelEntry entries[] = {{"reduce", prepareReduce}};
+  static constexpr KernelEntry entries[] = {{"reduce", prepareBy<checkReduce, prepareReduce>}};
   return entries;
 }
 

@@ -124,18 +124,15 @@ template <typename F> std::unique_ptr<CpuKernel> makeRotary(RotaryCall call) {
                     [=](int threads) { return tableBytes(threads) + arrays.bytes(threads); });
 }
 
-PrepareResult prepareRotary(const KernelSignature &signature) {
-  Expected<RotaryCall> call = checkRotary(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->dtype,
-                       [&](auto zero) { return makeRotary<decltype(zero)>(std::move(*call)); });
+PrepareResult prepareRotary(RotaryCall call) {
+  return withFloatType(call.dtype,
+                       [&](auto zero) { return makeRotary<decltype(zero)>(std::move(call)); });
 }
 
 } // namespace
 
 std::span<const KernelEntry> rotaryKernels() {
-  static constexpr KernelEntry entries[] = {{"rotary", prepareRotary}};
+  static constexpr KernelEntry entries[] = {{"rotary", prepareBy<checkRotary, prepareRotary>}};
   return entries;
 }
 

@@ -70,22 +70,16 @@ PrepareResult prepareShardSlice(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareShardOffset(const KernelSignature &signature) {
-  Expected<SplitDimension> split = checkShardOffset(signature);
-  if (!split)
-    return split.error();
-  return makeKernel([split = std::move(*split)](const CpuArguments &args) {
+PrepareResult prepareShardOffset(SplitDimension split) {
+  return makeKernel([split = std::move(split)](const CpuArguments &args) {
     *output<int32_t>(args, 0) = static_cast<int32_t>(split.at(args.position).offset);
   });
 }
 
-PrepareResult prepareMaskPadding(const KernelSignature &signature) {
-  Expected<MaskPaddingCall> checked = checkMaskPadding(signature);
-  if (!checked)
-    return checked.error();
-  return withElementBits(checked->type.dtype, [&](auto zero) {
+PrepareResult prepareMaskPadding(MaskPaddingCall call) {
+  return withElementBits(call.type.dtype, [&](auto zero) {
     using T = decltype(zero);
-    return makeKernel([call = std::move(*checked)](const CpuArguments &args) {
+    return makeKernel([call = std::move(call)](const CpuArguments &args) {
       ShardExtent extent = call.split.at(args.position);
       const TensorRows &rows = call.rows;
       int64_t length = extent.room * rows.element, valid = extent.count * rows.element;
@@ -122,12 +116,9 @@ template <typename F> std::unique_ptr<CpuKernel> makeAccumulate(const Accumulate
   });
 }
 
-PrepareResult prepareAccumulate(const KernelSignature &signature) {
-  Expected<AccumulateCall> call = checkAccumulate(signature);
-  if (!call)
-    return call.error();
-  return withWideType(call->type.dtype,
-                      [&](auto zero) { return makeAccumulate<decltype(zero)>(*call); });
+PrepareResult prepareAccumulate(const AccumulateCall &call) {
+  return withWideType(call.type.dtype,
+                      [&](auto zero) { return makeAccumulate<decltype(zero)>(call); });
 }
 
 } // namespace
@@ -135,9 +126,9 @@ PrepareResult prepareAccumulate(const KernelSignature &signature) {
 std::span<const KernelEntry> shardingKernels() {
   static constexpr KernelEntry entries[] = {
       {"shard_slice", prepareShardSlice},
-      {"shard_offset", prepareShardOffset},
-      {"mask_padding", prepareMaskPadding},
-      {"accumulate", prepareAccumulate},
+      {"shard_offset", prepareBy<checkShardOffset, prepareShardOffset>},
+      {"mask_padding", prepareBy<checkMaskPadding, prepareMaskPadding>},
+      {"accumulate", prepareBy<checkAccumulate, prepareAccumulate>},
   };
   return entries;
 }

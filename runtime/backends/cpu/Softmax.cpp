@@ -58,13 +58,10 @@ template <typename F> std::unique_ptr<CpuKernel> makeSoftmax(int64_t rows, Softm
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareSoftmax(const KernelSignature &signature) {
-  Expected<SoftmaxCall> call = checkSoftmax(signature);
-  if (!call)
-    return call.error();
-  SoftmaxShape shape{call->shape.width, call->matrixRows, call->scale, call->causal};
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeSoftmax<decltype(zero)>(call->shape.rows, shape);
+PrepareResult prepareSoftmax(const SoftmaxCall &call) {
+  SoftmaxShape shape{call.shape.width, call.matrixRows, call.scale, call.causal};
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeSoftmax<decltype(zero)>(call.shape.rows, shape);
   });
 }
 
@@ -105,12 +102,9 @@ std::unique_ptr<CpuKernel> makeSoftmaxGrad(int64_t rows, int64_t width, double s
   return makeKernel(run, [=](int threads) { return arrays.bytes(threads); });
 }
 
-PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
-  Expected<SoftmaxCall> call = checkSoftmaxGrad(signature);
-  if (!call)
-    return call.error();
-  return withFloatType(call->shape.dtype, [&](auto zero) {
-    return makeSoftmaxGrad<decltype(zero)>(call->shape.rows, call->shape.width, call->scale);
+PrepareResult prepareSoftmaxGrad(const SoftmaxCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto zero) {
+    return makeSoftmaxGrad<decltype(zero)>(call.shape.rows, call.shape.width, call.scale);
   });
 }
 
@@ -118,8 +112,8 @@ PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
 
 std::span<const KernelEntry> softmaxKernels() {
   static constexpr KernelEntry entries[] = {
-      {"softmax", prepareSoftmax},
-      {"softmax_grad", prepareSoftmaxGrad},
+      {"softmax", prepareBy<checkSoftmax, prepareSoftmax>},
+      {"softmax_grad", prepareBy<checkSoftmaxGrad, prepareSoftmaxGrad>},
   };
   return entries;
 }

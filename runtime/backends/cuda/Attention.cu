@@ -170,14 +170,11 @@ __global__ void __launch_bounds__(64)
   }
 }
 
-PrepareResult prepareMerge(const KernelSignature &signature) {
-  Expected<MergeAttentionCall> checked = checkMergeAttention(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareMerge(const MergeAttentionCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t rows = call.batch * call.queries * call.heads;
       LaunchShape grid = {static_cast<unsigned>(std::min<int64_t>(rows, 1 << 30)), 1, 64};
       return launch(queue, grid, mergeAttentionKernel<F>, input<W>(args, 0), input<W>(args, 1),
@@ -225,24 +222,19 @@ PrepareResult prepare(PlacedAttention placed, bool cached) {
   });
 }
 
-PrepareResult prepareAttention(const KernelSignature &signature) {
-  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
-  return placed ? prepare(std::move(*placed), false) : PrepareResult(placed.error());
-}
-PrepareResult prepareCachedAttention(const KernelSignature &signature) {
-  Expected<AttentionCall> call = checkCachedAttention(signature);
-  return call ? prepare({std::move(*call), std::nullopt, false}, true)
-              : PrepareResult(call.error());
+PrepareResult prepareAttention(PlacedAttention placed) { return prepare(std::move(placed), false); }
+PrepareResult prepareCachedAttention(AttentionCall call) {
+  return prepare({std::move(call), std::nullopt, false}, true);
 }
 
 } // namespace
 
 std::span<const KernelEntry> attentionKernels() {
   static constexpr KernelEntry entries[] = {
-      {"attention", prepareAttention},
-      {"cached_attention", prepareCachedAttention},
-      {"joined_attention", prepareAttention},
-      {"merge_attention", prepareMerge},
+      {"attention", prepareBy<checkPlacedAttention, prepareAttention>},
+      {"cached_attention", prepareBy<checkCachedAttention, prepareCachedAttention>},
+      {"joined_attention", prepareBy<checkPlacedAttention, prepareAttention>},
+      {"merge_attention", prepareBy<checkMergeAttention, prepareMerge>},
   };
   return entries;
 }

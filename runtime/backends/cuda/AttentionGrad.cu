@@ -202,11 +202,8 @@ MaybeError enqueueAttentionGrad(CudaQueue &queue, const PlacedAttention &placed,
                 attentionKeyGradKernel<T, D, IsBounded>, device, dropout, operands, scale);
 }
 
-PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
-  Expected<PlacedAttention> placed = checkPlacedAttention(signature);
-  if (!placed)
-    return placed.error();
-  const AttentionCall &call = placed->call;
+PrepareResult prepareAttentionGrad(const PlacedAttention &placed) {
+  const AttentionCall &call = placed.call;
   int64_t rows = call.shape.batch * call.shape.queries * call.shape.heads;
   return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
@@ -214,14 +211,14 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
     auto make = [&](auto tiles, auto columns, auto isBounded) -> std::unique_ptr<CudaKernel> {
       using T = typename decltype(tiles)::type;
       return makeKernel(
-          [placed = *placed](CudaQueue &queue, const KernelArguments &args) {
+          [placed](CudaQueue &queue, const KernelArguments &args) {
             return enqueueAttentionGrad<T, decltype(columns)::value, decltype(isBounded)::value>(
                 queue, placed, args);
           },
           workspace);
     };
     std::unique_ptr<CudaKernel> kernel = withTiles<F, /*IsGradient=*/true>(call, make);
-    return canUseWarpgroups(call) ? makeAttentionGradByWarpgroups(*placed, std::move(kernel))
+    return canUseWarpgroups(call) ? makeAttentionGradByWarpgroups(placed, std::move(kernel))
                                   : std::move(kernel);
   });
 }
@@ -229,8 +226,9 @@ PrepareResult prepareAttentionGrad(const KernelSignature &signature) {
 } // namespace
 
 std::span<const KernelEntry> attentionGradKernels() {
-  static constexpr KernelEntry entries[] = {{"attention_grad", prepareAttentionGrad},
-                                            {"joined_attention_grad", prepareAttentionGrad}};
+  static constexpr KernelEntry entries[] = {
+      {"attention_grad", prepareBy<checkPlacedAttention, prepareAttentionGrad>},
+      {"joined_attention_grad", prepareBy<checkPlacedAttention, prepareAttentionGrad>}};
   return entries;
 }
 

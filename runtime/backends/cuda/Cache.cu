@@ -75,23 +75,18 @@ MaybeError enqueueSelectRow(CudaQueue &queue, const SampleRowsCall &call,
   });
 }
 
-template <Expected<SampleRowsCall> (*check)(const KernelSignature &),
-          MaybeError (*enqueue)(CudaQueue &, const SampleRowsCall &, const KernelArguments &)>
-PrepareResult prepareRows(const KernelSignature &signature) {
-  Expected<SampleRowsCall> call = check(signature);
-  if (!call)
-    return call.error();
-  return makeKernel([call = *call](CudaQueue &queue, const KernelArguments &args) {
-    return enqueue(queue, call, args);
-  });
+template <MaybeError (*enqueue)(CudaQueue &, const SampleRowsCall &, const KernelArguments &)>
+PrepareResult prepareRows(const SampleRowsCall &call) {
+  return makeKernel(
+      [call](CudaQueue &queue, const KernelArguments &args) { return enqueue(queue, call, args); });
 }
 
 } // namespace
 
 std::span<const KernelEntry> cacheKernels() {
   static constexpr KernelEntry entries[] = {
-      {"cache_update", prepareRows<checkCacheUpdate, enqueueCacheUpdate>},
-      {"select_row", prepareRows<checkSelectRow, enqueueSelectRow>},
+      {"cache_update", prepareBy<checkCacheUpdate, prepareRows<enqueueCacheUpdate>>},
+      {"select_row", prepareBy<checkSelectRow, prepareRows<enqueueSelectRow>>},
   };
   return entries;
 }

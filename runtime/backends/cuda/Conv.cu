@@ -98,13 +98,10 @@ __global__ void __launch_bounds__(kWeightWarps *kWarpThreads)
   }
 }
 
-PrepareResult prepareConv(const KernelSignature &signature) {
-  Expected<ConvCall> checked = checkConv(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
+PrepareResult prepareConv(const ConvCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.yElements();
       return launch(queue, gridStride(queue, count), convKernel<F>, DeviceConv(call),
                     input<F>(args, 0), input<F>(args, 1), output<F>(args, 0), count);
@@ -112,13 +109,10 @@ PrepareResult prepareConv(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareConvInputGrad(const KernelSignature &signature) {
-  Expected<ConvCall> checked = checkConvInputGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
+PrepareResult prepareConvInputGrad(const ConvCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.xElements();
       return launch(queue, gridStride(queue, count), convInputGradKernel<F>, DeviceConv(call),
                     input<F>(args, 0), input<F>(args, 1), output<F>(args, 0), count);
@@ -126,13 +120,10 @@ PrepareResult prepareConvInputGrad(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareConvWeightGrad(const KernelSignature &signature) {
-  Expected<ConvCall> checked = checkConvWeightGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
+PrepareResult prepareConvWeightGrad(const ConvCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.wElements();
       return launch(queue, gridStride(queue, count * kWarpThreads, kWeightWarps * kWarpThreads),
                     convWeightGradKernel<F>, DeviceConv(call), input<F>(args, 0), input<F>(args, 1),
@@ -144,9 +135,10 @@ PrepareResult prepareConvWeightGrad(const KernelSignature &signature) {
 } // namespace
 
 std::span<const KernelEntry> convKernels() {
-  static constexpr KernelEntry entries[] = {{"conv", prepareConv},
-                                            {"conv_input_grad", prepareConvInputGrad},
-                                            {"conv_weight_grad", prepareConvWeightGrad}};
+  static constexpr KernelEntry entries[] = {
+      {"conv", prepareBy<checkConv, prepareConv>},
+      {"conv_input_grad", prepareBy<checkConvInputGrad, prepareConvInputGrad>},
+      {"conv_weight_grad", prepareBy<checkConvWeightGrad, prepareConvWeightGrad>}};
   return entries;
 }
 

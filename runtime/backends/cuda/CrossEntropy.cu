@@ -374,14 +374,11 @@ template <typename W> LabelShares<W> sharesOf(const CrossEntropyCall &call) {
   return {static_cast<W>(call.labelSmoothing / classes), static_cast<W>(1 - call.labelSmoothing)};
 }
 
-PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
-  Expected<CrossEntropyCall> checked = checkCrossEntropy(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareCrossEntropy(const CrossEntropyCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       CrossEntropyArrays<F> at{input<F>(args, 0), input<int32_t>(args, 1), output<W>(args, 0),
                                output<W>(args, 1)};
       return launchRows<F>(queue, call.shape, allowsVectors(at.logits),
@@ -391,14 +388,11 @@ PrepareResult prepareCrossEntropy(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareCrossEntropyGrad(const KernelSignature &signature) {
-  Expected<CrossEntropyCall> checked = checkCrossEntropyGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareCrossEntropyGrad(const CrossEntropyCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       CrossEntropyGradArrays<F> at{
           input<F>(args, 0), input<int32_t>(args, 1), input<W>(args, 2), input<W>(args, 3), 1,
           output<F>(args, 0)};
@@ -479,8 +473,8 @@ PrepareResult prepareLossAndGrad(const FusedCalls &calls, const LossAndGrad &mat
 
 std::span<const KernelEntry> crossEntropyKernels() {
   static constexpr KernelEntry entries[] = {
-      {"cross_entropy", prepareCrossEntropy},
-      {"cross_entropy_grad", prepareCrossEntropyGrad},
+      {"cross_entropy", prepareBy<checkCrossEntropy, prepareCrossEntropy>},
+      {"cross_entropy_grad", prepareBy<checkCrossEntropyGrad, prepareCrossEntropyGrad>},
   };
   return entries;
 }

@@ -67,13 +67,10 @@ template <typename T> MaybeError enqueueFill(CudaQueue &queue, T *out, int64_t c
   return enqueueDense<T>(queue, count, Fill<T>{value}, out);
 }
 
-PrepareResult prepareFill(const KernelSignature &signature) {
-  Expected<FillCall> call = checkFill(signature);
-  if (!call)
-    return call.error();
-  return withElementBits(call->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareFill(const FillCall &call) {
+  return withElementBits(call.type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([count = call->type.numElements(), value = static_cast<T>(call->bits)](
+    return makeKernel([count = call.type.numElements(), value = static_cast<T>(call.bits)](
                           CudaQueue &queue, const KernelArguments &args) {
       return enqueueFill(queue, output<T>(args, 0), count, value);
     });
@@ -93,12 +90,9 @@ __global__ void __launch_bounds__(256)
     to[i] = part.bytes[i];
 }
 
-PrepareResult prepareConstant(const KernelSignature &signature) {
-  Expected<std::string> data = checkConstant(signature);
-  if (!data)
-    return data.error();
+PrepareResult prepareConstant(std::string data) {
   return makeKernel(
-      [data = std::move(*data)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
+      [data = std::move(data)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
         for (size_t begin = 0; begin < data.size(); begin += ConstantPart::kBytes) {
           size_t count = std::min(ConstantPart::kBytes, data.size() - begin);
           ConstantPart part;
@@ -112,45 +106,35 @@ PrepareResult prepareConstant(const KernelSignature &signature) {
       });
 }
 
-PrepareResult prepareCopy(const KernelSignature &signature) {
-  Expected<int64_t> bytes = checkCopy(signature);
-  if (!bytes)
-    return bytes.error();
+PrepareResult prepareCopy(int64_t bytes) {
   return makeKernel(
-      [size = static_cast<size_t>(*bytes)](CudaQueue &queue, const KernelArguments &args) {
+      [size = static_cast<size_t>(bytes)](CudaQueue &queue, const KernelArguments &args) {
         return queue.copy(output<std::byte>(args, 0), input<std::byte>(args, 0), size);
       });
 }
 
-template <Expected<StridedCall> (*check)(const KernelSignature &)>
-PrepareResult prepareStrided(const KernelSignature &signature) {
-  Expected<StridedCall> call = check(signature);
-  if (!call)
-    return call.error();
-  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(call->loops, 1);
+PrepareResult prepareStrided(const StridedCall &call) {
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(call.loops, 1);
   if (!loops)
     return loops.error();
-  return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+  return withElementBits(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
     return makeKernel(
-        [loops = *loops, offset = call->offset](CudaQueue &queue, const KernelArguments &args) {
+        [loops = *loops, offset = call.offset](CudaQueue &queue, const KernelArguments &args) {
           return enqueueElementwise<T, T>(queue, loops, Identity(), output<T>(args, 0),
                                           input<T>(args, 0) + offset);
         });
   });
 }
 
-PrepareResult preparePad(const KernelSignature &signature) {
-  Expected<PadCall> call = checkPad(signature);
-  if (!call)
-    return call.error();
-  Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(call->block.loops);
+PrepareResult preparePad(const PadCall &call) {
+  Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(call.block.loops);
   if (!loops)
     return loops.error();
-  return withElementBits(call->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+  return withElementBits(call.type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([loops = *loops, offset = call->block.offset,
-                       count = call->type.numElements(), value = static_cast<T>(call->bits)](
+    return makeKernel([loops = *loops, offset = call.block.offset, count = call.type.numElements(),
+                       value = static_cast<T>(call.bits)](
                           CudaQueue &queue, const KernelArguments &args) -> MaybeError {
       if (MaybeError error = enqueueFill(queue, output<T>(args, 0), count, value))
         return error;
@@ -183,22 +167,19 @@ bool isDense(const DeviceLoops<2> &loops) {
          (loops.dims == 1 && loops.strides[0][0] == 1 && loops.strides[1][0] == 1);
 }
 
-PrepareResult prepareZigzag(const KernelSignature &signature) {
-  Expected<ZigzagCall> call = checkZigzag(signature);
-  if (!call)
-    return call.error();
+PrepareResult prepareZigzag(const ZigzagCall &call) {
   struct Half {
     DeviceLoops<2> loops;
     int64_t to, from;
   };
   std::vector<Half> halves;
-  for (const ZigzagCall::Half &half : call->halves) {
+  for (const ZigzagCall::Half &half : call.halves) {
     Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(half.loops);
     if (!loops)
       return loops.error();
     halves.push_back({*loops, half.to, half.from});
   }
-  return withElementBits(call->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+  return withElementBits(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
     return makeKernel(
         [halves = std::move(halves)](CudaQueue &queue, const KernelArguments &args) -> MaybeError {
@@ -260,13 +241,10 @@ template <typename T> std::unique_ptr<CudaKernel> makeStridedConcat(std::vector<
       });
 }
 
-PrepareResult prepareConcat(const KernelSignature &signature) {
-  Expected<ConcatCall> call = checkConcat(signature);
-  if (!call)
-    return call.error();
-  size_t width = byteWidth(call->dtype);
+PrepareResult prepareConcat(const ConcatCall &call) {
+  size_t width = byteWidth(call.dtype);
   std::vector<ConcatPart> parts;
-  for (const BlockWrite &block : call->blocks) {
+  for (const BlockWrite &block : call.blocks) {
     Expected<DeviceLoops<2>> loops = DeviceLoops<2>::from(block.loops);
     if (!loops)
       return loops.error();
@@ -311,15 +289,15 @@ MaybeError enqueueStridedCopy(CudaQueue &queue, const DeviceLoops<2> &loops, siz
 
 std::span<const KernelEntry> dataMovementKernels() {
   static constexpr KernelEntry entries[] = {
-      {"fill", prepareFill},
-      {"constant", prepareConstant},
-      {"copy", prepareCopy},
-      {"broadcast", prepareStrided<checkBroadcast>},
-      {"transpose", prepareStrided<checkTranspose>},
-      {"slice", prepareStrided<checkSlice>},
-      {"pad", preparePad},
-      {"concat", prepareConcat},
-      {"zigzag", prepareZigzag},
+      {"fill", prepareBy<checkFill, prepareFill>},
+      {"constant", prepareBy<checkConstant, prepareConstant>},
+      {"copy", prepareBy<checkCopy, prepareCopy>},
+      {"broadcast", prepareBy<checkBroadcast, prepareStrided>},
+      {"transpose", prepareBy<checkTranspose, prepareStrided>},
+      {"slice", prepareBy<checkSlice, prepareStrided>},
+      {"pad", prepareBy<checkPad, preparePad>},
+      {"concat", prepareBy<checkConcat, prepareConcat>},
+      {"zigzag", prepareBy<checkZigzag, prepareZigzag>},
   };
   return entries;
 }

@@ -40,19 +40,16 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-PrepareResult prepareDropout(const KernelSignature &signature) {
-  Expected<DropoutCall> checked = checkDropout(signature);
-  if (!checked)
-    return checked.error();
+PrepareResult prepareDropout(DropoutCall call) {
   // The seed and the iteration are read on the GPU.
   static constexpr int32_t noKey[2] = {};
-  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(*checked->mask.at({}, noKey).nest);
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(*call.mask.at({}, noKey).nest);
   if (!loops)
     return loops.error();
-  return withFloatType(checked->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+  return withFloatType(call.type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
-    return makeKernel([mask = std::move(checked->mask),
-                       loops = *loops](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([mask = std::move(call.mask), loops = *loops](CudaQueue &queue,
+                                                                    const KernelArguments &args) {
       LocalMask local = mask.at(args.position, noKey);
       int64_t threads = (loops.count + kElementsPerThread - 1) / kElementsPerThread;
       return launch(queue, gridStride(queue, threads), dropoutKernel<F>, loops, local.words,
@@ -82,17 +79,14 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-PrepareResult prepareUniform(const KernelSignature &signature) {
-  Expected<UniformCall> checked = checkUniform(signature);
-  if (!checked)
-    return checked.error();
+PrepareResult prepareUniform(UniformCall call) {
   // The seed and the iteration are read on the GPU.
   static constexpr int32_t noKey[2] = {};
-  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(*checked->words.at({}, noKey).nest);
+  Expected<DeviceLoops<1>> loops = DeviceLoops<1>::from(*call.words.at({}, noKey).nest);
   if (!loops)
     return loops.error();
-  return makeKernel([words = std::move(checked->words),
-                     loops = *loops](CudaQueue &queue, const KernelArguments &args) {
+  return makeKernel([words = std::move(call.words), loops = *loops](CudaQueue &queue,
+                                                                    const KernelArguments &args) {
     LocalMask local = words.at(args.position, noKey);
     int64_t threads = (loops.count + kElementsPerThread - 1) / kElementsPerThread;
     return launch(queue, gridStride(queue, threads), uniformKernel, loops, local.words,
@@ -104,8 +98,8 @@ PrepareResult prepareUniform(const KernelSignature &signature) {
 
 std::span<const KernelEntry> dropoutKernels() {
   static constexpr KernelEntry entries[] = {
-      {"dropout", prepareDropout},
-      {"random_uniform", prepareUniform},
+      {"dropout", prepareBy<checkDropout, prepareDropout>},
+      {"random_uniform", prepareBy<checkUniform, prepareUniform>},
   };
   return entries;
 }

@@ -105,23 +105,17 @@ template <typename T> std::unique_ptr<CudaKernel> makeCompare(const CompareCall 
   });
 }
 
-PrepareResult prepareCompare(const KernelSignature &signature) {
-  Expected<CompareCall> call = checkCompare(signature);
-  if (!call)
-    return call.error();
-  if (call->type.dtype == DType::I32)
-    return makeCompare<int32_t>(*call);
-  return withFloatType(call->type.dtype, [&](auto identity) {
-    return makeCompare<typename decltype(identity)::type>(*call);
+PrepareResult prepareCompare(const CompareCall &call) {
+  if (call.type.dtype == DType::I32)
+    return makeCompare<int32_t>(call);
+  return withFloatType(call.type.dtype, [&](auto identity) {
+    return makeCompare<typename decltype(identity)::type>(call);
   });
 }
 
-PrepareResult prepareSelect(const KernelSignature &signature) {
-  Expected<TensorType> type = checkSelect(signature);
-  if (!type)
-    return type.error();
-  int64_t count = type->numElements();
-  return withElementBits(type->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareSelect(const TensorType &type) {
+  int64_t count = type.numElements();
+  return withElementBits(type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
     return makeKernel([=](CudaQueue &queue, const KernelArguments &args) {
       return enqueueDense<T, uint8_t, T, T>(queue, count, Select(), output<T>(args, 0),
@@ -135,10 +129,14 @@ PrepareResult prepareSelect(const KernelSignature &signature) {
 
 std::span<const KernelEntry> binaryKernels() {
   static constexpr KernelEntry entries[] = {
-      {"add", prepareBinary<Add>},         {"sub", prepareBinary<Sub>},
-      {"mul", prepareBinary<Mul>},         {"div", prepareBinary<Div>},
-      {"maximum", prepareBinary<Maximum>}, {"minimum", prepareBinary<Minimum>},
-      {"compare", prepareCompare},         {"select", prepareSelect},
+      {"add", prepareBinary<Add>},
+      {"sub", prepareBinary<Sub>},
+      {"mul", prepareBinary<Mul>},
+      {"div", prepareBinary<Div>},
+      {"maximum", prepareBinary<Maximum>},
+      {"minimum", prepareBinary<Minimum>},
+      {"compare", prepareBy<checkCompare, prepareCompare>},
+      {"select", prepareBy<checkSelect, prepareSelect>},
   };
   return entries;
 }

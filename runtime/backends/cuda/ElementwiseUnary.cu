@@ -72,37 +72,32 @@ template <typename Op> PrepareResult prepareUnary(const KernelSignature &signatu
   return type ? PrepareResult(makeUnary<Op>(*type)) : PrepareResult(type.error());
 }
 
-PrepareResult prepareGelu(const KernelSignature &signature) {
-  Expected<GeluCall> call = checkGelu(signature);
-  if (!call)
-    return call.error();
-  return call->isTanh ? makeUnary<GeluTanh>(call->type) : makeUnary<GeluErf>(call->type);
+PrepareResult prepareGelu(const GeluCall &call) {
+  return call.isTanh ? makeUnary<GeluTanh>(call.type) : makeUnary<GeluErf>(call.type);
 }
 
-PrepareResult prepareGeluGrad(const KernelSignature &signature) {
-  Expected<GeluCall> call = checkGeluGrad(signature);
-  if (!call)
-    return call.error();
-  return call->isTanh ? makeGradient<GeluTanhGrad>(call->type)
-                      : makeGradient<GeluErfGrad>(call->type);
-}
-
-PrepareResult prepareSiluGrad(const KernelSignature &signature) {
-  Expected<TensorType> type = checkUnaryGrad(signature);
-  return type ? PrepareResult(makeGradient<SiluGrad>(*type)) : PrepareResult(type.error());
+PrepareResult prepareGeluGrad(const GeluCall &call) {
+  return call.isTanh ? makeGradient<GeluTanhGrad>(call.type) : makeGradient<GeluErfGrad>(call.type);
 }
 
 } // namespace
 
 std::span<const KernelEntry> unaryKernels() {
   static constexpr KernelEntry entries[] = {
-      {"neg", prepareUnary<Neg>},     {"abs", prepareUnary<Abs>},
-      {"exp", prepareUnary<Exp>},     {"log", prepareUnary<Log>},
-      {"sqrt", prepareUnary<Sqrt>},   {"rsqrt", prepareUnary<Rsqrt>},
-      {"tanh", prepareUnary<Tanh>},   {"sigmoid", prepareUnary<Sigmoid>},
-      {"relu", prepareUnary<Relu>},   {"silu", prepareUnary<Silu>},
-      {"gelu", prepareGelu},          {"gelu_grad", prepareGeluGrad},
-      {"silu_grad", prepareSiluGrad}, {"softplus", prepareUnary<Softplus>},
+      {"neg", prepareUnary<Neg>},
+      {"abs", prepareUnary<Abs>},
+      {"exp", prepareUnary<Exp>},
+      {"log", prepareUnary<Log>},
+      {"sqrt", prepareUnary<Sqrt>},
+      {"rsqrt", prepareUnary<Rsqrt>},
+      {"tanh", prepareUnary<Tanh>},
+      {"sigmoid", prepareUnary<Sigmoid>},
+      {"relu", prepareUnary<Relu>},
+      {"silu", prepareUnary<Silu>},
+      {"gelu", prepareBy<checkGelu, prepareGelu>},
+      {"gelu_grad", prepareBy<checkGeluGrad, prepareGeluGrad>},
+      {"silu_grad", prepareBy<checkUnaryGrad, makeGradient<SiluGrad>>},
+      {"softplus", prepareUnary<Softplus>},
   };
   return entries;
 }

@@ -309,11 +309,8 @@ __global__ void __launch_bounds__(kNonzeroWarps *kWarpThreads)
   }
 }
 
-PrepareResult prepareEmbedding(const KernelSignature &signature) {
-  Expected<EmbeddingCall> checked = checkEmbedding(signature);
-  if (!checked)
-    return checked.error();
-  return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+PrepareResult prepareEmbedding(const EmbeddingCall &call) {
+  return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
     const void *table = args.inputs[0];
     void *out = args.outputs[0];
     int64_t bytes = call.width * static_cast<int64_t>(byteWidth(call.dtype));
@@ -384,35 +381,26 @@ std::unique_ptr<CudaKernel> makeEmbeddingGrad(const EmbeddingCall &call, size_t 
       RowLists::bytes(call));
 }
 
-PrepareResult prepareEmbeddingGrad(const KernelSignature &signature) {
-  Expected<EmbeddingCall> checked = checkEmbeddingGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
-    return makeEmbeddingGrad<typename decltype(identity)::type>(*checked, 0, 1, std::nullopt, 0);
+PrepareResult prepareEmbeddingGrad(const EmbeddingCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
+    return makeEmbeddingGrad<typename decltype(identity)::type>(call, 0, 1, std::nullopt, 0);
   });
 }
 
-PrepareResult preparePick(const KernelSignature &signature) {
-  Expected<PickCall> checked = checkPick(signature);
-  if (!checked)
-    return checked.error();
-  return withElementBits(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult preparePick(const PickCall &call) {
+  return withElementBits(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return launch(queue, gridStride(queue, call.rows), pickKernel<T>, input<T>(args, 0),
                     input<int32_t>(args, 1), output<T>(args, 0), call.rows, call.width);
     });
   });
 }
 
-PrepareResult preparePickGrad(const KernelSignature &signature) {
-  Expected<PickCall> checked = checkPickGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withElementBits(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult preparePickGrad(const PickCall &call) {
+  return withElementBits(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return launch(queue, blockPerRow(call.rows, call.width), pickGradKernel<T>,
                     input<int32_t>(args, 0), input<T>(args, 1), output<T>(args, 0), call.rows,
                     call.width);
@@ -420,24 +408,18 @@ PrepareResult preparePickGrad(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareTopK(const KernelSignature &signature) {
-  Expected<TopKCall> checked = checkTopK(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareTopK(const TopKCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return launch(queue, blockPerRow(call.rows, call.width), topKKernel<F>, input<F>(args, 0),
                     output<uint8_t>(args, 0), call.rows, call.width, call.k);
     });
   });
 }
 
-PrepareResult prepareNonzero(const KernelSignature &signature) {
-  Expected<NonzeroCall> checked = checkNonzero(signature);
-  if (!checked)
-    return checked.error();
-  return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+PrepareResult prepareNonzero(const NonzeroCall &call) {
+  return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
     return launch(queue, gridStride(queue, call.rows * kWarpThreads, kNonzeroWarps * kWarpThreads),
                   nonzeroKernel, input<uint8_t>(args, 0), output<int32_t>(args, 0), call.rows,
                   call.width, call.count);
@@ -461,9 +443,12 @@ PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGrad
 
 std::span<const KernelEntry> indexingKernels() {
   static constexpr KernelEntry entries[] = {
-      {"embedding", prepareEmbedding}, {"embedding_grad", prepareEmbeddingGrad},
-      {"nonzero", prepareNonzero},     {"pick", preparePick},
-      {"pick_grad", preparePickGrad},  {"top_k", prepareTopK},
+      {"embedding", prepareBy<checkEmbedding, prepareEmbedding>},
+      {"embedding_grad", prepareBy<checkEmbeddingGrad, prepareEmbeddingGrad>},
+      {"nonzero", prepareBy<checkNonzero, prepareNonzero>},
+      {"pick", prepareBy<checkPick, preparePick>},
+      {"pick_grad", prepareBy<checkPickGrad, preparePickGrad>},
+      {"top_k", prepareBy<checkTopK, prepareTopK>},
   };
   return entries;
 }

@@ -407,19 +407,10 @@ std::unique_ptr<CudaKernel> makeNormGrad(const RowShape &shape, size_t statistic
       arrayBytes<W>(cut.sums()));
 }
 
-PrepareResult prepareNormGrad(const Expected<RowShape> &shape, size_t statistics) {
-  if (!shape)
-    return shape.error();
-  return withFloatType(shape->dtype, [&](auto identity) {
-    return makeNormGrad<typename decltype(identity)::type>(*shape, statistics);
+template <size_t statistics> PrepareResult prepareNormGrad(const RowShape &shape) {
+  return withFloatType(shape.dtype, [&](auto identity) {
+    return makeNormGrad<typename decltype(identity)::type>(shape, statistics);
   });
-}
-
-PrepareResult prepareLayerNormGrad(const KernelSignature &signature) {
-  return prepareNormGrad(checkLayerNormGrad(signature), 2);
-}
-PrepareResult prepareRmsNormGrad(const KernelSignature &signature) {
-  return prepareNormGrad(checkRmsNormGrad(signature), 1);
 }
 
 template <typename F>
@@ -468,8 +459,8 @@ PrepareResult prepareAddedNormGrad(const FusedCalls &calls, const AddedGradient 
 
 std::span<const KernelEntry> normGradKernels() {
   static constexpr KernelEntry entries[] = {
-      {"layer_norm_grad", prepareLayerNormGrad},
-      {"rms_norm_grad", prepareRmsNormGrad},
+      {"layer_norm_grad", prepareBy<checkLayerNormGrad, prepareNormGrad<2>>},
+      {"rms_norm_grad", prepareBy<checkRmsNormGrad, prepareNormGrad<1>>},
   };
   return entries;
 }

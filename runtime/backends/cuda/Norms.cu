@@ -165,14 +165,11 @@ MaybeError enqueueNorm(CudaQueue &queue, const NormCall &call, const NormOperand
                   eps);
 }
 
-PrepareResult prepareLayerNorm(const KernelSignature &signature) {
-  Expected<NormCall> checked = checkLayerNorm(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareLayerNorm(const NormCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return enqueueNorm<true, F>(queue, call,
                                   {input<F>(args, 0), input<F>(args, 1), input<F>(args, 2),
                                    output<F>(args, 0), output<W>(args, 1), output<W>(args, 2)});
@@ -180,14 +177,11 @@ PrepareResult prepareLayerNorm(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareRmsNorm(const KernelSignature &signature) {
-  Expected<NormCall> checked = checkRmsNorm(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareRmsNorm(const NormCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
     using W = Wide<F>;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return enqueueNorm<false, F>(queue, call,
                                    {input<F>(args, 0), input<F>(args, 1), nullptr,
                                     output<F>(args, 0), nullptr, output<W>(args, 1)});
@@ -199,8 +193,8 @@ PrepareResult prepareRmsNorm(const KernelSignature &signature) {
 
 std::span<const KernelEntry> normKernels() {
   static constexpr KernelEntry entries[] = {
-      {"layer_norm", prepareLayerNorm},
-      {"rms_norm", prepareRmsNorm},
+      {"layer_norm", prepareBy<checkLayerNorm, prepareLayerNorm>},
+      {"rms_norm", prepareBy<checkRmsNorm, prepareRmsNorm>},
   };
   return entries;
 }

@@ -66,13 +66,10 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-PrepareResult prepareMaxPool(const KernelSignature &signature) {
-  Expected<PoolCall> checked = checkMaxPool(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
+PrepareResult prepareMaxPool(const PoolCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.planes * outElements(call.dims);
       return launch(queue, gridStride(queue, count), maxPoolKernel<F>, DeviceWindows(call.dims),
                     input<F>(args, 0), output<F>(args, 0), count);
@@ -80,13 +77,10 @@ PrepareResult prepareMaxPool(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareMaxPoolGrad(const KernelSignature &signature) {
-  Expected<PoolCall> checked = checkMaxPoolGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) {
+PrepareResult prepareMaxPoolGrad(const PoolCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       int64_t count = call.planes * inElements(call.dims);
       return launch(queue, gridStride(queue, count), maxPoolGradKernel<F>, DeviceWindows(call.dims),
                     input<F>(args, 0), input<F>(args, 1), output<F>(args, 0), count);
@@ -97,8 +91,9 @@ PrepareResult prepareMaxPoolGrad(const KernelSignature &signature) {
 } // namespace
 
 std::span<const KernelEntry> poolingKernels() {
-  static constexpr KernelEntry entries[] = {{"max_pool", prepareMaxPool},
-                                            {"max_pool_grad", prepareMaxPoolGrad}};
+  static constexpr KernelEntry entries[] = {
+      {"max_pool", prepareBy<checkMaxPool, prepareMaxPool>},
+      {"max_pool_grad", prepareBy<checkMaxPoolGrad, prepareMaxPoolGrad>}};
   return entries;
 }
 

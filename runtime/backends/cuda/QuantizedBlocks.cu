@@ -114,26 +114,20 @@ template <typename W> std::unique_ptr<CudaKernel> makeDequantize(const Quantized
   });
 }
 
-PrepareResult prepareQuantizeBlocks(const KernelSignature &signature) {
-  Expected<QuantizedBlocksCall> call = checkQuantizeBlocks(signature);
-  if (!call)
-    return call.error();
-  return call->dtype == DType::F64 ? makeQuantize<double>(*call) : makeQuantize<float>(*call);
+PrepareResult prepareQuantizeBlocks(const QuantizedBlocksCall &call) {
+  return call.dtype == DType::F64 ? makeQuantize<double>(call) : makeQuantize<float>(call);
 }
 
-PrepareResult prepareDequantizeBlocks(const KernelSignature &signature) {
-  Expected<QuantizedBlocksCall> call = checkDequantizeBlocks(signature);
-  if (!call)
-    return call.error();
-  return call->dtype == DType::F64 ? makeDequantize<double>(*call) : makeDequantize<float>(*call);
+PrepareResult prepareDequantizeBlocks(const QuantizedBlocksCall &call) {
+  return call.dtype == DType::F64 ? makeDequantize<double>(call) : makeDequantize<float>(call);
 }
 
 } // namespace
 
 std::span<const KernelEntry> quantizedBlocksKernels() {
   static constexpr KernelEntry entries[] = {
-      {"dequantize_blocks", prepareDequantizeBlocks},
-      {"quantize_blocks", prepareQuantizeBlocks},
+      {"dequantize_blocks", prepareBy<checkDequantizeBlocks, prepareDequantizeBlocks>},
+      {"quantize_blocks", prepareBy<checkQuantizeBlocks, prepareQuantizeBlocks>},
   };
   return entries;
 }

@@ -140,31 +140,28 @@ std::unique_ptr<CudaKernel> makeReduce(const ReduceCall &call, const Schedule &s
   });
 }
 
-PrepareResult prepareReduce(const KernelSignature &signature) {
-  Expected<ReduceCall> call = checkReduce(signature);
-  if (!call)
-    return call.error();
-  Expected<DeviceLoops<1>> kept = DeviceLoops<1>::from(call->kept);
+PrepareResult prepareReduce(const ReduceCall &call) {
+  Expected<DeviceLoops<1>> kept = DeviceLoops<1>::from(call.kept);
   if (!kept)
     return kept.error();
-  Expected<DeviceLoops<1>> reduced = DeviceLoops<1>::from(call->reduced);
+  Expected<DeviceLoops<1>> reduced = DeviceLoops<1>::from(call.reduced);
   if (!reduced)
     return reduced.error();
-  Schedule schedule = scheduleOf(*kept, *reduced, call->reducesInner);
-  switch (call->kind) {
+  Schedule schedule = scheduleOf(*kept, *reduced, call.reducesInner);
+  switch (call.kind) {
   case ReductionKind::Sum:
-    return makeReduce<SumOf>(*call, schedule);
+    return makeReduce<SumOf>(call, schedule);
   case ReductionKind::Max:
-    return makeReduce<MaxOf>(*call, schedule);
+    return makeReduce<MaxOf>(call, schedule);
   default:
-    return makeReduce<MinOf>(*call, schedule);
+    return makeReduce<MinOf>(call, schedule);
   }
 }
 
 } // namespace
 
 std::span<const KernelEntry> reduceKernels() {
-  static constexpr KernelEntry entries[] = {{"reduce", prepareReduce}};
+  static constexpr KernelEntry entries[] = {{"reduce", prepareBy<checkReduce, prepareReduce>}};
   return entries;
 }
 

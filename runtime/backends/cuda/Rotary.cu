@@ -120,13 +120,10 @@ MaybeError enqueueRotary(CudaQueue &queue, const RotaryCall &call, const Sequenc
   return std::nullopt;
 }
 
-PrepareResult prepareRotary(const KernelSignature &signature) {
-  Expected<RotaryCall> checked = checkRotary(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareRotary(const RotaryCall &call) {
+  return withFloatType(call.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       return enqueueRotary<F>(
           queue, call, call.shard.at(args.position), input<F>(args, 0), output<F>(args, 0),
           call.positions == RotaryPositions::None ? nullptr : input<int32_t>(args, 1));
@@ -137,7 +134,7 @@ PrepareResult prepareRotary(const KernelSignature &signature) {
 } // namespace
 
 std::span<const KernelEntry> rotaryKernels() {
-  static constexpr KernelEntry entries[] = {{"rotary", prepareRotary}};
+  static constexpr KernelEntry entries[] = {{"rotary", prepareBy<checkRotary, prepareRotary>}};
   return entries;
 }
 

@@ -40,13 +40,10 @@ struct Sum {
   template <typename T> __device__ T operator()(int64_t, T a, T b) const { return a + b; }
 };
 
-PrepareResult prepareShardSlice(const KernelSignature &signature) {
-  Expected<ShardSliceCall> checked = checkShardSlice(signature);
-  if (!checked)
-    return checked.error();
-  return withElementBits(checked->local.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareShardSlice(ShardSliceCall call) {
+  return withElementBits(call.local.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([call = std::move(*checked)](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call = std::move(call)](CudaQueue &queue, const KernelArguments &args) {
       const TensorRows &rows = call.rows;
       ShardExtent extent = call.split.at(args.position);
       // The offset of an empty block may lie outside of the input.
@@ -59,23 +56,17 @@ PrepareResult prepareShardSlice(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareShardOffset(const KernelSignature &signature) {
-  Expected<SplitDimension> split = checkShardOffset(signature);
-  if (!split)
-    return split.error();
-  return makeKernel([split = std::move(*split)](CudaQueue &queue, const KernelArguments &args) {
+PrepareResult prepareShardOffset(SplitDimension split) {
+  return makeKernel([split = std::move(split)](CudaQueue &queue, const KernelArguments &args) {
     auto offset = static_cast<int32_t>(split.at(args.position).offset);
     return enqueueDense<int32_t>(queue, 1, Value{offset}, output<int32_t>(args, 0));
   });
 }
 
-PrepareResult prepareMaskPadding(const KernelSignature &signature) {
-  Expected<MaskPaddingCall> checked = checkMaskPadding(signature);
-  if (!checked)
-    return checked.error();
-  return withElementBits(checked->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareMaskPadding(MaskPaddingCall call) {
+  return withElementBits(call.type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([call = std::move(*checked)](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call = std::move(call)](CudaQueue &queue, const KernelArguments &args) {
       ShardExtent extent = call.split.at(args.position);
       int64_t length = extent.room * call.rows.element;
       return enqueueFillRows<T>(queue, output<T>(args, 0), input<T>(args, 0), call.rows.count,
@@ -85,13 +76,10 @@ PrepareResult prepareMaskPadding(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareAccumulate(const KernelSignature &signature) {
-  Expected<AccumulateCall> checked = checkAccumulate(signature);
-  if (!checked)
-    return checked.error();
-  return withWideType(checked->type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareAccumulate(AccumulateCall call) {
+  return withWideType(call.type.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using T = typename decltype(identity)::type;
-    return makeKernel([call = std::move(*checked)](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call = std::move(call)](CudaQueue &queue, const KernelArguments &args) {
       T *out = output<T>(args, 0);
       if (call.isFirst(args.position))
         return queue.copy(output<std::byte>(args, 0), input<std::byte>(args, 0),
@@ -106,10 +94,10 @@ PrepareResult prepareAccumulate(const KernelSignature &signature) {
 
 std::span<const KernelEntry> shardingKernels() {
   static constexpr KernelEntry entries[] = {
-      {"shard_slice", prepareShardSlice},
-      {"shard_offset", prepareShardOffset},
-      {"mask_padding", prepareMaskPadding},
-      {"accumulate", prepareAccumulate},
+      {"shard_slice", prepareBy<checkShardSlice, prepareShardSlice>},
+      {"shard_offset", prepareBy<checkShardOffset, prepareShardOffset>},
+      {"mask_padding", prepareBy<checkMaskPadding, prepareMaskPadding>},
+      {"accumulate", prepareBy<checkAccumulate, prepareAccumulate>},
   };
   return entries;
 }

@@ -55,13 +55,10 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
   }
 }
 
-PrepareResult prepareSoftmax(const KernelSignature &signature) {
-  Expected<SoftmaxCall> checked = checkSoftmax(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareSoftmax(const SoftmaxCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       const RowShape &shape = call.shape;
       return launch(queue, blockPerRow(shape.width ? shape.rows : 0, shape.width / 4),
                     softmaxKernel<F>, input<F>(args, 0), output<F>(args, 0), shape.rows,
@@ -70,13 +67,10 @@ PrepareResult prepareSoftmax(const KernelSignature &signature) {
   });
 }
 
-PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
-  Expected<SoftmaxCall> checked = checkSoftmaxGrad(signature);
-  if (!checked)
-    return checked.error();
-  return withFloatType(checked->shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
+PrepareResult prepareSoftmaxGrad(const SoftmaxCall &call) {
+  return withFloatType(call.shape.dtype, [&](auto identity) -> std::unique_ptr<CudaKernel> {
     using F = typename decltype(identity)::type;
-    return makeKernel([call = *checked](CudaQueue &queue, const KernelArguments &args) {
+    return makeKernel([call](CudaQueue &queue, const KernelArguments &args) {
       const RowShape &shape = call.shape;
       return launch(queue, blockPerRow(shape.width ? shape.rows : 0, shape.width / 4),
                     softmaxGradKernel<F>, input<F>(args, 0), input<F>(args, 1), output<F>(args, 0),
@@ -89,8 +83,8 @@ PrepareResult prepareSoftmaxGrad(const KernelSignature &signature) {
 
 std::span<const KernelEntry> softmaxKernels() {
   static constexpr KernelEntry entries[] = {
-      {"softmax", prepareSoftmax},
-      {"softmax_grad", prepareSoftmaxGrad},
+      {"softmax", prepareBy<checkSoftmax, prepareSoftmax>},
+      {"softmax_grad", prepareBy<checkSoftmaxGrad, prepareSoftmaxGrad>},
   };
   return entries;
 }

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace dtc::runtime {
@@ -25,6 +26,16 @@ template <typename K> struct RegisteredKernel {
   const char *name;
   Expected<std::unique_ptr<K>> (*prepare)(const KernelSignature &signature);
 };
+
+/// Prepares a call by `make`, from what `check` finds in its signature: a row has
+/// prepareBy<check, make>, whose `K` is that of the table.
+template <auto check, auto make, typename K>
+Expected<std::unique_ptr<K>> prepareBy(const KernelSignature &signature) {
+  auto call = check(signature);
+  if (!call)
+    return call.error();
+  return make(std::move(*call));
+}
 
 template <typename K> class KernelRegistry {
 public:

@@ -8,21 +8,16 @@
 
 namespace dtc::runtime {
 
-Transfers::Ticket LocalTransfers::startSend(int64_t peer, std::span<const TransferTensor> tensors) {
-  countSent(tensors);
+Transfers::Ticket LocalTransfers::startNow(int64_t peer, std::span<const TransferTensor> tensors,
+                                           bool sends) {
+  if (sends)
+    countSent(tensors);
   Ticket ticket = newTicket();
-  start({true, peer, tensors, ticket});
+  startNow({sends, peer, tensors, ticket});
   return ticket;
 }
 
-Transfers::Ticket LocalTransfers::startReceive(int64_t peer,
-                                               std::span<const TransferTensor> tensors) {
-  Ticket ticket = newTicket();
-  start({false, peer, tensors, ticket});
-  return ticket;
-}
-
-void LocalTransfers::start(const Start &end) {
+void LocalTransfers::startNow(const Start &end) {
   LocalMailbox::End mine{end.tensors, &world->results(device), end.ticket};
   if (end.sends)
     world->mailbox(end.peer).send(device, mine);

@@ -28,15 +28,12 @@ public:
   }
   void drain() override { world->mailbox(device).drain(); }
 
-  using Transfers::startReceive;
-  using Transfers::startSend;
-  /// The work that queues do, on the calling thread.
-  Ticket startSend(int64_t peer, std::span<const TransferTensor> tensors);
-  Ticket startReceive(int64_t peer, std::span<const TransferTensor> tensors);
+  /// The work that queues do for start(), on the calling thread.
+  Ticket startNow(int64_t peer, std::span<const TransferTensor> tensors, bool sends);
   void abort() { world->abort(); }
 
 protected:
-  void start(const Start &end) override;
+  void startNow(const Start &end) override;
 
 private:
   std::shared_ptr<LocalWorld> world;

@@ -63,27 +63,13 @@ protected:
   /// `results` are those of this device, and outlive the transfers.
   explicit QueuedTransfers(LocalResults &results) : results(results) {}
 
-  /// The results report failures.
-  virtual void start(const Start &end) = 0;
+  /// Starts an end on the calling thread. The results report failures.
+  virtual void startNow(const Start &end) = 0;
   Ticket newTicket() { return ++lastTicket; }
 
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
-                               std::span<const TransferTensor> tensors) final {
-    return enqueueStart(queue, {true, peer, tensors, newTicket()});
-  }
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
-                                  std::span<const TransferTensor> tensors) final {
-    return enqueueStart(queue, {false, peer, tensors, newTicket()});
-  }
-
-private:
-  /// The start of one end, or, with a result, the wait for it.
-  struct Call {
-    Start end;
-    TransferResult *result = nullptr;
-  };
-
-  Expected<Ticket> enqueueStart(Queue &queue, const Start &end) {
+  Expected<Ticket> doStart(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                           bool sends) final {
+    Start end{sends, peer, tensors, newTicket()};
     if (MaybeError error = calls.enqueue(
             queue,
             [&](Call &to) {
@@ -93,9 +79,17 @@ private:
       return *error;
     return end.ticket;
   }
+
+private:
+  /// The start of one end, or, with a result, the wait for it.
+  struct Call {
+    Start end;
+    TransferResult *result = nullptr;
+  };
+
   MaybeError run(const Call &call) {
     if (!call.result) {
-      start(call.end);
+      startNow(call.end);
       return std::nullopt;
     }
     *call.result = wait(call.end.ticket);

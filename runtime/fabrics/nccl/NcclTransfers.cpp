@@ -137,9 +137,9 @@ Expected<NcclTransfers::Message *> NcclTransfers::takeUnused() {
   return &message;
 }
 
-Expected<Transfers::Ticket> NcclTransfers::start(Queue &queue, int64_t peer,
-                                                 std::span<const TransferTensor> tensors,
-                                                 bool sends) {
+Expected<Transfers::Ticket> NcclTransfers::doStart(Queue &queue, int64_t peer,
+                                                   std::span<const TransferTensor> tensors,
+                                                   bool sends) {
   if (MaybeError error = world->failure())
     return *error;
   auto channel = channels.find({peer, sends});

@@ -38,14 +38,8 @@ public:
   void drain() override;
 
 protected:
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
-                               std::span<const TransferTensor> tensors) override {
-    return start(queue, peer, tensors, /*sends=*/true);
-  }
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
-                                  std::span<const TransferTensor> tensors) override {
-    return start(queue, peer, tensors, /*sends=*/false);
-  }
+  Expected<Ticket> doStart(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                           bool sends) override;
 
 private:
   /// This device's end of all messages in one direction between it and a peer.
@@ -91,8 +85,6 @@ private:
 
   void aborted(const Error &failure) override;
   Expected<Message *> takeUnused();
-  Expected<Ticket> start(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
-                         bool sends);
 
   std::shared_ptr<NcclWorld> world;
   std::shared_ptr<NcclMessages> sizes;

@@ -10,7 +10,7 @@
 
 namespace dtc::runtime {
 
-void ProcessTransfers::start(const Start &end) {
+void ProcessTransfers::startNow(const Start &end) {
   // The wait reports the failure.
   if (world->failure())
     return;

@@ -28,7 +28,7 @@ public:
   void drain() override { world->getProgress().cancel(device); }
 
 protected:
-  void start(const Start &end) override;
+  void startNow(const Start &end) override;
 
 private:
   std::shared_ptr<ProcessWorld> world;

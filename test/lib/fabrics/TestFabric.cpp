@@ -224,13 +224,12 @@ public:
   void drain() override { messages.drain(); }
 
 protected:
-  Expected<Ticket> doStartSend(Queue &queue, int64_t peer,
-                               std::span<const TransferTensor> tensors) override {
-    return start(queue, {Call::Send, peer, tensors, ++lastTicket, nullptr});
-  }
-  Expected<Ticket> doStartReceive(Queue &queue, int64_t peer,
-                                  std::span<const TransferTensor> tensors) override {
-    return start(queue, {Call::Receive, peer, tensors, ++lastTicket, nullptr});
+  Expected<Ticket> doStart(Queue &queue, int64_t peer, std::span<const TransferTensor> tensors,
+                           bool sends) override {
+    Call call{sends ? Call::Send : Call::Receive, peer, tensors, ++lastTicket, nullptr};
+    if (MaybeError error = calls.enqueue(queue, [&](Call &to) { to = call; }))
+      return *error;
+    return call.ticket;
   }
 
 private:
@@ -241,12 +240,6 @@ private:
     Ticket ticket = 0;
     TransferResult *result = nullptr;
   };
-
-  Expected<Ticket> start(Queue &queue, const Call &call) {
-    if (MaybeError error = calls.enqueue(queue, [&](Call &to) { to = call; }))
-      return *error;
-    return call.ticket;
-  }
 
   MaybeError run(const Call &call) {
     if (call.kind == Call::Wait) {

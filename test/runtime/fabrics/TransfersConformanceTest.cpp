@@ -61,12 +61,10 @@ struct Ends {
   }
 
   Transfers::Ticket send(size_t device, int64_t peer, std::span<const TransferTensor> given) {
-    Message &message = place(device, given, /*sends=*/true);
-    return message.ticket = *ends[device]->startSend(*queues[device], peer, message.placed);
+    return start(device, peer, given, /*sends=*/true);
   }
   Transfers::Ticket receive(size_t device, int64_t peer, std::span<const TransferTensor> given) {
-    Message &message = place(device, given, /*sends=*/false);
-    return message.ticket = *ends[device]->startReceive(*queues[device], peer, message.placed);
+    return start(device, peer, given, /*sends=*/false);
   }
   TransferResult wait(size_t device, Transfers::Ticket ticket) {
     TransferResult result;
@@ -101,7 +99,8 @@ private:
   };
   std::vector<std::list<Message>> messages; // of each device
 
-  Message &place(size_t device, std::span<const TransferTensor> given, bool sends) {
+  Transfers::Ticket start(size_t device, int64_t peer, std::span<const TransferTensor> given,
+                          bool sends) {
     Message &message = messages[device].emplace_back(Message{given, {}, sends});
     for (const TransferTensor &tensor : given) {
       message.placed.push_back({tensors[device].place(tensor.data, tensor.bytes), tensor.bytes});
@@ -109,7 +108,7 @@ private:
         EXPECT_OK(tensors[device].give(tensor.data, tensor.bytes));
       }
     }
-    return message;
+    return message.ticket = *ends[device]->start(*queues[device], peer, message.placed, sends);
   }
 };
 
@@ -219,7 +218,7 @@ TEST_P(TransfersConformance, AnAbortWakesWhoWaits) {
   for (std::future<std::string> &each : waiting)
     EXPECT_EQ(each.get(), "another device failed: no more power");
   // A later transfer fails at its start or at its end.
-  auto started = ends.ends[3]->startReceive(*ends.queues[3], 0, lateIn);
+  auto started = ends.ends[3]->start(*ends.queues[3], 0, lateIn, /*sends=*/false);
   std::string error = messageOf(started);
   if (started)
     error = messageOf(ends.wait(3, *started).error);

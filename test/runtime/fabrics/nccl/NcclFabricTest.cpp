@@ -258,7 +258,7 @@ TEST_F(NcclFabricTest, AnAbortIsTheErrorOfAResultThatAQueueWaitsFor) {
     EXPECT_OK(fabric->connect());
     auto memory = std::move(*device->allocate(16));
     std::vector<TransferTensor> tensors = {{memory->data(), 16}};
-    auto ticket = end->startReceive(*queue, 0, tensors);
+    auto ticket = end->start(*queue, 0, tensors, /*sends=*/false);
     ASSERT_TRUE(ticket);
     auto result = std::make_unique<TransferResult>();
     EXPECT_OK(end->enqueueWait(*queue, *ticket, *result));
