@@ -106,8 +106,12 @@ Expected<CompiledModel> dtc::python::compileModel(const CompileRequest &request,
   if (MaybeError error = checkArguments(*arguments, **module))
     return *error;
   auto plan = std::make_shared<plan::Plan>();
-  if (MaybeError error = compileModule(request, *arguments, **module, report, *plan, result))
+  if (MaybeError error = compileModule(request, *arguments, **module, report, *plan, result)) {
+    // What the import warned of may be the cause.
+    for (const std::string &warning : result.warnings)
+      stream << "warning: " << warning << "\n";
     return Error{diagnostics + error->message};
+  }
   if (MaybeError error = findPlanError(*plan))
     return error->inContext("the plan of " + request.fileName + " cannot be run");
   result.plan = std::move(plan);

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from dtc.torch import differentiate
+
 BATCH, SEQ = 4, 8
 
 
@@ -388,6 +390,56 @@ LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=9, qk_rope_hea
               n_routed_experts=6, num_experts_per_tok=2, moe_intermediate_size=12, n_shared_experts=1, first_k_dense_replace=1)
 
 
+@differentiate
+class Cubed(torch.autograd.Function):
+    """A power that keeps what it is of."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return x ** 3
+
+    @staticmethod
+    def backward(context, gradient):
+        x, = context.saved_tensors
+        return 3 * x ** 2 * gradient
+
+
+@differentiate
+class Scaled(torch.autograd.Function):
+    """A product that keeps its factor, in the newer form."""
+
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(context, inputs, output):
+        context.factor = inputs[1]
+
+    @staticmethod
+    def backward(context, gradient):
+        return context.factor * gradient, None
+
+
+class Functions(nn.Module):
+    """Functions with a backward() of their own, products of complex numbers, and repeated rows."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(6, 8), nn.Linear(16, 5)
+
+    def forward(self, x):
+        x = torch.view_as_complex(Scaled.apply(Cubed.apply(self.up(x)), 0.5).unflatten(-1, (4, 2)))
+        angles = torch.arange(4, dtype=self.up.weight.dtype)
+        turned = torch.polar(torch.full_like(angles, 0.7), angles).to(x.device)[None] * x.conj()
+        return self.down(torch.view_as_real(2.0 * turned + x * turned).flatten(1).repeat(1, 2))
+
+
+def functions():
+    return Functions(), mlp()[1], mlp()[2]
+
+
 class LayerNorm(nn.Module):
     """A layer norm as it is written by hand, in three ways."""
 
@@ -448,6 +500,7 @@ MODELS = {
     "convnext": convnext,
     "whisper": whisper,
     "norms": norms,
+    "functions": functions,
     "windows": windows,
     "ceilings": ceilings,
     "t5": t5,
@@ -462,6 +515,8 @@ MODELS = {
                                num_experts_per_tok=2, sliding_window=5, layer_types=["sliding_attention", "full_attention"]),
     # Latent attention, and experts of the best groups beside one for all tokens.
     "deepseek_v3": of_transformers("DeepseekV3", **SIZES, **LATENT, n_group=3, topk_group=2),
+    # Rotary positions of complex numbers, and latent attention without groups of experts.
+    "deepseek_v2": of_transformers("DeepseekV2", **SIZES, **(LATENT | {"kv_lora_rank": 10}), topk_method="greedy"),
     # Padding that depends on the batch; and documents that follow each other in a sample.
     "llama-padded": of_transformers("Llama", inputs=("attention_mask",), **SIZES, num_key_value_heads=2),
     "bert-padded": of_transformers("Bert", kind="MaskedLM", inputs=("attention_mask",), **SIZES, **NO_DROPOUT),
@@ -469,6 +524,9 @@ MODELS = {
                                       num_local_experts=6, num_experts_per_tok=2),
     # A bias of the distance of positions (ALiBi).
     "mpt": of_transformers("Mpt", attention="eager", vocab_size=29, d_model=16, n_layers=2, n_heads=4, max_seq_len=20),
+    # The same, and an activation with a backward() of its own.
+    "bloom": of_transformers("Bloom", attention="eager", vocab_size=29, hidden_size=16, n_layer=2, n_head=4, hidden_dropout=0.0,
+                             attention_dropout=0.0),
     "mistral-packed": of_transformers("Mistral", inputs=("position_ids",), **SIZES, num_key_value_heads=2, sliding_window=3),
     "qwen3-packed": of_transformers("Qwen3", inputs=("position_ids",), **SIZES, num_key_value_heads=2, head_dim=10),
 }
@@ -552,7 +610,9 @@ REFUSED = {
     "function": (lambda: Small(lambda model, x: Reversed.apply(model.linear(x))), "'Reversed' is a torch.autograd.Function"),
     "hook": (lambda: Small(with_hook), "register_hook() changes a gradient"),
     "region": (lambda: Small(detached_in_region), "detach() is of a value"),
-    "complex": (lambda: Small(lambda model, x: torch.view_as_real(torch.polar(model.linear(x), x))), "gives elements of torch.complex64"),
+    "complex": (lambda: Small(lambda model, x: torch.fft.fft(model.linear(x)).abs()), "gives elements of torch.complex64"),
+    "modulus": (lambda: Small(lambda model, x: torch.polar(model.linear(x), x).abs()), "'abs' of complex numbers has no rule"),
+    "logarithm": (lambda: Small(lambda model, x: torch.log(torch.complex(model.linear(x), x))), "'log' of complex numbers has no rule"),
     "head": (lambda: Small(lambda model, x: model.linear(x)), "used without being a parameter of the model",
              lambda model, batch: HEAD(model(batch["x"])).mean()),
 }

@@ -246,13 +246,33 @@ def sharded():
     return params, loss, batch
 
 
+def sharded_heads():
+    """Attention whose products have shardings before they are split into heads, with and without a bias, after heads are merged, and
+    in its scores, which dtc computes within an operator."""
+    heads, size, width = 4, 5, 12
+    params = {name: typed((width, heads * size)) for name in ("query", "key", "value")}
+    params |= {"bias": typed((heads * size,)), "out": typed((heads * size, width)), "head": typed((width, 5))}
+    batch = {"x": typed((8, 6, width)), "labels": jax.ShapeDtypeStruct((8,), jnp.int32)}
+
+    def loss(params, batch):
+        def split(x):
+            return constrained(x, "batch", None, "model").reshape(8, 6, heads, size)
+        query = split(batch["x"] @ params["query"] + params["bias"])
+        key, value = split(batch["x"] @ params["key"]), split(batch["x"] @ params["value"])
+        scores = constrained(jnp.einsum("bshd,bthd->bhst", query, key) / size ** 0.5, "batch", "model")
+        mixed = jnp.einsum("bhst,bthd->bshd", jax.nn.softmax(scores, -1), value).reshape(8, 6, heads * size)
+        y = batch["x"] + constrained(mixed, "batch", None, "model") @ params["out"]
+        return mean_loss(y.mean(1) @ params["head"], batch["labels"])
+    return params, loss, batch
+
+
 MODELS = {"mlp": mlp, "operators": operators, "decoder": decoder, "flax": flax_decoder, "equinox": equinox_mlp,
           "kept": functools.partial(dropouts, 0.0)}
 CLASSES = {"mlp": 5, "operators": 5, "kept": 5, "dropout": 5}
 # Of those that draw, no losses can be compared with JAX, which draws others.
 DRAWN = {"dropout": functools.partial(dropouts, 0.25)}
 # Those whose shardings need a mesh of devices: jax_shardings.py compares them.
-SHARDED = {"sharded": sharded}
+SHARDED = {"sharded": sharded, "sharded-heads": sharded_heads}
 
 
 @jax.custom_vjp

@@ -390,7 +390,8 @@ struct SliceProduct : OpRewritePattern<SliceOp> {
 
 } // namespace
 
-void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
+void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &conversion) {
+  spreadRequests(function, conversion);
   MLIRContext *context = function.getContext();
   RewritePatternSet patterns(context);
   patterns.add<SplitProduct, SplitSum, MergeIntoProduct, SliceSum, SliceProduct, SliceTranspose,
@@ -399,7 +400,7 @@ void dtc::torch::absorbReshapes(func::FuncOp function, Conversion &) {
   addKeepSamples(patterns);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
-  NameKeeper keeper;
+  NameKeeper keeper(conversion);
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal().setListener(&keeper));
   splitParameters(function);

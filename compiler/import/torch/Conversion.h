@@ -17,6 +17,8 @@
 #include "llvm/ADT/Twine.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dtc::torch {
 
@@ -40,6 +42,8 @@ struct Conversion {
   /// The argument that random ops draw from; null if there is none. The next op's number.
   mlir::Value randomKey;
   int64_t numRandomOps = 0;
+  /// Names of dimensions that the user asks for, each with the place that does.
+  std::vector<std::pair<std::string, mlir::Location>> requests;
 
 private:
   struct Count {
@@ -92,13 +96,35 @@ void absorbReshapes(mlir::func::FuncOp function, Conversion &conversion);
 /// Gives dimensions of arguments logical axes, and parameters initializers.
 void nameDimensions(mlir::func::FuncOp function);
 
-/// Gives the names, one for each dimension, to the dimensions of a value that have none. The
-/// names of a norm's result go to its operand: its op has more results.
-void addNames(mlir::Value value, mlir::ArrayAttr names);
+/// Adds a name to the list of names, unless the dimension has one or another dimension has this
+/// one.
+mlir::ArrayAttr withName(mlir::ArrayAttr names, size_t rank, int64_t dim, llvm::StringRef name,
+                         mlir::MLIRContext *context);
 
-/// Gives the names of a value that a pattern replaces to the value that takes its place.
+/// Finds the names that a user asks for: each op "aten.alias" with "axes" asks for one for each
+/// dimension, or for "".
+void collectRequests(mlir::func::FuncOp function, Conversion &conversion);
+
+/// Gives the names of such an op to the dimensions of the value that have none. The names of what
+/// a norm or attention gives go to its first operand: its op has more results.
+void takeRequests(mlir::Value value, mlir::Operation *op, mlir::ArrayAttr names,
+                  const Conversion &conversion);
+
+/// Gives requested names to the views of their values, reshapes, transposes and slices, and the
+/// other way round: patterns leave one of the two.
+void spreadRequests(mlir::func::FuncOp function, const Conversion &conversion);
+
+/// Warns of the requests that no value has any more.
+void checkRequests(mlir::func::FuncOp function, Conversion &conversion);
+
+/// Gives the names of a value that a pattern replaces to the value that takes its place, and the
+/// requested ones of the operand of a new view to the view.
 struct NameKeeper : mlir::RewriterBase::Listener {
+  explicit NameKeeper(const Conversion &conversion) : conversion(conversion) {}
   void notifyOperationReplaced(mlir::Operation *op, mlir::ValueRange replacement) override;
+  void notifyOperationInserted(mlir::Operation *op, mlir::OpBuilder::InsertPoint previous) override;
+
+  const Conversion &conversion;
 };
 
 } // namespace dtc::torch

@@ -208,7 +208,7 @@ static Results convertAlias(AtenOp &op) {
     return convertTo(op);
   if (names.size() != shapeOf(x).size() || !llvm::all_of(names, llvm::IsaPred<StringAttr>))
     return {op.fail("names other dimensions than its operand has")};
-  addNames(x, names);
+  takeRequests(x, op.op, names, op.conversion);
   return {x};
 }
 

@@ -284,6 +284,7 @@ OwningOpRef<ModuleOp> dtc::importTorch(MLIRContext &context, StringRef text, Str
   func::FuncOp function = CaptureReader(*module, conversion).read();
   if (!function)
     return nullptr;
+  collectRequests(function, conversion);
   recognizeTopK(function.getBody().front(), conversion);
   if (!log.errors.empty())
     return nullptr;
@@ -295,6 +296,7 @@ OwningOpRef<ModuleOp> dtc::importTorch(MLIRContext &context, StringRef text, Str
     return nullptr;
   raiseParts(function, conversion);
   absorbReshapes(function, conversion);
+  checkRequests(function, conversion);
   nameDimensions(function);
   module->getOperation()->removeAttr(kCaptureAttrName);
   conversion.finish();

@@ -58,44 +58,6 @@ static bool keepsDims(Operation *op) {
 /// Whether the op works on rows of the last dimension and keeps the others.
 static bool isNorm(Operation *op) { return isa<RmsNormOp, LayerNormOp, SoftmaxOp>(op); }
 
-/// Adds a name to the list of names, unless the dimension has one or another dimension has this
-/// one.
-static ArrayAttr withName(ArrayAttr names, size_t rank, int64_t dim, StringRef name,
-                          MLIRContext *context) {
-  Builder builder(context);
-  SmallVector<Attribute> list(rank, builder.getStringAttr(""));
-  if (names && names.size() == rank)
-    list.assign(names.begin(), names.end());
-  Attribute wanted = builder.getStringAttr(name);
-  if (cast<StringAttr>(list[dim]).empty() && !llvm::is_contained(list, wanted))
-    list[dim] = wanted;
-  return builder.getArrayAttr(list);
-}
-
-void dtc::torch::addNames(Value value, ArrayAttr names) {
-  Operation *op = value.getDefiningOp();
-  if (op && op->getNumResults() != 1)
-    return isNorm(op) ? addNames(op->getOperand(0), names) : void();
-  auto function = op ? func::FuncOp() : cast<func::FuncOp>(value.getParentBlock()->getParentOp());
-  unsigned index = op ? 0 : cast<BlockArgument>(value).getArgNumber();
-  StringRef axes = DtcDialect::kAxesAttrName;
-  auto merged =
-      op ? op->getAttrOfType<ArrayAttr>(axes) : function.getArgAttrOfType<ArrayAttr>(index, axes);
-  for (auto [dim, name] : llvm::enumerate(names.getAsRange<StringAttr>()))
-    if (!name.empty())
-      merged = withName(merged, names.size(), int64_t(dim), name.getValue(), names.getContext());
-  if (merged && op)
-    op->setDiscardableAttr(axes, merged);
-  else if (merged)
-    function.setArgAttr(index, axes, merged);
-}
-
-void NameKeeper::notifyOperationReplaced(Operation *op, ValueRange replacement) {
-  auto names = op->getAttrOfType<ArrayAttr>(DtcDialect::kAxesAttrName);
-  if (names && replacement.size() == 1 && names.size() == shapeOf(replacement[0]).size())
-    addNames(replacement[0], names);
-}
-
 /// Names a dimension of a parameter, or of the reshape that gives it the shape of all its uses. A
 /// slice has the dimensions of its operand, and a reshape after it may leave out the one that is
 /// sliced.

@@ -119,7 +119,7 @@ void dtc::torch::raiseParts(func::FuncOp function, Conversion &conversion) {
   addNormPatterns(patterns, conversion);
   // If the rewriting reaches no end, the function stays as it is then: all states are the same
   // model.
-  NameKeeper keeper;
+  NameKeeper keeper(conversion);
   (void)applyPatternsGreedily(function, std::move(patterns),
                               GreedyRewriteConfig().setUseTopDownTraversal().setListener(&keeper));
 }

@@ -9,8 +9,8 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from dtc.capture_text import Captured
 from dtc.errors import Error
-from dtc.torch import gradients, mixtures, refusals, text, weights
-from dtc.torch.operators import is_converted
+from dtc.torch import gradients, mixtures, pairs, refusals, text, weights
+from dtc.torch.operators import DECOMPOSED, is_converted
 
 VERSION = 1
 # Arguments that say nothing of the values that an operator gives.
@@ -359,7 +359,7 @@ def decompose(program):
     table = torch.export.default_decompositions()
     table = {each: rule for each, rule in dict(table.items()).items()
              if isinstance(each, torch._ops.OpOverload) and not is_converted(each)}
-    return program.run_decompositions(table)
+    return program.run_decompositions(table | DECOMPOSED)
 
 
 def check_weights(model):
@@ -394,7 +394,8 @@ def capture(model, loss, example_batch):
             fail(f"{watch.here()}: {problem}")
         try:
             samples = next(iter(inputs.values())).shape[:1]
-            with gradients.refused(fail_here), refusals.quiet(), mixtures.captured(samples[0] if samples else 1):
+            with gradients.refused(fail_here), refusals.quiet(), pairs.captured(fail_here), \
+                    mixtures.captured(samples[0] if samples else 1):
                 traced = Loss(model, loss, gradients.Foreign(fail_here, watch.failed))
                 exported = torch.export.export(traced, (batch,), strict=False)
                 program = decompose(exported)

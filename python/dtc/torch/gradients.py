@@ -134,6 +134,39 @@ class Foreign(TorchFunctionMode):
         return result
 
 
+# Functions whose backward() gives the derivatives of forward().
+DIFFERENTIATED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
+
+
+def differentiate(function):
+    """Says that the backward() of a torch.autograd.Function gives the derivatives of its forward(), as one that saves memory does: a
+    capture takes forward(), and dtc differentiates it. Nothing checks it. Returns the function, as a decorator does."""
+    DIFFERENTIATED.add(full_name(function))
+    return function
+
+
+def full_name(function):
+    return f"{function.__module__}.{function.__qualname__}"
+
+
+class Context:
+    """Takes what a forward() keeps for its backward()."""
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    save_for_forward = save_for_backward
+
+    def set_materialize_grads(self, value):
+        pass
+
+
+def call_forward(function, *args):
+    """What a torch.autograd.Function computes, with operators that are differentiated."""
+    has_context = function.setup_context is torch.autograd.Function.setup_context
+    return function.forward(*([Context()] if has_context else []), *args)
+
+
 def subclasses(cls):
     """All classes that are derived from a class."""
     return {each for child in cls.__subclasses__() for each in (child, *subclasses(child))}
@@ -161,16 +194,20 @@ def refused(fail):
 
     def refuse(cls, *_, **__):
         fail(f"'{cls.__name__}' is a torch.autograd.Function, whose backward() is not captured; write it with operators whose "
-             "derivatives PyTorch has")
+             "derivatives PyTorch has, or, if it gives the derivatives of forward(), say so by dtc.torch.differentiate()")
+
+    def apply(cls, *args):
+        return call_forward(cls, *args) if full_name(cls) in DIFFERENTIATED else refuse(cls)
 
     def register_hook(*_):
         fail("register_hook() changes a gradient, which is not captured; leave it out")
 
     # apply() may be bound already (`apply = MyFunction.apply`), and then is not looked up, but forward() is.
-    forwards = [(each, each.__dict__["forward"]) for each in subclasses(torch.autograd.Function) if "forward" in each.__dict__]
+    forwards = [(each, each.__dict__["forward"]) for each in subclasses(torch.autograd.Function)
+                if "forward" in each.__dict__ and full_name(each) not in DIFFERENTIATED]
     for each, _ in forwards:
         each.forward = staticmethod(functools.partial(refuse, each))
-    torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(refuse), register_hook
+    torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(apply), register_hook
     torch.autocast.__enter__, torch.autocast.__exit__ = enter_autocast, leave_autocast
     try:
         yield

@@ -1,4 +1,7 @@
-"""The ATen operators that dtc-import converts (compiler/import/torch/). All others are decomposed where torch can do that."""
+"""The ATen operators that dtc-import converts (compiler/import/torch/). All others are decomposed where torch can do that, or by
+DECOMPOSED."""
+
+import torch
 
 CONVERTED = frozenset("""
     abs adaptive_avg_pool2d add addmm alias amax amin arange avg_pool1d avg_pool2d baddbmm bitwise_and bitwise_not bitwise_or
@@ -11,6 +14,18 @@ CONVERTED = frozenset("""
     unbind unflatten unsqueeze var view where zeros zeros_like __and__ __or__ _native_batch_norm_legit
     _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _to_copy _unsafe_view
 """.split())
+
+
+def repeat(x, repeats):
+    """aten.repeat, which torch does not decompose, by views and one expand()."""
+    sizes = [1] * (len(repeats) - x.dim()) + list(x.shape)
+    pairs = list(zip(repeats, sizes, strict=True))
+    apart = x.reshape([each for count, size in pairs for each in ((1, size) if count != 1 else (size,))])
+    wide = apart.expand([each for count, size in pairs for each in ((count, size) if count != 1 else (size,))])
+    return wide.reshape([count * size for count, size in pairs])
+
+
+DECOMPOSED = {torch.ops.aten.repeat.default: repeat}
 
 
 def is_converted(operator):
