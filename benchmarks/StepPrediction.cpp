@@ -8,6 +8,7 @@
 
 #include "benchmarks/GradientKernels.h"
 #include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/LayerOverlap.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -179,6 +180,12 @@ static double stateBytes(const plan::Program &program, const std::string &layers
   return bytes;
 }
 
+/// What Megatron-LM recomputed without being asked: with sequence parallelism, a product keeps the
+/// part of its input that its device has, and gathers it again.
+static Recompute leastRecompute(const PublishedCase &row) {
+  return row.sequenceParallel ? Recompute::Gathers : Recompute::None;
+}
+
 static CompileOptions optionsOf(const PublishedCase &row) {
   CompileOptions options;
   options.microbatches = row.microbatches();
@@ -188,6 +195,11 @@ static CompileOptions optionsOf(const PublishedCase &row) {
   options.sequenceParallel = row.sequenceParallel;
   options.zero = row.zero;
   options.recompute = *valueOf<Recompute>(row.recompute);
+  if (row.isMegatron()) {
+    options.noOverlap = true; // see overlapWithinLayers()
+    if (options.recompute == Recompute::None)
+      options.recompute = leastRecompute(row);
+  }
   options.dtype = *valueOf<ComputeType>(row.dtype);
   options.optimizer = *valueOf<Optimizer>(row.optimizer);
   // A pipeline tells forward from backward also where all of the model is one stage.
@@ -250,18 +262,22 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   std::vector<double> arenas;
   for (const plan::Program &program : compiled->plan->programs())
     arenas.push_back(static_cast<double>(program.arena_bytes()));
-  if (row.isMegatron() && row.recompute == "full" && !prefix.empty()) {
+  bool computesAgain = row.isMegatron() && row.recompute == "full" && !prefix.empty();
+  if (computesAgain) {
     model = import(row, folder, row.batch);
     if (!model)
       return model.error();
-    options.recompute = Recompute::None;
+    options.recompute = leastRecompute(row);
     compiled = (*model)->compile(options);
     if (!compiled)
       return compiled.error();
-    computeForwardAgain(*compiled->plan, prefix);
   }
-  if (row.isMegatron())
+  if (row.isMegatron()) {
+    overlapWithinLayers(*compiled->plan);
+    if (computesAgain)
+      computeForwardAgain(*compiled->plan, prefix);
     addGradientKernels(*compiled->plan);
+  }
   auto begin = std::chrono::steady_clock::now();
   auto simulation = simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)
@@ -293,6 +309,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
     return model.error();
   CompileOptions options = optionsOf(row);
   CostProbe probe((*model)->module(), options, cluster, batch);
+  if (row.isMegatron())
+    probe.changePlans(overlapWithinLayers);
   llvm::ArrayRef<ModelCosts> costs = probe.find(
       {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
@@ -305,7 +323,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
     if (llvm::ArrayRef<ModelCosts> kept = probe.find(
-            {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, Recompute::None});
+            {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, leastRecompute(row)});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;
