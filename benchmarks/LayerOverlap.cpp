@@ -6,6 +6,7 @@
 
 #include "benchmarks/LayerOverlap.h"
 
+#include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
@@ -17,8 +18,7 @@ using namespace dtc;
 /// Whether an instruction is a matrix product that reads nothing of what the collective writes.
 static bool isIndependentProduct(const plan::Program &program, const plan::Collective &collective,
                                  const plan::Instruction &instruction) {
-  if (!instruction.has_kernel() ||
-      classOf(instruction.kernel().kernel()) != KernelClass::Product)
+  if (!instruction.has_kernel() || classOf(instruction.kernel().kernel()) != KernelClass::Product)
     return false;
   auto reads = [&](uint32_t written) {
     return std::ranges::any_of(instruction.kernel().inputs(), [&](uint32_t read) {

@@ -6,9 +6,11 @@
 
 #include "benchmarks/StepPrediction.h"
 
+#include "benchmarks/AttentionAgain.h"
 #include "benchmarks/GradientKernels.h"
 #include "benchmarks/ImportAndCompile.h"
 #include "benchmarks/LayerOverlap.h"
+#include "benchmarks/ScatteredTransfers.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -225,6 +227,14 @@ static void fuseAsMegatron(cluster::Cluster &cluster) {
     }
 }
 
+/// Executes the passes of a compiled plan as Megatron-LM did.
+static void executeAsMegatron(const PublishedCase &row, plan::Plan &plan) {
+  overlapWithinLayers(plan);
+  if (row.recompute == "selective")
+    computeAttentionToItsEnd(plan);
+  addMaskTraffic(plan);
+}
+
 Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
                                                  const std::string &folder,
                                                  cluster::Cluster cluster) {
@@ -257,7 +267,7 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
   // Recomputed ops draw their masks again.
   if (row.isMegatron() && row.recompute != "full")
-    result.maskBytes = storedMaskBytes(first);
+    result.maskBytes = storedMaskBytes(*compiled->plan, first, row.stateOfLayers ? prefix : "");
   result.arenaBytes = static_cast<double>(first.arena_bytes());
   std::vector<double> arenas;
   for (const plan::Program &program : compiled->plan->programs())
@@ -273,7 +283,9 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
       return compiled.error();
   }
   if (row.isMegatron()) {
-    overlapWithinLayers(*compiled->plan);
+    if (row.tp > 1 && !row.sequenceParallel)
+      scatterTransfers(*compiled->plan, std::string(kTensorAxis), row.tp);
+    executeAsMegatron(row, *compiled->plan);
     if (computesAgain)
       computeForwardAgain(*compiled->plan, prefix);
     addGradientKernels(*compiled->plan);
@@ -310,7 +322,7 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   CompileOptions options = optionsOf(row);
   CostProbe probe((*model)->module(), options, cluster, batch);
   if (row.isMegatron())
-    probe.changePlans(overlapWithinLayers);
+    probe.changePlans([&row](plan::Plan &plan) { executeAsMegatron(row, plan); });
   llvm::ArrayRef<ModelCosts> costs = probe.find(
       {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
@@ -322,8 +334,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
                                    "says, without --layer")};
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
-    if (llvm::ArrayRef<ModelCosts> kept = probe.find(
-            {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, leastRecompute(row)});
+    if (llvm::ArrayRef<ModelCosts> kept = probe.find({row.tp, /*ep=*/1, /*cp=*/1, row.microbatch,
+                                                      row.sequenceParallel, leastRecompute(row)});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;

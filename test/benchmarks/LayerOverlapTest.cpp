@@ -61,9 +61,9 @@ protected:
 
 TEST_F(LayerOverlapTest, OneProductHidesACollective) {
   build(plan::Task::BACKWARD);
-  EXPECT_EQ(words(), (std::vector<std::string>{
-                         "start", "einsum", "wait 0", "start", "einsum", "wait 3", "gelu",
-                         "collective", "einsum", "collective", "gelu", "collective"}));
+  EXPECT_EQ(words(), (std::vector<std::string>{"start", "einsum", "wait 0", "start", "einsum",
+                                               "wait 3", "gelu", "collective", "einsum",
+                                               "collective", "gelu", "collective"}));
 }
 
 TEST_F(LayerOverlapTest, ForwardPassesWaitForAll) {
