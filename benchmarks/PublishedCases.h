@@ -35,9 +35,8 @@ struct PublishedCase {
   std::string recompute = "none", attention = "fused", dtype = "bf16", optimizer = "adamw";
   bool dropout = true;
   /// The plan to predict: dtc's own, or the same with the differences of Megatron-LM at the time of
-  /// its measurements, "megatron-lm-2022". That recomputes layers to their ends with
-  /// recompute "full" (see computeForwardAgain), otherwise keeps the masks of dropout (see
-  /// storedMaskBytes), and goes over all gradients several times (see addGradientKernels).
+  /// its measurements, "megatron-lm-2022": see computeForwardAgain, computeAttentionToItsEnd,
+  /// overlapWithinLayers, scatterTransfers, storedMaskBytes, addMaskTraffic and addGradientKernels.
   std::string executedBy = "dtc";
   /// As dtc-compile takes them; empty: as many layers on each, if `equalStages` and that can be.
   std::string stages;

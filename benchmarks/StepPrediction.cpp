@@ -6,8 +6,11 @@
 
 #include "benchmarks/StepPrediction.h"
 
+#include "benchmarks/AttentionAgain.h"
 #include "benchmarks/GradientKernels.h"
 #include "benchmarks/ImportAndCompile.h"
+#include "benchmarks/LayerOverlap.h"
+#include "benchmarks/ScatteredTransfers.h"
 #include "benchmarks/StoredMasks.h"
 #include "benchmarks/WholeRecompute.h"
 #include "compiler/planner/ClusterSpeeds.h"
@@ -179,6 +182,12 @@ static double stateBytes(const plan::Program &program, const std::string &layers
   return bytes;
 }
 
+/// What Megatron-LM recomputed without being asked: with sequence parallelism, a product keeps the
+/// part of its input that its device has, and gathers it again.
+static Recompute leastRecompute(const PublishedCase &row) {
+  return row.sequenceParallel ? Recompute::Gathers : Recompute::None;
+}
+
 static CompileOptions optionsOf(const PublishedCase &row) {
   CompileOptions options;
   options.microbatches = row.microbatches();
@@ -188,6 +197,11 @@ static CompileOptions optionsOf(const PublishedCase &row) {
   options.sequenceParallel = row.sequenceParallel;
   options.zero = row.zero;
   options.recompute = *valueOf<Recompute>(row.recompute);
+  if (row.isMegatron()) {
+    options.noOverlap = true; // see overlapWithinLayers()
+    if (options.recompute == Recompute::None)
+      options.recompute = leastRecompute(row);
+  }
   options.dtype = *valueOf<ComputeType>(row.dtype);
   options.optimizer = *valueOf<Optimizer>(row.optimizer);
   // A pipeline tells forward from backward also where all of the model is one stage.
@@ -211,6 +225,14 @@ static void fuseAsMegatron(cluster::Cluster &cluster) {
       device.set_fuses_calls(false);
       device.set_fuses_pointwise(true);
     }
+}
+
+/// Executes the passes of a compiled plan as Megatron-LM did.
+static void executeAsMegatron(const PublishedCase &row, plan::Plan &plan) {
+  overlapWithinLayers(plan);
+  if (row.recompute == "selective")
+    computeAttentionToItsEnd(plan);
+  addMaskTraffic(plan);
 }
 
 Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
@@ -245,23 +267,29 @@ Expected<StepPrediction> benchmarks::predictStep(const PublishedCase &row,
   result.keptBytes = keptBytes(first, /*ofAllMicrobatches=*/true);
   // Recomputed ops draw their masks again.
   if (row.isMegatron() && row.recompute != "full")
-    result.maskBytes = storedMaskBytes(first);
+    result.maskBytes = storedMaskBytes(*compiled->plan, first, row.stateOfLayers ? prefix : "");
   result.arenaBytes = static_cast<double>(first.arena_bytes());
   std::vector<double> arenas;
   for (const plan::Program &program : compiled->plan->programs())
     arenas.push_back(static_cast<double>(program.arena_bytes()));
-  if (row.isMegatron() && row.recompute == "full" && !prefix.empty()) {
+  bool computesAgain = row.isMegatron() && row.recompute == "full" && !prefix.empty();
+  if (computesAgain) {
     model = import(row, folder, row.batch);
     if (!model)
       return model.error();
-    options.recompute = Recompute::None;
+    options.recompute = leastRecompute(row);
     compiled = (*model)->compile(options);
     if (!compiled)
       return compiled.error();
-    computeForwardAgain(*compiled->plan, prefix);
   }
-  if (row.isMegatron())
+  if (row.isMegatron()) {
+    if (row.tp > 1 && !row.sequenceParallel)
+      scatterTransfers(*compiled->plan, std::string(kTensorAxis), row.tp);
+    executeAsMegatron(row, *compiled->plan);
+    if (computesAgain)
+      computeForwardAgain(*compiled->plan, prefix);
     addGradientKernels(*compiled->plan);
+  }
   auto begin = std::chrono::steady_clock::now();
   auto simulation = simulateOnCluster(*compiled->plan, cluster);
   if (!simulation)
@@ -293,6 +321,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
     return model.error();
   CompileOptions options = optionsOf(row);
   CostProbe probe((*model)->module(), options, cluster, batch);
+  if (row.isMegatron())
+    probe.changePlans([&row](plan::Plan &plan) { executeAsMegatron(row, plan); });
   llvm::ArrayRef<ModelCosts> costs = probe.find(
       {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
@@ -304,8 +334,8 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
                                    "says, without --layer")};
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
-    if (llvm::ArrayRef<ModelCosts> kept = probe.find(
-            {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, Recompute::None});
+    if (llvm::ArrayRef<ModelCosts> kept = probe.find({row.tp, /*ep=*/1, /*cp=*/1, row.microbatch,
+                                                      row.sequenceParallel, leastRecompute(row)});
         !kept.empty())
       result.backward = kept.front().layer.backward + result.forward;
   return result;

@@ -6,10 +6,12 @@
 
 #include "benchmarks/StoredMasks.h"
 
+#include "benchmarks/WholeRecompute.h"
 #include "plan/PlanTypes.h"
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 using namespace dtc;
 
@@ -24,14 +26,15 @@ struct Mask {
 
 } // namespace
 
-double benchmarks::storedMaskBytes(const plan::Program &program) {
+double benchmarks::storedMaskBytes(const plan::Plan &plan, const plan::Program &program,
+                                   const std::string &layers) {
   std::map<uint32_t, std::map<int64_t, Mask>> stages; // by stage and number of the op
   for (const plan::Task &task : program.tasks()) {
     if (!passOf(task))
       continue;
     for (const plan::Instruction &instruction : task.instructions()) {
       const plan::KernelCall &call = instruction.kernel();
-      if (call.kernel() != "dropout")
+      if (call.kernel() != "dropout" || (!layers.empty() && !isOfLayer(plan, instruction, layers)))
         continue;
       Mask &mask = stages[task.stage()][call.attributes().at("op").i()];
       if (passOf(task) == StagePass::Forward) {
@@ -61,4 +64,23 @@ double benchmarks::storedMaskBytes(const plan::Program &program) {
       kept -= found->second;
   }
   return most;
+}
+
+void benchmarks::addMaskTraffic(plan::Plan &plan) {
+  for (plan::Program &program : *plan.mutable_programs())
+    for (plan::Task &task : *program.mutable_tasks()) {
+      if (!passOf(task))
+        continue;
+      for (plan::Instruction &instruction : *task.mutable_instructions()) {
+        if (instruction.kernel().kernel() != "dropout")
+          continue;
+        plan::KernelCall &call = *instruction.mutable_kernel();
+        plan::Buffer mask;
+        mask.set_dtype(toPlan(DType::Bool));
+        mask.set_kind(toPlan(BufferKind::Activation));
+        *mask.mutable_shape() = program.buffers(static_cast<int>(call.outputs(0))).shape();
+        call.add_inputs(static_cast<uint32_t>(program.buffers_size()));
+        *program.add_buffers() = std::move(mask);
+      }
+    }
 }

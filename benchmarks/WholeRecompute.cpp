@@ -25,7 +25,7 @@ public:
   void copy(const plan::Task &forward) {
     for (int i = 0; i < forward.instructions_size(); ++i) {
       plan::Instruction instruction = forward.instructions(i);
-      if (!isOfLayer(instruction))
+      if (!benchmarks::isOfLayer(plan, instruction, prefix))
         continue;
       if (instruction.has_wait()) {
         auto started = numbers.find(instruction.wait().instruction());
@@ -73,14 +73,6 @@ public:
 private:
   static void shift(plan::Instruction &wait, int by) {
     wait.mutable_wait()->set_instruction(wait.wait().instruction() + static_cast<uint32_t>(by));
-  }
-
-  bool isOfLayer(const plan::Instruction &instruction) const {
-    if (static_cast<int>(instruction.location()) >= plan.locations_size())
-      return false;
-    const std::string &location = plan.locations(static_cast<int>(instruction.location()));
-    return location.starts_with(prefix) && location.size() > prefix.size() &&
-           std::isdigit(static_cast<unsigned char>(location[prefix.size()]));
   }
 
   uint32_t baseOf(uint32_t buffer) const { return dtc::storageOf(program, buffer); }
@@ -133,6 +125,15 @@ private:
 };
 
 } // namespace
+
+bool benchmarks::isOfLayer(const plan::Plan &plan, const plan::Instruction &instruction,
+                           const std::string &prefix) {
+  if (static_cast<int>(instruction.location()) >= plan.locations_size())
+    return false;
+  const std::string &location = plan.locations(static_cast<int>(instruction.location()));
+  return location.starts_with(prefix) && location.size() > prefix.size() &&
+         std::isdigit(static_cast<unsigned char>(location[prefix.size()]));
+}
 
 void benchmarks::computeForwardAgain(plan::Plan &plan, const std::string &prefix) {
   for (plan::Program &program : *plan.mutable_programs())

@@ -13,6 +13,10 @@
 
 namespace dtc::benchmarks {
 
+/// Whether an instruction belongs to a layer whose name begins with `prefix` and a number.
+bool isOfLayer(const plan::Plan &plan, const plan::Instruction &instruction,
+               const std::string &prefix);
+
 /// Makes each backward task of a plan of --recompute none begin with the work of the forward task
 /// of its stage in layers whose names begin with `prefix` and a number, and read the results of
 /// that.

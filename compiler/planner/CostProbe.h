@@ -41,6 +41,11 @@ public:
   /// Why find() has found nothing: the first error of compiling such a model, or of timing it.
   const std::string &problemOf(const CostKey &key) const { return known.at(key).error().message; }
 
+  /// The plan of each further probe is timed as `change` leaves it.
+  void changePlans(std::function<void(plan::Plan &)> change) {
+    setting.changePlan = std::move(change);
+  }
+
   /// Asked before each probe on the thread that asks for it, where it is set; once it is false
   /// there are no more probes: all that is not known does not compile.
   std::function<bool()> goesOn;

@@ -304,6 +304,8 @@ Expected<std::vector<ModelCosts>> ModelProber::probe(const CostKey &key) {
   for (plan::Axis &axis : *plan.mutable_axes())
     if (axis.name() == kDataAxis)
       axis.set_size(1);
+  if (setting.changePlan)
+    setting.changePlan(plan);
   std::vector<ModelCosts> costs;
   for (const cluster::Cluster &cluster : setting.clusters) {
     Expected<ModelCosts> timed = timeOn(cluster, plan);

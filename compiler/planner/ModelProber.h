@@ -14,6 +14,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -37,6 +38,8 @@ struct ProbeSetting {
   int64_t layers = 0;
   int64_t keptLayers = 0;    ///< that are left of them
   bool mixesSamples = false; ///< see ModelProperties
+  /// Changes the plan of a probe before it is timed; may be null.
+  std::function<void(plan::Plan &)> changePlan;
 };
 
 /// Whether a model compiles for one device and one microbatch, and not for the fewest microbatches
