@@ -7,7 +7,7 @@
 #include "calls/DataMovementCalls.h"
 
 #include "calls/SignatureChecker.h"
-#include "support/Float16.h"
+#include "support/Float8.h"
 #include "support/Format.h"
 
 #include <bit>
@@ -31,6 +31,10 @@ uint64_t bitsOf(double value, DType dtype) {
     return BFloat16(value).bits;
   case DType::F16:
     return Float16(value).bits;
+  case DType::F8E4M3:
+    return Float8E4M3(value).bits;
+  case DType::F8E5M2:
+    return Float8E5M2(value).bits;
   }
   return 0;
 }

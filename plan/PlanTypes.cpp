@@ -31,7 +31,9 @@ static_assert(haveNumbersOf<DType, plan::DType>({{DType::F32, plan::F32},
                                                  {DType::I32, plan::I32},
                                                  {DType::Bool, plan::BOOL},
                                                  {DType::BF16, plan::BF16},
-                                                 {DType::F16, plan::F16}}));
+                                                 {DType::F16, plan::F16},
+                                                 {DType::F8E4M3, plan::F8E4M3},
+                                                 {DType::F8E5M2, plan::F8E5M2}}));
 static_assert(haveNumbersOf<CollectiveKind, plan::Collective::Kind>(
     {{CollectiveKind::AllReduce, plan::Collective::ALL_REDUCE},
      {CollectiveKind::AllGather, plan::Collective::ALL_GATHER},

@@ -72,6 +72,10 @@ static Expected<TensorType> shardType(const PlanContext &context, const plan::Sh
 template <typename T> static MaybeError checkBinding(const PlanContext &context, const T &binding) {
   if (MaybeError error = checkTensor(binding.dtype(), binding.shape()))
     return error;
+  if (isFloat8(toDType(binding.dtype())))
+    return Error{fmt::format("the elements are {}, whose scale is elsewhere; expected a type that "
+                             "outlives a step",
+                             name(toDType(binding.dtype())))};
   if (MaybeError error = checkBufferIndex(context, binding.buffer()))
     return error;
   if (uint32_t slots = context.copies[binding.buffer()].slots; slots != 0)

@@ -104,8 +104,8 @@ static MaybeError checkReduction(const plan::Collective &collective, const Tenso
   if (!isNamed(reductionOf(collective)))
     return Error{fmt::format("needs a reduction (sum, max or min), found {}",
                              static_cast<int>(collective.reduction()))};
-  if (type.dtype == DType::Bool)
-    return Error{"cannot reduce elements of type bool"};
+  if (type.dtype == DType::Bool || isFloat8(type.dtype))
+    return Error{fmt::format("cannot reduce elements of type {}", name(type.dtype))};
   return std::nullopt;
 }
 

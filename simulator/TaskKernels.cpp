@@ -52,10 +52,11 @@ std::vector<uint32_t> countReaders(const plan::Program &program) {
   return readers;
 }
 
-/// The type of a call's first float operand, f32 without any.
+/// The type of a call's first operand of floats, of any width; f32 without any.
 static DType dtypeOf(const plan::Program &program, const plan::KernelCall &call) {
   for (uint32_t buffer : call.inputs())
-    if (DType dtype = typeOf(program.buffers(static_cast<int>(buffer))).dtype; isFloat(dtype))
+    if (DType dtype = typeOf(program.buffers(static_cast<int>(buffer))).dtype;
+        isFloat(dtype) || isFloat8(dtype))
       return dtype;
   return DType::F32;
 }

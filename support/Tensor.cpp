@@ -6,7 +6,7 @@
 
 #include "support/Tensor.h"
 
-#include "support/Float16.h"
+#include "support/Float8.h"
 
 namespace dtc {
 
@@ -18,6 +18,8 @@ size_t byteWidth(DType dtype) {
   case DType::F64:
     return 8;
   case DType::Bool:
+  case DType::F8E4M3:
+  case DType::F8E5M2:
     return 1;
   case DType::BF16:
   case DType::F16:
@@ -26,7 +28,11 @@ size_t byteWidth(DType dtype) {
   return 0;
 }
 
-bool isFloat(DType dtype) { return dtype != DType::I32 && dtype != DType::Bool; }
+bool isFloat(DType dtype) {
+  return dtype != DType::I32 && dtype != DType::Bool && !isFloat8(dtype);
+}
+
+bool isFloat8(DType dtype) { return dtype == DType::F8E4M3 || dtype == DType::F8E5M2; }
 
 DType wideType(DType dtype) {
   return dtype == DType::BF16 || dtype == DType::F16 ? DType::F32 : dtype;
@@ -62,6 +68,10 @@ double elementAt(const HostTensor &tensor, int64_t index) {
     return tensor.as<BFloat16>()[index];
   case DType::F16:
     return tensor.as<Float16>()[index];
+  case DType::F8E4M3:
+    return tensor.as<Float8E4M3>()[index];
+  case DType::F8E5M2:
+    return tensor.as<Float8E5M2>()[index];
   }
   return 0;
 }
@@ -85,6 +95,12 @@ void setElement(HostTensor &tensor, int64_t index, double value) {
     return;
   case DType::F16:
     tensor.as<Float16>()[index] = Float16(value);
+    return;
+  case DType::F8E4M3:
+    tensor.as<Float8E4M3>()[index] = Float8E4M3(value);
+    return;
+  case DType::F8E5M2:
+    tensor.as<Float8E5M2>()[index] = Float8E5M2(value);
     return;
   }
 }

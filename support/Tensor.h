@@ -18,16 +18,29 @@
 namespace dtc {
 
 /// Element types, with the numbers of plan.proto's DType.
-enum class DType : int { F32 = 1, F64 = 2, I32 = 3, Bool = 4, BF16 = 5, F16 = 6 };
+enum class DType : int {
+  F32 = 1,
+  F64 = 2,
+  I32 = 3,
+  Bool = 4,
+  BF16 = 5,
+  F16 = 6,
+  F8E4M3 = 7,
+  F8E5M2 = 8
+};
 template <> struct EnumNames<DType> {
-  static constexpr std::array list = {"f32", "f64", "i32", "bool", "bf16", "f16"};
+  static constexpr std::array list = {"f32",  "f64", "i32",    "bool",
+                                      "bf16", "f16", "f8e4m3", "f8e5m2"};
 };
 
 /// Bytes of one element.
 size_t byteWidth(DType dtype);
 
-/// Whether the elements are floating-point numbers, of any width.
+/// Whether the elements are floating-point numbers that kernels compute with: of 16 bits or more.
 bool isFloat(DType dtype);
+
+/// Whether the elements are numbers of 8 bits, which have a scale for the whole tensor.
+bool isFloat8(DType dtype);
 
 /// The type for sums and statistics of numbers of a type: f32 for bf16 and f16, every other type
 /// itself.

@@ -43,8 +43,9 @@ enum class Recompute { None, Gathers, Selective, Full, Auto };
 /// take least (see dtc-parallelize-context).
 enum class ContextExchange { Auto, AllGather, AllToAll, Ring };
 
-/// The element type of parameters and activations. With F16 the loss is scaled.
-enum class ComputeType { F32, BF16, F16 };
+/// The element type of parameters and activations. With F16 the loss is scaled; with F8 they are
+/// BF16, and the products of layers have operands of 8 bits.
+enum class ComputeType { F32, BF16, F16, F8 };
 
 enum class Optimizer { AdamW, Adam, SGD, Lion };
 
@@ -59,6 +60,11 @@ template <> llvm::ArrayRef<llvm::StringRef> wordsOf<Optimizer>();
 /// The word for a value: "selective".
 template <typename Enum> std::string wordOf(Enum value) {
   return wordsOf<Enum>()[static_cast<size_t>(value)].str();
+}
+
+/// The element type in which parameters and activations are stored.
+inline ComputeType storageType(ComputeType type) {
+  return type == ComputeType::F8 ? ComputeType::BF16 : type;
 }
 
 /// The value that a word stands for; none where it stands for none.

@@ -263,11 +263,13 @@ MaybeError dtc::findConflict(const CompileOptions &options, OptionSpelling spell
   if (!options.zeroAxes.empty() && options.zero == 0)
     return Error{fmt::format("{} is given, but {} is 0; choose a stage from 1 to 3",
                              given("zero_axes"), given("zero"))};
-  if (options.gradReduceDtype != ComputeType::F32 && options.gradReduceDtype != options.dtype)
-    return Error{fmt::format("{} is \"{}\", expected one of f32{}, as the model computes in {}",
-                             given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
-                             options.dtype == ComputeType::F32 ? "" : ", " + wordOf(options.dtype),
-                             wordOf(options.dtype))};
+  if (options.gradReduceDtype != ComputeType::F32 &&
+      options.gradReduceDtype != storageType(options.dtype))
+    return Error{fmt::format(
+        "{} is \"{}\", expected one of f32{}, as the model computes in {}",
+        given("grad_reduce_dtype"), wordOf(options.gradReduceDtype),
+        options.dtype == ComputeType::F32 ? "" : ", " + wordOf(storageType(options.dtype)),
+        wordOf(options.dtype))};
   if (MaybeError error = findCompressionConflict(options, spelling, source))
     return error;
   if (options.recompute == Recompute::Auto && options.memoryLimit == 0)

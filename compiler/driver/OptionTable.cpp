@@ -190,8 +190,10 @@ static void addStrategyOptions(std::vector<Option> &options) {
        .isStrategy = true});
   options.push_back({.name = "dtype",
                      .member = &O::dtype,
-                     .help = "What the model computes in: f32, bf16, or f16 with a scaled loss; "
-                             "what needs f32 keeps it",
+                     .help =
+                         "What the model computes in: f32, bf16, f16 with a scaled loss, or fp8: "
+                         "bf16, with operands of 8 bits in the products of layers; what needs "
+                         "f32 keeps it",
                      .isStrategy = true});
   options.push_back({.name = "grad_reduce_dtype",
                      .member = &O::gradReduceDtype,

@@ -37,7 +37,7 @@ template <> ArrayRef<StringRef> dtc::wordsOf<ContextExchange>() {
 }
 
 template <> ArrayRef<StringRef> dtc::wordsOf<ComputeType>() {
-  static constexpr StringRef words[] = {"f32", "bf16", "f16"};
+  static constexpr StringRef words[] = {"f32", "bf16", "f16", "fp8"};
   return words;
 }
 

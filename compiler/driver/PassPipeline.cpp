@@ -12,6 +12,7 @@
 #include "compiler/driver/SampleClipping.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/float8/Float8Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
@@ -244,6 +245,8 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
   VerifyPrecisionPassOptions verify;
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
+  if (options.dtype == ComputeType::F8)
+    manager.addPass(createScaleProductsPass());
   if (auto compression = parseGradientCompression(options.compress);
       compression && compression->axis != options.outer)
     addCompression(manager, *compression);
@@ -267,6 +270,11 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   std::vector<std::string> defaults = defaultAxisMap(options);
   if (options.hasAxis(kContextAxis))
     buildContextParallelism(manager, options, defaults);
+  // Generation has one token a step, and forward passes alone are not trained for it: both keep 16
+  // bits.
+  if (options.dtype == ComputeType::F8 &&
+      (options.mode == CompileMode::Train || options.mode == CompileMode::Gradients))
+    manager.addPass(createMarkLayerProductsPass());
   SplitMeshAxesPassOptions split;
   split.shard.assign(options.shard.begin(), options.shard.end());
   split.defaultShard.assign(defaults.begin(), defaults.end());
@@ -299,7 +307,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
   manager.addPass(createAdvanceRandomKeyPass(advance));
   if (options.dtype != ComputeType::F32) {
     MixedPrecisionPassOptions precision;
-    precision.dtype = wordOf(options.dtype);
+    precision.dtype = wordOf(storageType(options.dtype));
     manager.addPass(createMixedPrecisionPass(precision));
   }
   manager.addPass(createCanonicalizerPass());

@@ -82,6 +82,10 @@ MaybeError dtc::findSampleClippingConflict(const CompileOptions &options, Option
     if (isGiven)
       return Error{fmt::format("{}, and {} is given, but {}; leave one of them out", found,
                                given(name), why)};
+  if (options.dtype == ComputeType::F8)
+    return Error{fmt::format("{}, and {} is \"fp8\", whose scales follow from all samples; choose "
+                             "bf16",
+                             found, given("dtype"))};
   if (options.dtype == ComputeType::F16)
     return Error{fmt::format("{}, and {} is \"f16\", whose scale of the loss is in the gradients "
                              "that are clipped; choose bf16",

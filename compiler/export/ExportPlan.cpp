@@ -111,12 +111,14 @@ uint32_t Exporter::reasonIndex(DictionaryAttr reason) {
 }
 
 static DType dtypeOf(Type elementType) {
-  return elementType.isF32()         ? DType::F32
-         : elementType.isF64()       ? DType::F64
-         : elementType.isBF16()      ? DType::BF16
-         : elementType.isF16()       ? DType::F16
-         : elementType.isInteger(32) ? DType::I32
-                                     : DType::Bool;
+  return isa<Float8E4M3FNType>(elementType) ? DType::F8E4M3
+         : isa<Float8E5M2Type>(elementType) ? DType::F8E5M2
+         : elementType.isF32()              ? DType::F32
+         : elementType.isF64()              ? DType::F64
+         : elementType.isBF16()             ? DType::BF16
+         : elementType.isF16()              ? DType::F16
+         : elementType.isInteger(32)        ? DType::I32
+                                            : DType::Bool;
 }
 
 void Exporter::exportSharding(dist::ShardingAttr attr, plan::Sharding &out) {

@@ -88,6 +88,7 @@ static double bestRate(const cluster::DeviceKind &device, DType dtype) {
 static DType elementType(ComputeType type) {
   return type == ComputeType::BF16  ? DType::BF16
          : type == ComputeType::F16 ? DType::F16
+         : type == ComputeType::F8  ? DType::F8E4M3
                                     : DType::F32;
 }
 
@@ -122,7 +123,8 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   for (const auto &[name, size] : mesh)
     if (size > 1 && !isGiven(name))
       options.links[name] = linkOf(*topology, name, size);
-  DType dtype = elementType(options.dtype);
+  // What is not a product of layers is in 16 bits.
+  DType dtype = elementType(storageType(options.dtype));
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
   for (const UsedNodes &used : findUsedNodes(cluster, devices)) {
     MatrixShape large{1, 2048, 2048, 2048};

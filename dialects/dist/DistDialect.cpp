@@ -7,6 +7,7 @@
 #include "dialects/dist/ChunkAttribute.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/dist/DistCompressionOps.h"
+#include "dialects/dist/DistScaledOps.h"
 #include "dialects/dist/SampleAttributes.h"
 
 #include "mlir/IR/Builders.h"
@@ -35,6 +36,10 @@ void DistDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dialects/dist/DistCompressionOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/dist/DistScaledOps.cpp.inc"
       >();
 }
 
@@ -142,7 +147,8 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return success();
   if (attr.getName() == kHostAttrName && isa<UnitAttr>(attr.getValue()))
     return success();
-  if (isSampleAttribute(attr))
+  if (isSampleAttribute(attr) ||
+      (attr.getName() == kOperandAxesAttrName && isa<ArrayAttr>(attr.getValue())))
     return success();
   if (attr.getName() == kStageAttrName) {
     if (!isa<StageAttr>(attr.getValue()))

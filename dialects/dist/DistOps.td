@@ -16,7 +16,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
 
-def Dist_Tensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I32, I1]>;
+def Dist_Tensor : StaticShapeTensorOf<[F32, F64, BF16, F16, I32, I1, F8E4M3FN, F8E5M2]>;
 def Dist_FloatTensor : StaticShapeTensorOf<[F32, F64]>;
 def Dist_AxesAttr : TypedArrayAttrBase<StrAttr, "array of axis names">;
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dtc/Float8Attribute.h"
 #include "dialects/dtc/OpHelpers.h"
 #include "support/EinsumEquation.h"
 
@@ -76,12 +77,23 @@ LogicalResult EinsumOp::buildVjp(OpBuilder &builder, ValueRange cotangents, Arra
   // Each letter is in two terms at least, so the exchanged terms are an einsum as well.
   ValueBuilder b(builder, getLoc());
   Value cotangent = b.convertLike(cotangents[0], getLhs());
+  // Of a product whose operands may have 8 bits, the gradient may as well, in a type of its own.
+  auto types = (*this)->getAttrOfType<ArrayAttr>(kFloat8AttrName);
+  auto mark = [&](Value gradient, unsigned cotangentOperand) {
+    Operation *op = gradient.getDefiningOp();
+    if (types && isa<EinsumOp>(op)) {
+      SmallVector<Attribute> all(types.begin(), types.end());
+      all[cotangentOperand] = TypeAttr::get(Float8E5M2Type::get(getContext()));
+      op->setAttr(kFloat8AttrName, builder.getArrayAttr(all));
+    }
+    return gradient;
+  };
   if (needed[0])
     gradients[0] =
-        b.create<EinsumOp>(cotangent, getRhs(), EinsumEquation{{result, rhs, lhs}}.str());
+        mark(b.create<EinsumOp>(cotangent, getRhs(), EinsumEquation{{result, rhs, lhs}}.str()), 0);
   if (needed[1])
     gradients[1] =
-        b.create<EinsumOp>(getLhs(), cotangent, EinsumEquation{{lhs, result, rhs}}.str());
+        mark(b.create<EinsumOp>(getLhs(), cotangent, EinsumEquation{{lhs, result, rhs}}.str()), 1);
   return success();
 }
 

@@ -8,6 +8,7 @@
 #include "dialects/dtc/AgreedAttribute.h"
 #include "dialects/dtc/Constraint.h"
 #include "dialects/dtc/DtcOps.h"
+#include "dialects/dtc/Float8Attribute.h"
 #include "dialects/dtc/LoraAttribute.h"
 #include "support/StepStateKinds.h"
 
@@ -297,6 +298,18 @@ LogicalResult DtcDialect::verifyOperationAttribute(Operation *op, NamedAttribute
     if (!isa<UnitAttr>(attribute.getValue()))
       return violates(op, "dtc-c13")
              << "'" << name << "' is " << attribute.getValue() << ", expected no value";
+    return success();
+  }
+  if (name == kFloat8AttrName) {
+    auto types = dyn_cast<ArrayAttr>(attribute.getValue());
+    bool fits = types && types.size() == 2 && llvm::all_of(types, [](Attribute type) {
+                  auto attr = dyn_cast<TypeAttr>(type);
+                  return attr && isa<Float8E4M3FNType, Float8E5M2Type>(attr.getValue());
+                });
+    if (!isa<EinsumOp>(op) || !fits)
+      return violates(op, "dtc-c26") << "has '" << name << "' = " << attribute.getValue()
+                                     << ", expected it on dtc.einsum with two types, each "
+                                        "f8E4M3FN or f8E5M2";
     return success();
   }
   if (name == kOpNumberAttrName || name == kGradientOfAttrName) {

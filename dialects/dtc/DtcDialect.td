@@ -77,7 +77,8 @@ def Dtc_Dialect : Dialect {
     - [dtc-c13] `dtc.agreed`, `dtc.loss_chunk`, `dtc.reads_master` and `dtc.outer_gradient`, on an operation, have no
       value.
     - [dtc-c14] `dtc.op` and `dtc.gradient_of`, on an operation, are integers.
-    - [dtc-c15] An operation has no other attribute of the dialect than those of dtc-c11 to dtc-c14.
+    - [dtc-c15] An operation has no other attribute of the dialect than those of dtc-c11 to dtc-c14 and
+      dtc-c26.
     - [dtc-c16] An argument with an attribute of the dialect is one of a function, and the attribute
       is one of those above.
     - [dtc-c17] `dtc.init` is `#dtc.normal`, `#dtc.uniform`, `#dtc.zeros` or `#dtc.ones`.
@@ -91,6 +92,8 @@ def Dtc_Dialect : Dialect {
       `dtc.mean`, `dtc.must_be_zero`, `dtc.output`, `dtc.updates` and `dtc.global_shape`.
     - [dtc-c24] A result with `dtc.mean` or `dtc.must_be_zero` has `dtc.metric` as well.
     - [dtc-c25] A result with `dtc.metric` is a tensor of floats.
+    - [dtc-c26] `dtc.float8` is on a `dtc.einsum` and is an array of two types, each f8E4M3FN or
+      f8E5M2.
   }];
   let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;

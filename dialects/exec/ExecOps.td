@@ -15,7 +15,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 
 class Exec_Op<string mnemonic, list<Trait> traits = []> : Op<Exec_Dialect, mnemonic, traits>;
 
-def Exec_Buffer : MemRefOf<[F32, F64, BF16, F16, I32, I1]>;
+def Exec_Buffer : MemRefOf<[F32, F64, BF16, F16, I32, I1, F8E4M3FN, F8E5M2]>;
 
 def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, IsolatedFromAbove, NoRegionArguments, NoTerminator,
                                          SingleBlock]> {

@@ -49,7 +49,8 @@ def compile(model: torch.nn.Module | str | os.PathLike | Any, loss=None, example
     cluster: a cluster file, whose devices a search is for, or on which the plan of a given mesh is simulated. A search without
         it is for virtual devices of a CPU that are the same on any machine.
     memory: the bytes that a device has, "80GiB"; activations are recomputed where they do not fit, and a search takes what fits.
-    dtype: what is computed in: "f32", "bf16" or "f16"; optimizers keep f32.
+    dtype: what is computed in: "f32", "bf16", "f16" or "fp8" (bf16, with products of layers in 8 bits); optimizers
+        keep f32.
     accumulate: the batches of a step, over which gradients are summed before the update.
     batch: what each of several processes gives: "global", the whole batch, or "local", an equal part of its samples. The parts
         are put together in the order of the processes. The example is the whole batch in either case.

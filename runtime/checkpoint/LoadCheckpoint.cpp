@@ -103,8 +103,9 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
 /// The value in another element type.
 static Expected<HostTensor> convert(HostTensor value, DType dtype) {
   static const std::map<DType, const char *> fileNames = {
-      {DType::F32, "F32"},   {DType::F64, "F64"},   {DType::I32, "I32"},
-      {DType::Bool, "BOOL"}, {DType::BF16, "BF16"}, {DType::F16, "F16"}};
+      {DType::F32, "F32"},        {DType::F64, "F64"},       {DType::I32, "I32"},
+      {DType::Bool, "BOOL"},      {DType::BF16, "BF16"},     {DType::F16, "F16"},
+      {DType::F8E4M3, "F8_E4M3"}, {DType::F8E5M2, "F8_E5M2"}};
   if (value.type.dtype == dtype)
     return value;
   HostTensor converted(TensorType{dtype, value.type.shape});

@@ -110,6 +110,9 @@ MaybeError convertElements(const std::string &fileDtype, std::span<const std::by
     if (fileDtype == "U8")
       return convertToI32<uint8_t>(source, first, out);
     break;
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    break;
   case DType::Bool:
     if (fileDtype == "BOOL") {
       convertAll<uint8_t, uint8_t>(source, out, [](uint8_t value) { return value != 0; });

@@ -25,6 +25,10 @@ static const char *fileDtype(DType dtype) {
     return "BF16";
   case DType::F16:
     return "F16";
+  case DType::F8E4M3:
+    return "F8_E4M3";
+  case DType::F8E5M2:
+    return "F8_E5M2";
   }
   return "";
 }

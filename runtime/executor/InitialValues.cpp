@@ -105,6 +105,9 @@ void writeInitialValues(const plan::State &state, const ShardRegion &region, uin
     return fill<BFloat16>(state, region, seed, shard, threads);
   case DType::F16:
     return fill<Float16>(state, region, seed, shard, threads);
+  case DType::F8E4M3:
+  case DType::F8E5M2:
+    return; // refused when the plan is read
   }
 }
 

@@ -70,7 +70,7 @@ std::vector<std::string> tableKinds() {
 /// The words that a field may hold.
 const std::map<std::string, std::vector<std::string>, std::less<>> &words() {
   static const std::map<std::string, std::vector<std::string>, std::less<>> table = {
-      {"MatrixRate.dtype", {"f32", "f64", "bf16", "f16"}},
+      {"MatrixRate.dtype", {"f32", "f64", "bf16", "f16", "fp8"}},
       {"KernelRate.dtype", {"", "f32", "f64", "bf16", "f16"}},
       {"CollectiveTable.kind", tableKinds()},
   };

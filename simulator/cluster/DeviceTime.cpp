@@ -18,10 +18,14 @@ namespace dtc {
 
 static double orElse(double value, double other) { return value > 0 ? value : other; }
 
-/// The rate of an element type, or else of f32, or else the first that the device has.
+/// The rate of an element type, or else of f32, or else the first that the device has. Both types
+/// of 8 bits have the rate of "fp8", or else that of bf16: where there are no such units, kernels
+/// widen.
 static const cluster::MatrixRate &findRate(const cluster::DeviceKind &device,
                                            std::string_view dtype) {
-  for (std::string_view name : {dtype, std::string_view("f32")})
+  bool has8Bits = dtype == name(DType::F8E4M3) || dtype == name(DType::F8E5M2);
+  std::string_view own = has8Bits ? "fp8" : dtype, next = has8Bits ? "bf16" : "f32";
+  for (std::string_view name : {own, next, std::string_view("f32")})
     for (const cluster::MatrixRate &rate : device.matrix())
       if (rate.dtype() == name)
         return rate;

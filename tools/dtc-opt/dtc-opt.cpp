@@ -6,6 +6,7 @@
 
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/float8/Float8Passes.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
@@ -58,6 +59,7 @@ int main(int argc, char **argv) {
   dtc::registerDialects(registry);
   dtc::registerDtcPasses();
   dtc::registerDtcOuterPasses();
+  dtc::registerDtcFloat8Passes();
   dtc::registerDtcPartsPasses();
   dtc::registerDtcPrivacyPasses();
   dtc::registerCompilePipeline();

@@ -71,6 +71,9 @@ private:
   mlir::LogicalResult emit(mlir::Operation &op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitReshard(dist::ReshardOp op, mlir::OpBuilder &builder);
   mlir::LogicalResult emitOp(ShardingRuleOpInterface op, mlir::OpBuilder &builder);
+  mlir::Value maskAllPadding(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value local,
+                             mlir::Value value);
+  void recordOperandAxes(mlir::Operation *op, mlir::Operation *local);
   void recordPlace(mlir::Operation *local, llvm::ArrayRef<std::pair<mlir::Value, unsigned>> dims,
                    llvm::StringRef shapeName, llvm::StringRef shardingName);
   mlir::LogicalResult checkFollows(ShardingRuleOpInterface op, const ShardingRule &rule,

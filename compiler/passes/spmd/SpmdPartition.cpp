@@ -8,7 +8,9 @@
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/SignatureAttributes.h"
 #include "compiler/passes/spmd/Partitioner.h"
+#include "dialects/dist/DistScaledOps.h"
 #include "dialects/dist/SampleAttributes.h"
+#include "dialects/dtc/Float8Attribute.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -79,6 +81,33 @@ Value Partitioner::maskPadding(OpBuilder &builder, Location loc, Value operand,
   return operand;
 }
 
+/// Sets all padding of a shard of `value` to 0, so that it does not count in the largest magnitude.
+Value Partitioner::maskAllPadding(OpBuilder &builder, Location loc, Value local, Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  Layout layout = layoutOf(value); // lives as long as the loop
+  for (auto [dim, axes] : llvm::enumerate(layout.dims))
+    if (!mesh.divides(shape[dim], axes))
+      local = dist::MaskPaddingOp::create(builder, loc, local.getType(), PaddingValue::Zero, local,
+                                          dim, shape[dim], mesh.name, axisNames(axes));
+  return local;
+}
+
+/// Records on a local op the spatial axes that split each operand.
+void Partitioner::recordOperandAxes(Operation *op, Operation *local) {
+  SmallVector<Attribute> all;
+  for (Value operand : op->getOperands()) {
+    AxisList split;
+    Layout layout = layoutOf(operand); // lives as long as the loop
+    for (const AxisList &axes : layout.dims)
+      for (unsigned axis : axes)
+        if (mesh.axes[axis].size > 1 && !mesh.axes[axis].temporal)
+          split.push_back(axis);
+    llvm::sort(split);
+    all.push_back(axisNames(split));
+  }
+  local->setAttr(dist::kOperandAxesAttrName, ArrayAttr::get(local->getContext(), all));
+}
+
 /// Records in two attributes of a local op the sizes of dimensions of whole tensors, and the axes
 /// that split each of them.
 void Partitioner::recordPlace(Operation *local, ArrayRef<std::pair<Value, unsigned>> dims,
@@ -121,6 +150,9 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   for (auto [operand, factors] : llvm::zip_equal(op->getOperands(), rule.operands))
     operands.push_back(
         maskPadding(builder, op->getLoc(), locals.lookup(operand), factors, rule, axes));
+  if (op->hasAttr(kFloat8AttrName))
+    for (auto [operand, value] : llvm::zip_equal(operands, op->getOperands()))
+      operand = maskAllPadding(builder, op->getLoc(), operand, value);
   for (auto [operand, factor] : rule.indexedFactors) {
     if (mesh.product(axes[factor]) == 1)
       continue;
@@ -141,6 +173,8 @@ LogicalResult Partitioner::emitOp(ShardingRuleOpInterface op, OpBuilder &builder
   local->removeAttr(dist::kFactorsAttrName);
   if (auto stage = dist::getStage(op))
     local->setAttr(dist::kStageAttrName, stage);
+  if (op->hasAttr(kFloat8AttrName))
+    recordOperandAxes(op, local);
   if (!rule.randomDims.empty()) {
     SmallVector<std::pair<Value, unsigned>> dims;
     for (auto [operand, dim] : rule.randomDims)

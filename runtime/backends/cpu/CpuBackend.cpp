@@ -52,7 +52,8 @@ private:
       softmaxKernels(),      normKernels(),           rotaryKernels(),
       attentionKernels(),    crossEntropyKernels(),   dropoutKernels(),
       cacheKernels(),        optimizerKernels(),      quantizedBlocksKernels(),
-      convKernels(),         poolingKernels(),        joinedAttentionKernels()};
+      convKernels(),         poolingKernels(),        joinedAttentionKernels(),
+      scaledProductKernels()};
 };
 
 } // namespace

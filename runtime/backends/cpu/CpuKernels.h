@@ -37,6 +37,7 @@ std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
 std::span<const KernelEntry> quantizedBlocksKernels();
+std::span<const KernelEntry> scaledProductKernels();
 
 } // namespace dtc::runtime::cpu
 

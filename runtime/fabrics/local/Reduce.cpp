@@ -150,6 +150,8 @@ void reduceElements(ReductionKind reduction, DType inputType, DType outputType,
       return reduceAs<Float16, float>(reduction, inputs, outputs, count, store);
     return reduceAs<Float16>(reduction, inputs, outputs, count, store);
   case DType::Bool:
+  case DType::F8E4M3:
+  case DType::F8E5M2:
     return; // refused when the plan is read
   }
 }
