@@ -142,8 +142,8 @@ MaybeError TrainingRun::finish() {
     };
     CommunicatorBytes sent = session->communicatorBytes();
     writeSent(sent, "in all");
-    if (outerStep)
-      writeSent(outerStep->communicatorBytes(), "in outer steps besides");
+    if (outerSteps)
+      writeSent(outerSteps->sent(), "in outer steps besides");
     if (sent.transfers > 0)
       printTo(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
   }

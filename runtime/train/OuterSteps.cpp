@@ -1,0 +1,80 @@
+//===- OuterSteps.cpp - The outer steps of a run --------------------------===//
+//
+// Part of dtc, under the Apache License v2.0. See LICENSE.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/train/OuterSteps.h"
+
+#include "support/OuterEntries.h"
+
+#include <fmt/format.h>
+#include <tuple>
+
+namespace dtc::runtime {
+
+std::unique_ptr<OuterSteps> OuterSteps::find(Session &session) {
+  auto result = std::make_unique<OuterSteps>();
+  result->all = session.findEntry(kOuterStepEntry);
+  // The plan was verified, so that the names go together.
+  result->schedule = *outerFragmentsOf(session.plan());
+  for (const OuterFragments::Entries &each : result->schedule.entries)
+    result->fragments.push_back(
+        {session.findEntry(each.take->entry()), session.findEntry(each.send->entry()),
+         session.findEntry(each.apply->entry())});
+  return result->all || !result->fragments.empty() ? std::move(result) : nullptr;
+}
+
+MaybeError OuterSteps::setEvery(int64_t every) {
+  if (MaybeError error = checkOuterEvery(schedule, every))
+    return error;
+  steps = every;
+  return std::nullopt;
+}
+
+bool OuterSteps::isDue(int64_t step) const {
+  if (all)
+    return step % steps == 0;
+  for (int64_t k = 0; k < std::ssize(fragments); ++k)
+    if (schedule.isSentAfter(k, step, steps) || schedule.isAppliedAfter(k, step, steps))
+      return true;
+  return false;
+}
+
+MaybeError OuterSteps::run(int64_t step) {
+  if (all)
+    return all->step();
+  for (int64_t k = 0; k < std::ssize(fragments); ++k) {
+    const Fragment &fragment = fragments[static_cast<size_t>(k)];
+    for (auto [isDue, part, what] :
+         {std::tuple(schedule.isSentAfter(k, step, steps), fragment.take, "taking"),
+          std::tuple(schedule.isSentAfter(k, step, steps), fragment.send, "sending"),
+          std::tuple(schedule.isAppliedAfter(k, step, steps), fragment.apply, "applying")})
+      if (MaybeError error = isDue ? part->step() : std::nullopt)
+        return error->inContext(fmt::format("{} fragment {}", what, k));
+  }
+  return std::nullopt;
+}
+
+CommunicatorBytes OuterSteps::sent() const {
+  if (all)
+    return all->communicatorBytes();
+  CommunicatorBytes total;
+  for (const Fragment &fragment : fragments)
+    for (const Session *part : {fragment.take, fragment.send, fragment.apply})
+      total += part->communicatorBytes();
+  return total;
+}
+
+std::optional<std::string> OuterSteps::describeEnd(int64_t step) const {
+  if (!all)
+    return "the outer steps of fragments take turns, so that replicas differ when the run ends; "
+           "weights that are saved are those of the first replica";
+  if (int64_t after = step % steps)
+    return fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
+                       "are those of the first replica",
+                       after, after == 1 ? "" : "s");
+  return std::nullopt;
+}
+
+} // namespace dtc::runtime
