@@ -32,8 +32,13 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake = Mistake::No
   PlanBuilder builder;
   builder.axis("dp", 2);
   uint32_t w = builder.state("w", DType::F32, {4}, {{}}).buffer();
-  uint32_t s = builder.state("s", DType::F32, {4}, {{}}).buffer();
-  uint32_t p = builder.state("p", DType::F32, {4}, {{}}).buffer();
+  auto outerState = [&](const char *name) {
+    plan::State &state = builder.state(name, DType::F32, {4}, {{}});
+    state.set_kind(plan::State::OPTIMIZER);
+    state.set_parameter("w");
+    return state.buffer();
+  };
+  uint32_t s = outerState("s"), p = outerState("p");
   builder.plan.set_entry(entry);
   if (entry.empty()) {
     uint32_t x = builder.input("x", DType::F32, {8}, {{"dp"}}).buffer();
