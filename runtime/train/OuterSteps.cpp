@@ -7,9 +7,11 @@
 #include "runtime/train/OuterSteps.h"
 
 #include "support/OuterEntries.h"
+#include "support/StartThread.h"
 
+#include <chrono>
 #include <fmt/format.h>
-#include <tuple>
+#include <utility>
 
 namespace dtc::runtime {
 
@@ -19,9 +21,9 @@ std::unique_ptr<OuterSteps> OuterSteps::find(Session &session) {
   // The plan was verified, so that the names go together.
   result->schedule = *outerFragmentsOf(session.plan());
   for (const OuterFragments::Entries &each : result->schedule.entries)
-    result->fragments.push_back(
-        {session.findEntry(each.take->entry()), session.findEntry(each.send->entry()),
-         session.findEntry(each.apply->entry())});
+    result->fragments.push_back({session.findEntry(each.take->entry()),
+                                 session.findEntry(each.send->entry()),
+                                 session.findEntry(each.apply->entry())});
   return result->all || !result->fragments.empty() ? std::move(result) : nullptr;
 }
 
@@ -41,17 +43,50 @@ bool OuterSteps::isDue(int64_t step) const {
   return false;
 }
 
+OuterSteps::~OuterSteps() { (void)settle(); }
+
+MaybeError OuterSteps::settle() {
+  if (!sender.joinable())
+    return std::nullopt;
+  auto begin = std::chrono::steady_clock::now();
+  sender.join();
+  waitedFor += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return failure;
+}
+
+/// Begins to send a fragment, one at a time.
+MaybeError OuterSteps::start(int64_t fragment) {
+  Session *send = fragments[static_cast<size_t>(fragment)].send;
+  sender = startThread("what is sent to other replicas", [this, send, fragment] {
+    auto begin = std::chrono::steady_clock::now();
+    MaybeError error = send->step();
+    failure = error ? error->inContext(fmt::format("sending fragment {}", fragment)) : error;
+    sentFor += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  });
+  return std::nullopt;
+}
+
 MaybeError OuterSteps::run(int64_t step) {
   if (all)
     return all->step();
+  if (!isDue(step))
+    return std::nullopt;
+  if (MaybeError error = settle())
+    return error;
   for (int64_t k = 0; k < std::ssize(fragments); ++k) {
     const Fragment &fragment = fragments[static_cast<size_t>(k)];
-    for (auto [isDue, part, what] :
-         {std::tuple(schedule.isSentAfter(k, step, steps), fragment.take, "taking"),
-          std::tuple(schedule.isSentAfter(k, step, steps), fragment.send, "sending"),
-          std::tuple(schedule.isAppliedAfter(k, step, steps), fragment.apply, "applying")})
-      if (MaybeError error = isDue ? part->step() : std::nullopt)
-        return error->inContext(fmt::format("{} fragment {}", what, k));
+    if (schedule.isSentAfter(k, step, steps)) {
+      if (MaybeError error = fragment.take->step())
+        return error->inContext(fmt::format("taking fragment {}", k));
+      if (MaybeError error = start(k))
+        return error;
+    }
+    if (!schedule.isAppliedAfter(k, step, steps))
+      continue;
+    if (MaybeError error = schedule.delay == 0 ? settle() : std::nullopt)
+      return error;
+    if (MaybeError error = fragment.apply->step())
+      return error->inContext(fmt::format("applying fragment {}", k));
   }
   return std::nullopt;
 }

@@ -204,6 +204,8 @@ MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
     return stopped.error();
   if (!*due || *stopped)
     return std::nullopt;
+  if (MaybeError error = outerSteps ? outerSteps->settle() : std::nullopt)
+    return error;
   return checkpoints->copy(metrics);
 }
 
@@ -316,8 +318,13 @@ MaybeError TrainingRun::runSteps() {
     if (MaybeError error = evaluate(none, report))
       return error;
   }
-  if (MaybeError error = takeSteps(report))
-    return error;
+  MaybeError failure = takeSteps(report);
+  if (MaybeError error = outerSteps ? outerSteps->settle() : std::nullopt) {
+    statesAreWhole = false;
+    failure = failure ? failure : error;
+  }
+  if (failure)
+    return failure;
   report.finish();
   if (result.stepsSkipped > 0)
     printTo(out, "skipped {} of {} steps, whose gradients were not finite\n", result.stepsSkipped,
