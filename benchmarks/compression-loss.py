@@ -30,6 +30,10 @@ METHODS = {
     "outer step": ["--outer", "dp"],
     "outer step, int8": ["--outer", "dp", "--compress", "dp=int8"],
     "outer step, int4, feedback": ["--outer", "dp", "--compress", "dp=int4:feedback=on"],
+    "4 fragments": ["--outer", "dp", "--outer-fragments", "4"],
+    "4 fragments, delay 5": ["--outer", "dp", "--outer-fragments", "4", "--outer-delay", "5", "--outer-blend", "0.5"],
+    "4 fragments, delay 5, int8": ["--outer", "dp", "--outer-fragments", "4", "--outer-delay", "5", "--outer-blend", "0.5",
+                                   "--compress", "dp=int8"],
 }
 
 
@@ -80,9 +84,15 @@ def write_inputs(args):
     call(args, "dtc-import", "config.json", "--batch", args.batch, "--seq", args.seq, "-o", "m.mlir")
 
 
+def every(args, method):
+    """The steps from one outer step to the next: fragments divide them, so that they may be a few more."""
+    fragments = 4 if "--outer-fragments" in METHODS[method] else 1
+    return -(-args.outer_every // fragments) * fragments
+
+
 def measure(args, method, seed):
     """The loss on held-out text after the last step, and the seconds of a step in the middle of the run."""
-    outer = ["--outer-every", args.outer_every] if "--outer" in METHODS[method] else []
+    outer = ["--outer-every", every(args, method)] if "--outer" in METHODS[method] else []
     call(args, "dtc-run", "m.plan", "--data", args.data, "--eval-data", args.eval_data, "--eval-batches", args.eval_batches,
          "--eval-every", args.steps, "--steps", args.steps, "--lr", args.lr, "--seed", seed, "--metrics", "m.jsonl",
          "--log-every", 1000000, *outer)
@@ -93,12 +103,12 @@ def measure(args, method, seed):
     return losses[-1], seconds[len(seconds) // 2]
 
 
-def sent_by(args):
+def sent_by(args, method):
     """What a device sends in a step, and after every H-th step besides."""
     text = call(args, "dtc-plan", "explain", "m.plan")
     step = re.search(r"a step: each device sends (.*?) in", text).group(1)
-    outer = re.search(r"an outer step, .*?: (.*?) more in", text)
-    return step + (f" and {outer.group(1)} every {args.outer_every} steps" if outer else "")
+    outer = re.search(r"outer step.* after every .*?: (.*?) more in", text)
+    return step + (f" and {outer.group(1)} every {every(args, method)} steps" if outer else "")
 
 
 def main():
@@ -124,7 +134,7 @@ def main():
             differences = [loss - base for loss, base in zip(losses, plain)]
             against = "" if not differences else f"{min(differences):+.4f}" if args.seeds == 1 else \
                 f"{min(differences):+.4f} to {max(differences):+.4f}"
-            print(f"| {method} | {sent_by(args)} | {sum(losses) / len(losses):.4f} | {against} | "
+            print(f"| {method} | {sent_by(args, method)} | {sum(losses) / len(losses):.4f} | {against} | "
                   f"{1000 * sum(seconds for _, seconds in results) / len(results):.0f} ms |", flush=True)
     finally:
         shutil.rmtree(folder)

@@ -6,6 +6,7 @@
 
 #include "plan/Replicas.h"
 
+#include "plan/OuterFragments.h"
 #include "plan/PlanTypes.h"
 #include "support/OuterEntries.h"
 
@@ -28,10 +29,14 @@ public:
 
   /// Marks the values that differ when this state does before the entry point runs.
   void addState(const std::string &name) {
+    if (alike.count(name))
+      return;
     auto [begin, end] = statesByName.equal_range(name);
     for (auto it = begin; it != end; ++it)
       mark(it->second);
   }
+  /// These states are alike before the entry point runs, whatever others make of them.
+  void keepAlike(std::set<std::string> names) { alike = std::move(names); }
   bool of(int program, uint32_t buffer) const { return differs[firstOf[size_t(program)] + buffer]; }
   bool names(const plan::Sharding &sharding) const {
     return std::ranges::any_of(sharding.dims(), [&](const plan::DimSharding &dim) {
@@ -58,6 +63,7 @@ private:
   std::multimap<std::string, size_t> statesByName;
   std::multimap<size_t, std::string> updatesByValue;
   std::vector<std::string> updated;
+  std::set<std::string> alike;
 };
 
 } // namespace
@@ -175,25 +181,53 @@ void DifferingValues::mark(size_t value) {
 
 /// The axes over which the outer step reduces alone, in full or, by an all-to-all of what each
 /// device adds up, in a compressed form.
-static std::set<std::string> outerAxesOf(const plan::Plan &outer) {
+static std::set<std::string> outerAxesOf(const std::vector<const plan::Plan *> &reductions) {
   std::set<std::string> axes;
-  for (const plan::Program &program : outer.programs())
-    for (const plan::Task &task : program.tasks())
-      for (const plan::Instruction &instruction : task.instructions())
-        if (const plan::Collective &collective = instruction.collective();
-            (collective.kind() == plan::Collective::ALL_REDUCE ||
-             collective.kind() == plan::Collective::ALL_TO_ALL) &&
-            collective.axes_size() == 1)
-          axes.insert(collective.axes(0));
+  for (const plan::Plan *outer : reductions)
+    for (const plan::Program &program : outer->programs())
+      for (const plan::Task &task : program.tasks())
+        for (const plan::Instruction &instruction : task.instructions())
+          if (const plan::Collective &collective = instruction.collective();
+              (collective.kind() == plan::Collective::ALL_REDUCE ||
+               collective.kind() == plan::Collective::ALL_TO_ALL) &&
+              collective.axes_size() == 1)
+            axes.insert(collective.axes(0));
   return axes;
 }
 
+/// The states that an entry point gives values that are alike in all replicas.
+static std::set<std::string> statesMadeAlike(const plan::Plan &entry, const std::string &axis) {
+  DifferingValues values(entry, axis);
+  std::set<std::string> alike;
+  for (const plan::Program &program : entry.programs())
+    for (const plan::State &state : program.states()) {
+      values.addState(state.name());
+      if (state.has_update() && !values.names(state.sharding()))
+        alike.insert(state.name());
+    }
+  for (const std::string &name : values.takeUpdated())
+    alike.erase(name);
+  return alike;
+}
+
+/// What may differ in an entry point of the plan. What applies a fragment comes after what sends
+/// it.
+static DifferingValues valuesOf(const plan::Plan &plan, const plan::Plan &entry,
+                                const std::string &axis) {
+  DifferingValues values(entry, axis);
+  if (auto fragments = outerFragmentsOf(plan))
+    for (const OuterFragments::Entries &each : fragments->entries)
+      if (each.apply == &entry)
+        values.keepAlike(statesMadeAlike(*each.send, axis));
+  return values;
+}
+
 std::optional<Replicas> replicasOf(const plan::Plan &plan) {
-  const plan::Plan *outer = findEntryPoint(plan, kOuterStepEntry);
-  if (!outer)
+  std::vector<const plan::Plan *> reductions = outerReductionsOf(plan);
+  if (reductions.empty())
     return std::nullopt;
   Replicas replicas;
-  if (std::set<std::string> axes = outerAxesOf(*outer); axes.size() == 1)
+  if (std::set<std::string> axes = outerAxesOf(reductions); axes.size() == 1)
     replicas.axis = *axes.begin();
   for (const plan::Axis &axis : plan.axes())
     if (axis.name() == replicas.axis)
@@ -202,7 +236,7 @@ std::optional<Replicas> replicasOf(const plan::Plan &plan) {
   std::vector<DifferingValues> flows = {{plan, replicas.axis}};
   std::vector<std::string> found;
   for (const plan::Plan &entry : plan.entry_points()) {
-    DifferingValues flow(entry, replicas.axis);
+    DifferingValues flow = valuesOf(plan, entry, replicas.axis);
     if (entry.entry() != kOuterBeginEntry)
       flows.push_back(std::move(flow));
     else // it runs where replicas are alike
@@ -226,8 +260,9 @@ std::optional<Replicas> replicasOf(const plan::Plan &plan) {
 }
 
 /// Which values of an entry point differ between these replicas.
-static DifferingValues valuesOf(const plan::Plan &entry, const Replicas &replicas) {
-  DifferingValues values(entry, replicas.axis);
+static DifferingValues valuesOf(const plan::Plan &plan, const plan::Plan &entry,
+                                const Replicas &replicas) {
+  DifferingValues values = valuesOf(plan, entry, replicas.axis);
   if (entry.entry() != kOuterBeginEntry)
     for (const std::string &name : replicas.states)
       values.addState(name);
@@ -235,8 +270,9 @@ static DifferingValues valuesOf(const plan::Plan &entry, const Replicas &replica
 }
 
 /// Checks the outputs of an entry point.
-static MaybeError checkOutputs(const plan::Plan &entry, const Replicas &replicas) {
-  DifferingValues values = valuesOf(entry, replicas);
+static MaybeError checkOutputs(const plan::Plan &plan, const plan::Plan &entry,
+                               const Replicas &replicas) {
+  DifferingValues values = valuesOf(plan, entry, replicas);
   for (int program = 0; program < entry.programs_size(); ++program)
     for (const plan::Output &output : entry.programs(program).outputs())
       if (values.of(program, output.buffer()) && !values.names(output.sharding()))
@@ -249,14 +285,17 @@ static MaybeError checkOutputs(const plan::Plan &entry, const Replicas &replicas
 }
 
 /// Checks that all replicas have the same parameters after the outer step, and states of its own.
-static MaybeError checkOuterStep(const plan::Plan &outer, const Replicas &replicas) {
-  DifferingValues values = valuesOf(outer, replicas);
+/// Those of fragments leave parameters that differ: of other fragments, and blended ones.
+static MaybeError checkOuterStep(const plan::Plan &plan, const plan::Plan &outer,
+                                 const Replicas &replicas) {
+  const bool hasAll = outer.entry() == kOuterStepEntry;
+  DifferingValues values = valuesOf(plan, outer, replicas);
   for (int program = 0; program < outer.programs_size(); ++program)
     for (const plan::State &state : outer.programs(program).states()) {
       bool isWeights =
           state.kind() == plan::State::PARAMETER || state.kind() == plan::State::MASTER_WEIGHTS;
       // A state with a part for each replica, such as the losses of compression, is one of all.
-      if ((!isWeights && !state.has_update()) || values.names(state.sharding()))
+      if ((isWeights ? !hasAll : !state.has_update()) || values.names(state.sharding()))
         continue;
       uint32_t end = state.has_update() ? state.update() : state.buffer();
       if (values.of(program, end))
@@ -269,31 +308,43 @@ static MaybeError checkOuterStep(const plan::Plan &outer, const Replicas &replic
 }
 
 MaybeError checkReplicas(const plan::Plan &plan) {
+  Expected<OuterFragments> fragments = outerFragmentsOf(plan);
+  if (!fragments)
+    return fragments.error();
   std::optional<Replicas> replicas = replicasOf(plan);
   if (!replicas)
     return std::nullopt;
-  const plan::Plan &outer = *findEntryPoint(plan, kOuterStepEntry);
-  if (std::set<std::string> axes = outerAxesOf(outer); axes.size() > 1)
-    return Error{fmt::format("entry point \"outer\" reduces over several axes, {}; expected the "
+  if (MaybeError error = checkSentBeside(plan, *fragments))
+    return error;
+  std::vector<const plan::Plan *> steps = outerReductionsOf(plan);
+  const std::string &first = steps.front()->entry();
+  if (std::set<std::string> axes = outerAxesOf(steps); axes.size() > 1)
+    return Error{fmt::format("entry point \"{}\" reduces over several axes, {}; expected the "
                              "outer axis alone",
-                             fmt::join(axes, " and "))};
+                             first, fmt::join(axes, " and "))};
   if (replicas->axis.empty() || replicas->count < 2)
-    return Error{"entry point \"outer\" reduces nothing over an axis of at least 2 devices; "
-                 "expected the mean of parameters over the outer axis"};
-  if (MaybeError error = checkOutputs(plan, *replicas))
+    return Error{fmt::format("entry point \"{}\" reduces nothing over an axis of at least 2 "
+                             "devices; expected the mean of parameters over the outer axis",
+                             first)};
+  if (MaybeError error = checkOutputs(plan, plan, *replicas))
     return error;
   for (const plan::Plan &entry : plan.entry_points())
-    if (MaybeError error = checkOutputs(entry, *replicas))
+    if (MaybeError error = checkOutputs(plan, entry, *replicas))
       return error;
-  for (const plan::Plan *entry : {&plan, &outer})
+  for (const OuterFragments::Entries &each : fragments->entries)
+    steps.push_back(each.apply);
+  std::vector<const plan::Plan *> all = steps;
+  all.push_back(&plan);
+  for (const plan::Plan *entry : all)
     for (const plan::Program &program : entry->programs())
       for (const plan::State &state : program.states())
         if (isStepState(state.kind()) && replicas->differ(state))
           return Error{fmt::format("the step state \"{}\" differs between the replicas along "
                                    "\"{}\"; expected one value for all",
                                    state.name(), replicas->axis)};
-  if (MaybeError error = checkOuterStep(outer, *replicas))
-    return error->inContext(fmt::format("entry point \"{}\"", kOuterStepEntry));
+  for (const plan::Plan *outer : steps)
+    if (MaybeError error = checkOuterStep(plan, *outer, *replicas))
+      return error->inContext(fmt::format("entry point \"{}\"", outer->entry()));
   return std::nullopt;
 }
 

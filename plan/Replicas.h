@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A sharding names the axes that split a tensor; along all others devices hold copies. In a plan
-// with an entry point "outer" the copies of some states differ along one axis, the outer one, from
-// one outer step to the next. Which states these are follows from the plan: those that its step
-// updates with values that depend on the device's coordinate on the axis.
+// with an entry point "outer", or with those of fragments, the copies of some states differ along
+// one axis, the outer one, from one outer step to the next. Which states these are follows from the
+// plan: those that its step updates with values that depend on the device's coordinate on the axis.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +33,14 @@ struct Replicas {
   bool differ(const plan::State &state) const { return states.count(state.name()) > 0; }
 };
 
-/// Nullopt for a plan without an entry point "outer". The outer axis is the one over which its
-/// programs reduce. Expects a plan that findPlanError() accepts.
+/// Nullopt for a plan without an outer step, of all parameters or of fragments. The outer axis is
+/// the one over which its programs reduce. Expects a plan that findPlanError() accepts.
 std::optional<Replicas> replicasOf(const plan::Plan &plan);
 
-/// Proves of a plan with an entry point "outer" that no value that differs along the outer axis is
-/// where readers take one for all: in an output that the axis does not split, in the step state, or
-/// in a parameter after the outer step. Each entry point alone is one that findPlanError() accepts.
+/// Proves of a plan with an outer step that no value that differs along the outer axis is where
+/// readers take one for all: in an output that the axis does not split, in the step state, in a
+/// state of the outer step, or in a parameter after an outer step of all parameters. Each entry
+/// point alone is one that findPlanError() accepts.
 MaybeError checkReplicas(const plan::Plan &plan);
 
 } // namespace dtc

@@ -151,8 +151,12 @@ private:
              ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
              : "");
     if (explanation.outerStep)
-      line("an outer step, after every H-th step (dtc-run --outer-every H): {} more in {} {}, {}; "
+      line("{} after every H-th step (dtc-run --outer-every H): {} more in {} {}, {}; "
            "1/H of it for each step",
+           explanation.outerFragments > 0
+               ? fmt::format("the outer steps of {} fragment{}, each", explanation.outerFragments,
+                             explanation.outerFragments == 1 ? "" : "s")
+               : "an outer step,",
            formatBytes(explanation.outerStep->bytes), explanation.outerStep->calls,
            explanation.outerStep->calls == 1 ? "collective" : "collectives",
            formatDuration(explanation.outerStep->seconds));

@@ -6,6 +6,7 @@
 
 #include "report/PlanExplanation.h"
 
+#include "plan/OuterFragments.h"
 #include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
 #include "report/AlikeCollectives.h"
@@ -227,9 +228,16 @@ private:
 PlanExplanation explainPlan(const plan::Plan &plan, const std::vector<NamedLink> &links) {
   PlanExplanation result;
   Explainer(plan, links, result).run();
-  if (const plan::Plan *outer = findEntryPoint(plan, kOuterStepEntry)) {
-    result.outerStep = explainPlan(*outer, links).total;
-    result.outerStep->name = kOuterStepEntry;
+  for (const plan::Plan *outer : outerReductionsOf(plan)) {
+    CommunicationTotal total = explainPlan(*outer, links).total;
+    if (!result.outerStep)
+      result.outerStep = CommunicationTotal{.name = kOuterStepEntry};
+    result.outerStep->instructions += total.instructions;
+    result.outerStep->calls += total.calls;
+    result.outerStep->bytes += total.bytes;
+    result.outerStep->seconds += total.seconds;
+    result.outerStep->asyncSeconds += total.asyncSeconds;
+    result.outerFragments += outer->entry() != kOuterStepEntry;
   }
   return result;
 }

@@ -98,8 +98,10 @@ struct PlanExplanation {
   std::vector<CommunicationTotal> byKind;
   CommunicationTotal total;
   std::vector<CommunicationTotal> byProgram; // by coordinate on the pipeline axis; one without
-  /// Of an outer step, which comes after every H-th step; nullopt if replicas do not differ.
+  /// Of an outer step, which comes after every H-th step, or of those of all fragments, which take
+  /// turns in H steps; nullopt if replicas do not differ.
   std::optional<CommunicationTotal> outerStep;
+  int64_t outerFragments = 0; // 0: the outer step is of all parameters
 };
 
 /// Explains a plan that findPlanError() accepts, with `links` that checkLinks() accepts. The plan

@@ -14,6 +14,21 @@ namespace dtc {
 inline constexpr const char *kOuterStepEntry = "outer";
 inline constexpr const char *kOuterBeginEntry = "outer_begin";
 
+/// Of a plan whose outer steps are those of fragments, one after the other, instead of "outer":
+/// entry point kOuterTakeEntry + "k" puts what the replica has changed of fragment k into the
+/// pending states of its parameters, kOuterSendEntry + "k" makes these the means over the replicas,
+/// and kOuterApplyEntry + "k" + kOuterDelay + "D" takes the outer step with them, D steps later.
+/// What sends touches no other state, and may run beside the steps before that. Fragments are
+/// numbered from 0.
+inline constexpr const char *kOuterTakeEntry = "outer_take.";
+inline constexpr const char *kOuterSendEntry = "outer_send.";
+inline constexpr const char *kOuterApplyEntry = "outer_apply.";
+inline constexpr const char *kOuterDelay = ".after.";
+inline constexpr const char *kOuterPendingState = "outer_pending";
+
+/// The most fragments: a plan has at most 16 entry points beside its own.
+inline constexpr int kMaxOuterFragments = 4;
+
 /// The entry point that measures the changes of each replica before the outer step, in a plan whose
 /// replicas train for clients. Program k has two outputs with an element for each replica: the sum
 /// of the squares of the changes of its parameters, and the number of steps that were applied.

@@ -311,7 +311,7 @@ FailureOr<MaybeError> CandidateSearch::addOptional(Candidate &candidate, const E
   }
   candidate.module = std::move(without);
   return MaybeError(Error{fmt::format("with \"{}\" a device needs {}, more than the limit of {}",
-                                      entry.name.str(), formatBytes(needed), formatBytes(limit))});
+                                      entry.name, formatBytes(needed), formatBytes(limit))});
 }
 
 LogicalResult CandidateSearch::complete(Candidate &candidate) {

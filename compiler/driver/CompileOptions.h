@@ -176,6 +176,11 @@ struct CompileOptions {
   double outerMomentum = 0.9;
   double outerBeta2 = 0.99;
   double outerTau = 1e-3;
+  /// Streaming: the layers are divided into this many fragments, whose outer steps take turns, this
+  /// many steps after a fragment was sent, and leave this part of the replica's own parameters.
+  int64_t outerFragments = 1;
+  int64_t outerDelay = 0;
+  double outerBlend = 0;
   /// Whether the replicas train for the clients of a run, from the outer parameters in each round.
   bool clients = false;
   /// Whether the outer step adds noise to what clients have changed.
@@ -194,6 +199,8 @@ MeshSizes meshWithExpertGroups(const CompileOptions &options);
 
 /// The learning rate of the outer step.
 double outerLearningRateOf(const CompileOptions &options);
+/// Whether outer steps are of fragments, in three parts: what takes, sends and applies.
+bool streamsOuterSteps(const CompileOptions &options);
 /// Whether the outer step is one of Reddi et al. 2021, which divide by the root of a second moment.
 bool hasSecondMoment(const CompileOptions &options);
 
@@ -217,6 +224,9 @@ struct ResolvedOptions : CompileOptions {
   /// step, or what measures the updates of clients before an outer step.
   bool isOuterStep = false, isOuterBegin = false, isOuterCheck = false;
   bool isOfOuterStep() const { return isOuterStep || isOuterBegin || isOuterCheck; }
+  /// Of an outer step: the fragment, and the part of its outer step; none: all parameters at once.
+  std::optional<int64_t> outerFragment;
+  std::string outerPart = "whole"; ///< as of dtc-build-outer-step
 };
 
 /// The number of chunks that `chunkCollectives` says: 0 for "auto", 1 for "off"; none where it is

@@ -19,12 +19,28 @@ using namespace dtc;
 
 std::vector<EntryPoint> dtc::entryPointsOf(const ResolvedOptions &options) {
   std::vector<EntryPoint> entries = {{"", options}};
-  if (!options.outer.empty()) {
-    entries.push_back({kOuterStepEntry, options});
+  auto addOuter = [&](std::string name) -> ResolvedOptions & {
+    entries.push_back({std::move(name), options});
     entries.back().options.isOuterStep = true;
+    return entries.back().options;
+  };
+  if (!options.outer.empty() && !streamsOuterSteps(options))
+    addOuter(kOuterStepEntry);
+  for (int64_t fragment = 0; streamsOuterSteps(options) && fragment < options.outerFragments;
+       ++fragment) {
+    const std::string number = std::to_string(fragment);
+    for (auto [name, part] :
+         {std::pair(kOuterTakeEntry + number, "take"), std::pair(kOuterSendEntry + number, "send"),
+          std::pair(kOuterApplyEntry + number + kOuterDelay + std::to_string(options.outerDelay),
+                    "apply")}) {
+      ResolvedOptions &added = addOuter(name);
+      added.outerFragment = fragment;
+      added.outerPart = part;
+    }
   }
   const bool hasOptimizer = !options.outer.empty() && options.outerStep != "mean";
-  if (hasOptimizer || options.clients || options.proximal > 0 || outerCompressionOf(options)) {
+  if (hasOptimizer || streamsOuterSteps(options) || options.clients || options.proximal > 0 ||
+      outerCompressionOf(options)) {
     entries.push_back({kOuterBeginEntry, options});
     entries.back().options.isOuterBegin = true;
   }

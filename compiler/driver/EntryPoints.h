@@ -23,7 +23,7 @@
 namespace dtc {
 
 struct EntryPoint {
-  llvm::StringRef name;      ///< empty: the first, whose decisions the others follow
+  std::string name;          ///< empty: the first, whose decisions the others follow
   ResolvedOptions options;   ///< of its local view
   bool isEvaluation = false; ///< of that, the loss alone is computed
   bool isOptional = false;   ///< the plan is of use without it

@@ -211,6 +211,9 @@ std::string dtc::describeUpdates(const CompileOptions &options) {
   if (hasSecondMoment(options))
     settings.push_back(
         fmt::format("outer_beta2={}, outer_tau={}", options.outerBeta2, options.outerTau));
+  if (streamsOuterSteps(options))
+    settings.push_back(fmt::format("outer_fragments={}, outer_delay={}, outer_blend={}",
+                                   options.outerFragments, options.outerDelay, options.outerBlend));
   if (options.clients)
     settings.push_back(options.clientNoise ? "clients with noise" : "clients");
   return fmt::format("{}", fmt::join(settings, ", "));

@@ -179,10 +179,14 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
   std::pair momentum("outer_momentum", options.outerMomentum != defaults.outerMomentum);
   std::pair beta2("outer_beta2", options.outerBeta2 != defaults.outerBeta2);
   std::pair tau("outer_tau", options.outerTau != defaults.outerTau);
+  std::pair fragments("outer_fragments", options.outerFragments != defaults.outerFragments);
+  std::pair delay("outer_delay", options.outerDelay != defaults.outerDelay);
+  std::pair blend("outer_blend", options.outerBlend != defaults.outerBlend);
   if (options.outer.empty()) {
-    for (auto [name, isGiven] : {std::pair("outer_step", options.outerStep != defaults.outerStep),
-                                 rate, momentum, beta2, tau, std::pair("clients", options.clients),
-                                 std::pair("client_noise", options.clientNoise)})
+    for (auto [name, isGiven] :
+         {std::pair("outer_step", options.outerStep != defaults.outerStep), rate, momentum, beta2,
+          tau, fragments, delay, blend, std::pair("clients", options.clients),
+          std::pair("client_noise", options.clientNoise)})
       if (isGiven)
         return Error{fmt::format("{} is given, but no {}; give the axis along which replicas "
                                  "differ",
@@ -201,6 +205,13 @@ static MaybeError findOuterConflict(const CompileOptions &options, OptionSpellin
       return Error{fmt::format("{} is given, but {} is \"{}\", which has no use for it; leave it "
                                "out, or choose adam or yogi",
                                given(name), given("outer_step"), options.outerStep)};
+  if (options.clients)
+    for (auto [name, isGiven] : {fragments, delay, blend})
+      if (isGiven)
+        return Error{
+            fmt::format("{} is given, and {}; a round of clients ends with an outer step of "
+                        "all parameters: leave one of them out",
+                        given(name), given("clients"))};
   if (options.clientNoise && !options.clients)
     return Error{fmt::format("{} is given, but no {}; give that as well, or leave the noise out",
                              given("client_noise"), given("clients"))};

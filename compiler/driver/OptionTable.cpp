@@ -9,6 +9,7 @@
 #include "compiler/analysis/Layout.h"
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/passes/collectives/ChunkDim.h"
+#include "support/OuterEntries.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -267,6 +268,25 @@ static void addOuterOptions(std::vector<Option> &options) {
                              "second moment, which begins as its square",
                      .range = kPositive,
                      .needsMesh = true});
+  options.push_back({.name = "outer_fragments",
+                     .member = &O::outerFragments,
+                     .help = "The layers are divided into this many fragments, whose outer steps "
+                             "take turns: each after H steps, H / fragments after the one before "
+                             "(streaming DiLoCo)",
+                     .range = range(1, kMaxOuterFragments),
+                     .needsMesh = true});
+  options.push_back({.name = "outer_delay",
+                     .member = &O::outerDelay,
+                     .help = "The outer step of a fragment is taken this many steps after its "
+                             "exchange began; less than H",
+                     .range = range(0, int64_t(1) << 20),
+                     .needsMesh = true});
+  options.push_back({.name = "outer_blend",
+                     .member = &O::outerBlend,
+                     .help = "The part of a replica's own parameters that is left in them by an "
+                             "outer step of a fragment: a w + (1 - a) s",
+                     .range = kBelowOne,
+                     .needsMesh = true});
   options.push_back({.name = "clients",
                      .member = &O::clients,
                      .help = "The replicas of --outer train for clients, which dtc-run --clients "
@@ -358,6 +378,11 @@ double dtc::outerLearningRateOf(const CompileOptions &options) {
 
 bool dtc::hasSecondMoment(const CompileOptions &options) {
   return !options.outer.empty() && options.outerStep != "mean" && options.outerStep != "nesterov";
+}
+
+bool dtc::streamsOuterSteps(const CompileOptions &options) {
+  return !options.outer.empty() &&
+         (options.outerFragments > 1 || options.outerDelay > 0 || options.outerBlend > 0);
 }
 
 std::optional<int64_t> dtc::collectiveChunksOf(const CompileOptions &options) {

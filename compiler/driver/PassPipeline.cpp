@@ -391,8 +391,15 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
     outer.noise = options.clientNoise;
     outer.begins = options.isOuterBegin;
     outer.checks = options.isOuterCheck;
+    if (streamsOuterSteps(options)) {
+      outer.fragments = options.outerFragments;
+      outer.fragment = options.outerFragment.value_or(0);
+      outer.blend = options.outerBlend;
+      outer.part = options.outerPart;
+    }
     manager.addPass(createBuildOuterStepPass(outer));
-    if (compression && options.isOuterStep)
+    if (compression && options.isOuterStep && options.outerPart != "take" &&
+        options.outerPart != "apply")
       addCompression(manager, *compression);
   }
   if (int64_t chunks = collectiveChunksOf(options).value_or(1); chunks != 1)

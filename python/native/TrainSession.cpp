@@ -8,6 +8,7 @@
 
 #include "plan/PlanReader.h"
 #include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
 #include "runtime/checkpoint/Checksum.h"
 #include "runtime/checkpoint/RunIdentity.h"
 #include "runtime/data/DataSource.h"
@@ -71,7 +72,7 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
   if (generates(*plan))
     return Error{"the plan generates tokens, which dtc-run generate does; compile with mode "
                  "\"train\" or \"forward\""};
-  if (findEntryPoint(*plan, kOuterStepEntry))
+  if (replicasOf(*plan))
     return Error{"the replicas of the plan differ between outer steps, which dtc-run --outer-every "
                  "runs, and Python does not; compile without outer"};
   std::unique_ptr<TrainSession> result(new TrainSession(settings));

@@ -53,7 +53,7 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                        const DeviceOptions &options) {
   std::unique_ptr<DeviceExecutor> device(
       new DeviceExecutor(std::move(plan), index, resources, options));
-  if (MaybeError error = device->openNetwork(fabric, options.graphs))
+  if (MaybeError error = device->openNetwork(fabric, options))
     return *error;
   if (MaybeError error = device->createSteps(options.stepsInFlight))
     return *error;
@@ -68,13 +68,13 @@ DeviceExecutor::create(std::shared_ptr<const PreparedPlan> plan, int64_t index,
   return device;
 }
 
-MaybeError DeviceExecutor::openNetwork(Fabric &fabric, bool wantsGraphs) {
-  auto opened = fabric.openCommunicator(deviceIndex, /*lane=*/0, resources.getDevice());
+MaybeError DeviceExecutor::openNetwork(Fabric &fabric, const DeviceOptions &options) {
+  auto opened = fabric.openCommunicator(deviceIndex, options.lane, resources.getDevice());
   if (!opened)
     return opened.error();
   communicator = std::move(*opened);
   branchesGraphs = !fabric.sharesGpus();
-  if (wantsGraphs)
+  if (options.graphs)
     graphs = std::make_unique<StepGraphs>(
         program, [this](size_t group) { return canCapture(group); }, batches);
   if (MaybeError error = openGroups())

@@ -38,6 +38,7 @@ struct DeviceOptions {
   std::vector<PreparedInjection> injections = {};
   bool measureWaits = false;
   double delay = 0;    // seconds, at the beginning of each step
+  int64_t lane = 0;    // of the fabric, for collectives
   bool graphs = false; // the device gets stretches of instructions as graphs
   /// Whether a device whose host is ahead marks how far it has come (CommunicationMarks.h).
   bool marks = false;
@@ -170,7 +171,7 @@ public:
 private:
   DeviceExecutor(std::shared_ptr<const PreparedPlan> plan, int64_t index,
                  const DeviceResources &resources, const DeviceOptions &options);
-  MaybeError openNetwork(Fabric &fabric, bool wantsGraphs);
+  MaybeError openNetwork(Fabric &fabric, const DeviceOptions &options);
   MaybeError openGroups();
   bool canCapture(size_t group) const;
   MaybeError createSteps(size_t count);

@@ -19,8 +19,7 @@ Expected<std::unique_ptr<DeviceResources>> DeviceResources::open(const Backend &
 }
 
 MaybeError DeviceResources::allocate(const Bytes &bytes) {
-  auto keep = [](Expected<std::unique_ptr<DeviceMemory>> allocated,
-                 std::unique_ptr<DeviceMemory> &part) -> MaybeError {
+  auto keep = [](Expected<std::unique_ptr<DeviceMemory>> allocated, auto &part) -> MaybeError {
     if (!allocated)
       return allocated.error();
     part = std::move(*allocated);
@@ -35,6 +34,20 @@ MaybeError DeviceResources::allocate(const Bytes &bytes) {
   if (MaybeError error = keep(device->allocateStaging(bytes.hostArena), hostArenaMemory))
     return error->inContext("for what the plan keeps in the memory of the host");
   return keep(device->allocateStaging(bytes.hostWorkspace), hostWorkspaceMemory);
+}
+
+Expected<std::unique_ptr<DeviceResources>>
+DeviceResources::openBeside(size_t workspaceBytes) const {
+  std::unique_ptr<DeviceResources> resources(new DeviceResources);
+  resources->device = device;
+  resources->arenaMemory = arenaMemory;
+  resources->hostArenaMemory = hostArenaMemory;
+  resources->hostWorkspaceMemory = hostWorkspaceMemory;
+  Expected<std::unique_ptr<DeviceMemory>> workspace = device->allocate(workspaceBytes);
+  if (!workspace)
+    return workspace.error();
+  resources->workspaceMemory = std::move(*workspace);
+  return resources;
 }
 
 MaybeError DeviceResources::openQueues(bool hasLane, bool usesHost) {

@@ -27,6 +27,9 @@ public:
     size_t hostArena = 0, hostWorkspace = 0;
   };
   MaybeError allocate(const Bytes &bytes);
+  /// The same device and arenas with queues and a workspace of its own, for work beside that of
+  /// these.
+  Expected<std::unique_ptr<DeviceResources>> openBeside(size_t workspaceBytes) const;
   /// Opens the queues. To be called on the thread that will enqueue; `hasLane`: collectives run
   /// beside kernels; `usesHost`: and so do copies to the host's memory and back, and kernels there.
   MaybeError openQueues(bool hasLane, bool usesHost);
@@ -46,8 +49,9 @@ public:
 private:
   DeviceResources() = default;
 
-  std::unique_ptr<Device> device;
-  std::unique_ptr<DeviceMemory> arenaMemory, workspaceMemory, hostArenaMemory, hostWorkspaceMemory;
+  std::shared_ptr<Device> device;
+  std::shared_ptr<DeviceMemory> arenaMemory, hostArenaMemory, hostWorkspaceMemory;
+  std::unique_ptr<DeviceMemory> workspaceMemory;
   std::unique_ptr<Queue> computeQueue, laneQueue; // they end before the memory
   std::array<std::unique_ptr<Queue>, kNumLanes> hostLanes;
 };

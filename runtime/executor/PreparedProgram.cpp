@@ -13,6 +13,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <exception>
@@ -450,6 +451,8 @@ bool PreparedPlan::hasAsync(size_t index) const {
     return plan.programs[index].hasAsyncCollectives;
   });
 }
+
+bool PreparedPlan::runsBeside() const { return plan->entry().starts_with(kOuterSendEntry); }
 
 bool PreparedPlan::usesHost(size_t index) const {
   return mostOf(

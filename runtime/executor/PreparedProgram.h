@@ -170,6 +170,8 @@ struct PreparedPlan {
   uint64_t hostWorkspaceBytes(size_t index) const;
   /// Whether program `index` has async collectives in any entry point.
   bool hasAsync(size_t index) const;
+  /// Whether the plan is an entry point that runs beside the others (OuterEntries.h).
+  bool runsBeside() const;
   /// Whether program `index` uses the memory of the host in any entry point.
   bool usesHost(size_t index) const;
 

@@ -149,9 +149,36 @@ MaybeError Session::openResources(const SessionOptions &options) {
   shared->threads = std::make_unique<DeviceThreads>(
       held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },
       std::vector(held.begin(), held.end()));
-  return shared->threads->run([&](size_t i) {
-    return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)),
-                                            prepared->usesHost(programOf(i)));
+  if (MaybeError error = shared->threads->run([&](size_t i) {
+        return shared->resources[i]->openQueues(prepared->hasAsync(programOf(i)),
+                                                prepared->usesHost(programOf(i)));
+      }))
+    return error;
+  return openBeside();
+}
+
+/// Opens what the entry points that run beside the others have for themselves.
+MaybeError Session::openBeside() {
+  if (std::ranges::none_of(prepared->entryPoints,
+                           [](const auto &entry) { return entry->runsBeside(); }))
+    return std::nullopt;
+  auto beside = std::make_shared<Shared>();
+  beside->fabric = shared->fabric;
+  beside->onHang = shared->onHang;
+  std::span<const int64_t> held = fabric().devices();
+  auto programOf = [&](size_t i) { return static_cast<size_t>(prepared->mesh.programOf(held[i])); };
+  for (size_t i = 0; i < held.size(); ++i) {
+    auto opened = shared->resources[i]->openBeside(prepared->workspaceBytes(programOf(i)));
+    if (!opened)
+      return opened.error().inContext(fmt::format("device {}", held[i]));
+    beside->resources.push_back(std::move(*opened));
+  }
+  beside->threads = std::make_unique<DeviceThreads>(
+      held.size(), [fabric = shared->fabric.get()](const Error &error) { fabric->abort(error); },
+      std::vector(held.begin(), held.end()));
+  shared->beside = beside;
+  return beside->threads->run([&](size_t i) {
+    return beside->resources[i]->openQueues(prepared->hasAsync(programOf(i)), /*usesHost=*/false);
   });
 }
 
@@ -315,6 +342,7 @@ MaybeError Session::open(const SessionOptions &options) {
   deviceOptions.marks = options.stallTimeout > 0 && options.marksCommunication;
   deviceOptions.copyTimeout = options.stallTimeout;
   deviceOptions.onHang = options.onHang;
+  deviceOptions.lane = prepared->runsBeside() ? 1 : 0;
   std::span<const int64_t> held = fabric().devices();
   for (size_t i = 0; i < held.size(); ++i) {
     deviceOptions.injections = (*injections)[i];
@@ -345,8 +373,8 @@ MaybeError Session::open(const SessionOptions &options) {
   others.injections.clear();
   others.delays.clear();
   for (const std::shared_ptr<const PreparedPlan> &entryPoint : prepared->entryPoints) {
-    std::unique_ptr<Session> &added =
-        entryPoints.emplace_back(new Session(backend, entryPoint, shared));
+    std::unique_ptr<Session> &added = entryPoints.emplace_back(
+        new Session(backend, entryPoint, entryPoint->runsBeside() ? shared->beside : shared));
     if (MaybeError error = added->open(others))
       return error->inContext(fmt::format("entry point \"{}\"", entryPoint->plan->entry()));
   }

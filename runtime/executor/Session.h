@@ -265,6 +265,7 @@ private:
                                                    std::shared_ptr<Fabric> fabric,
                                                    const SessionOptions &options);
   MaybeError openResources(const SessionOptions &options);
+  MaybeError openBeside();
   MaybeError checkMemory(const SessionOptions &options) const;
   Fabric::MemoryUse memoryOfFabric(int64_t device) const;
   Expected<std::map<std::string, uint64_t>>
@@ -316,6 +317,9 @@ private:
     bool statesAreWhole = true;        // also after a failure: no step that changes them has failed
     const Session *lastRun = nullptr;  // the one that made the last step
     const Session *stepping = nullptr; // the one with steps in flight
+    /// Of the entry points that run beside the others, with threads, queues and steps in flight of
+    /// their own; null: there are none. A failure of one side makes the fabric fail for both.
+    std::shared_ptr<Shared> beside;
   };
   std::shared_ptr<Shared> shared;
   std::vector<std::unique_ptr<DeviceExecutor>> devices; // of this process

@@ -142,8 +142,11 @@ MaybeError TrainingRun::finish() {
     };
     CommunicatorBytes sent = session->communicatorBytes();
     writeSent(sent, "in all");
-    if (outerStep)
-      writeSent(outerStep->communicatorBytes(), "in outer steps besides");
+    if (outerSteps)
+      writeSent(outerSteps->sent(), "in outer steps besides");
+    if (outerSteps && !outerSteps->whole())
+      printTo(out, "fragments were sent for {:.3f} s, of which steps waited {:.3f} s\n",
+              outerSteps->sendingSeconds(), outerSteps->waitedSeconds());
     if (sent.transfers > 0)
       printTo(out, "transfers sent {} in all\n", formatBytes(sent.transfers));
   }

@@ -203,7 +203,7 @@ MaybeError TrainingRun::prepare(std::shared_ptr<const Backend> backend) {
       return error;
   if (MaybeError error = session->initializeOtherStates(options.seed))
     return error;
-  if (MaybeError error = openOuterStep())
+  if (MaybeError error = openOuterSteps())
     return error;
   if (MaybeError error = beginOutcomes())
     return error;
@@ -245,21 +245,23 @@ MaybeError TrainingRun::loadCheckpoint() {
   return hasSteps ? checkpoints->prepareToSave(*session) : std::nullopt;
 }
 
-/// Finds the outer step of replicas that differ, and runs what comes before the first step.
-MaybeError TrainingRun::openOuterStep() {
-  outerStep = session->findEntry(kOuterStepEntry);
-  if (!outerStep && options.outerEvery)
+/// Finds the outer steps of replicas that differ, and runs what comes before the first step.
+MaybeError TrainingRun::openOuterSteps() {
+  outerSteps = OuterSteps::find(*session);
+  if (!outerSteps && options.outerEvery)
     return Error{"--outer-every: the plan has no outer step, as its replicas do not differ; "
                  "compile with --outer for one that has, or leave the flag out"};
   if (begin.step >= steps) { // it is only evaluated, or its weights are saved
-    outerStep = nullptr;
+    outerSteps = nullptr;
     return std::nullopt;
   }
   if (!clientsData)
     outerEvery = options.outerEvery.value_or(0);
-  if (outerStep && outerEvery == 0)
+  if (outerSteps && outerEvery == 0)
     return Error{"the plan has an outer step, after which its replicas have the same parameters "
                  "again; say with --outer-every after how many steps it runs, such as 50"};
+  if (MaybeError error = outerSteps ? outerSteps->setEvery(outerEvery) : std::nullopt)
+    return Error{"--outer-every " + error->message};
   if (clientsData)
     clients = std::make_unique<ClientTraining>(*clientsData, *session, clientNoise());
   Session *first = session->findEntry(kOuterBeginEntry);

@@ -139,10 +139,11 @@ MaybeError TrainingRun::beginMetrics() {
   return std::nullopt;
 }
 
-/// Gives all replicas the same parameters again.
+/// Runs what is due of outer steps after a step.
 MaybeError TrainingRun::takeOuterStep(StepMetrics &metrics, ProgressReport &report) {
   statesAreWhole = false;
-  MaybeError error = clients ? clients->takeOuterStep(*outerStep, metrics) : outerStep->step();
+  MaybeError error = clients ? clients->takeOuterStep(*outerSteps->whole(), metrics)
+                             : outerSteps->run(metrics.step);
   if (error)
     return error->inContext(fmt::format("the outer step after step {}", metrics.step));
   statesAreWhole = true;
@@ -203,6 +204,8 @@ MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
     return stopped.error();
   if (!*due || *stopped)
     return std::nullopt;
+  if (MaybeError error = outerSteps ? outerSteps->settle() : std::nullopt)
+    return error;
   return checkpoints->copy(metrics);
 }
 
@@ -315,8 +318,13 @@ MaybeError TrainingRun::runSteps() {
     if (MaybeError error = evaluate(none, report))
       return error;
   }
-  if (MaybeError error = takeSteps(report))
-    return error;
+  MaybeError failure = takeSteps(report);
+  if (MaybeError error = outerSteps ? outerSteps->settle() : std::nullopt) {
+    statesAreWhole = false;
+    failure = failure ? failure : error;
+  }
+  if (failure)
+    return failure;
   report.finish();
   if (result.stepsSkipped > 0)
     printTo(out, "skipped {} of {} steps, whose gradients were not finite\n", result.stepsSkipped,
@@ -324,10 +332,8 @@ MaybeError TrainingRun::runSteps() {
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);
-  if (int64_t after = outerStep ? result.stepsDone % outerEvery : 0)
-    note(fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
-                     "are those of the first replica",
-                     after, after == 1 ? "" : "s"));
+  if (auto text = outerSteps ? outerSteps->describeEnd(result.stepsDone) : std::nullopt)
+    note(*text);
   return std::nullopt;
 }
 

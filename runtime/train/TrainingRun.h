@@ -15,6 +15,7 @@
 #include "runtime/train/ClientTraining.h"
 #include "runtime/train/Evaluation.h"
 #include "runtime/train/MetricsSinks.h"
+#include "runtime/train/OuterSteps.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
 #include "runtime/train/StepOutcomes.h"
@@ -67,8 +68,8 @@ private:
   MaybeError checkOptions();
   MaybeError beginOutcomes();
   MaybeError startLoader();
-  MaybeError openOuterStep();
-  bool outerStepIsDue(int64_t step) const { return outerStep && step % outerEvery == 0; }
+  MaybeError openOuterSteps();
+  bool outerStepIsDue(int64_t step) const { return outerSteps && outerSteps->isDue(step); }
   MaybeError takeOuterStep(StepMetrics &metrics, ProgressReport &report);
   void reportRound(const StepMetrics &metrics, ProgressReport &report);
   Expected<bool> checkData(const DataSource &source, const std::string &name);
@@ -111,7 +112,7 @@ private:
 
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
-  Session *outerStep = nullptr;                 // null if replicas do not differ
+  std::unique_ptr<OuterSteps> outerSteps;       // null if replicas do not differ
   std::unique_ptr<DataSource> data;             // null if the plan needs none
   const ClientsSource *clientsData = nullptr;   // the data, if they are those of clients
   std::unique_ptr<ClientTraining> clients;      // null if replicas train for none

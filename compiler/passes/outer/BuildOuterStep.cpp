@@ -46,8 +46,13 @@ void OuterStepBuilder::findWeights() {
     auto found = updateOf.find(arg.getArgNumber());
     if (!name || found == updateOf.end())
       continue;
-    TrainedWeights trained{name,          arg,          arg,
-                           found->second, std::nullopt, optimizerStates.lookup(name.getValue())};
+    TrainedWeights trained{name,
+                           arg,
+                           arg,
+                           fragmentOf.lookup(name.getValue()),
+                           found->second,
+                           std::nullopt,
+                           optimizerStates.lookup(name.getValue())};
     if (BlockArgument master = masters.lookup(name.getValue())) {
       trained.weights = master;
       trained.update = updateOf.at(master.getArgNumber());
@@ -97,10 +102,23 @@ Value OuterStepBuilder::everywhere(Value scalar, Value like) {
   return BroadcastOp::create(builder, like.getLoc(), type, scalar, ArrayRef<int64_t>());
 }
 
+/// The mean over the replicas of a value of the shape of the weights, or with clients the sum of
+/// those that are weighted.
+Value OuterStepBuilder::averaged(const TrainedWeights &trained, Value value) {
+  if (options.clients)
+    value = MulOp::create(builder, value.getLoc(), value,
+                          everywhere(givenFor(value, clientWeight), value));
+  Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, options.axis,
+                          trained.name.getValue());
+  if (options.compressed)
+    sum.getDefiningOp()->setAttr(kOuterGradientAttrName, builder.getUnitAttr());
+  int64_t replicas = mesh.axes[*mesh.find(options.axis)].size;
+  return options.clients ? sum : multiplied(builder, sum, 1.0 / double(replicas));
+}
+
 /// The mean of the weights over the replicas. `outer` may be null.
 Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument outer) {
   Location loc = trained.weights.getLoc();
-  int64_t replicas = mesh.axes[*mesh.find(options.axis)].size;
   Value own = trained.weights;
   if (options.clients) {
     // Weights that are not finite must not get into a product with 0.
@@ -109,23 +127,24 @@ Value OuterStepBuilder::meanOf(const TrainedWeights &trained, BlockArgument oute
         CompareOp::create(builder, loc, weight, splat(weight, 0), ComparePredicate::Greater);
     own = SelectOp::create(builder, loc, everywhere(isTaken, own), own, outer);
   }
-  auto mean = [&](Value value) -> Value {
-    if (options.clients)
-      value = MulOp::create(builder, loc, value, everywhere(givenFor(value, clientWeight), value));
-    Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, options.axis,
-                            trained.name.getValue());
-    if (options.compressed)
-      sum.getDefiningOp()->setAttr(kOuterGradientAttrName, builder.getUnitAttr());
-    return options.clients ? sum : multiplied(builder, sum, 1.0 / double(replicas));
-  };
   // Changes are small, so that their compressed form loses less than that of the weights.
   // With noise, weights of clients that are clipped add up to less than 1.
   if (!options.compressed && !options.noise)
-    return mean(own);
-  Value gradient = mean(SubOp::create(builder, loc, outer, own));
+    return averaged(trained, own);
+  Value gradient = averaged(trained, SubOp::create(builder, loc, outer, own));
   if (options.noise)
     gradient = AddOp::create(builder, loc, gradient, noiseOf(trained));
   return SubOp::create(builder, loc, outer, gradient);
+}
+
+/// The weights after an outer step that makes the outer parameters `outer`.
+///
+/// Source: Douillard et al. 2025, "Streaming DiLoCo with overlapping communication", algorithm 2.
+Value OuterStepBuilder::blended(const TrainedWeights &trained, Value outer) {
+  if (options.blend == 0)
+    return outer;
+  Value own = multiplied(builder, trained.weights, options.blend);
+  return AddOp::create(builder, outer.getLoc(), own, multiplied(builder, outer, 1 - options.blend));
 }
 
 void OuterStepBuilder::build(const TrainedWeights &trained) {
@@ -137,11 +156,20 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
     builder.setInsertionPoint(clientWeight ? ret : &function.front().front());
   // The train step has them for its proximal term.
   BlockArgument outer = outerParameters.lookup(trained.name);
-  if (!outer && (options.begins || options.step != "mean" || options.compressed || options.clients))
+  if (!outer && (options.begins || options.step != "mean" || options.compressed ||
+                 options.clients || options.part != "whole"))
     outer = addState(trained, kOuterParametersState);
   if (options.begins)
     return begin(trained, outer);
-  Value updated = meanOf(trained, outer);
+  Location loc = trained.weights.getLoc();
+  BlockArgument pending =
+      options.part == "whole" ? BlockArgument() : addState(trained, kOuterPendingState);
+  if (options.part == "take")
+    return update(pending, SubOp::create(builder, loc, outer, trained.weights));
+  if (options.part == "send")
+    return update(pending, averaged(trained, pending));
+  Value updated =
+      pending ? SubOp::create(builder, loc, outer, pending).getResult() : meanOf(trained, outer);
   if (hasMomentum())
     updated = nesterov(trained, outer, updated);
   else if (hasMoments())
@@ -149,8 +177,9 @@ void OuterStepBuilder::build(const TrainedWeights &trained) {
   updated = outer ? unlessNone(updated, outer) : updated;
   if (outer)
     update(outer, updated);
-  old.replaceAllUsesWith(updated);
-  update(trained.weights, updated);
+  Value own = blended(trained, updated);
+  old.replaceAllUsesWith(own);
+  update(trained.weights, own);
   if (trained.parameterUpdate)
     update(trained.parameter, ret->getOperand(*trained.parameterUpdate));
   if (options.clients)
@@ -189,9 +218,14 @@ LogicalResult OuterStepBuilder::run() {
     buildCheck();
   else
     for (const TrainedWeights &trained : weights)
-      build(trained);
-  StringRef prefix = options.begins ? "outer_begin_" : options.checks ? "outer_check_" : "outer_";
-  function.setSymName((prefix + function.getSymName()).str());
+      if (options.begins || trained.fragment == options.fragment)
+        build(trained);
+  std::string part = options.begins   ? "begin_"
+                     : options.checks ? "check_"
+                     : options.part == "whole"
+                         ? ""
+                         : options.part + "_" + std::to_string(options.fragment) + "_";
+  function.setSymName(("outer_" + part + function.getSymName()).str());
   return eraseRest();
 }
 
@@ -209,15 +243,26 @@ struct BuildOuterStepPass : dtc::impl::BuildOuterStepPassBase<BuildOuterStepPass
       getOperation().emitError() << "noise is for clients; set clients as well";
       return signalPassFailure();
     }
-    BuildOuterStepPassOptions given{axis,    step,  learningRate, momentum, beta2, tau,
-                                    clients, noise, compressed,   begins,   checks};
+    if (!llvm::is_contained({"whole", "take", "send", "apply"}, StringRef(part)) ||
+        (clients && part != "whole")) {
+      getOperation().emitError() << "part is '" << part << "', expected whole"
+                                 << (clients ? ", as with clients" : ", take, send or apply");
+      return signalPassFailure();
+    }
+    BuildOuterStepPassOptions given{axis,   step,      learningRate, momentum,   beta2,
+                                    tau,    clients,   noise,        compressed, begins,
+                                    checks, fragments, fragment,     part,       blend};
+    auto fragmentOf = assignFragments(getOperation(), fragments);
+    if (failed(fragmentOf) ||
+        failed(checkOption(getOperation(), "fragment", fragment, 0, fragments - 1)))
+      return signalPassFailure();
     unsigned number = 0;
     llvm::StringSet<> measured;
     if (failed(forEachFunction(
             getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) -> LogicalResult {
               if (!begins && !mesh.find(axis))
                 return function.emitError() << "the mesh has no axis \"" << axis << "\"";
-              return OuterStepBuilder(function, mesh, given, number++, measured).run();
+              return OuterStepBuilder(function, mesh, given, *fragmentOf, number++, measured).run();
             })))
       signalPassFailure();
   }

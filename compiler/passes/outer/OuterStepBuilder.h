@@ -10,6 +10,7 @@
 #include "compiler/analysis/Layout.h"
 #include "compiler/passes/outer/OuterPasses.h"
 
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <optional>
@@ -20,20 +21,28 @@ namespace dtc {
 struct TrainedWeights {
   mlir::StringAttr name;
   mlir::BlockArgument parameter, weights;
+  int64_t fragment = 0;                    ///< of the outer steps that take turns
   unsigned update = 0;                     ///< the result that is the new value of the weights
   std::optional<unsigned> parameterUpdate; ///< that of the parameter, if it has master weights
   llvm::SmallVector<mlir::BlockArgument, 4> optimizerStates; ///< of the inner optimizer
 };
 
-/// Makes the outer step of one device of a pipeline. `measured` are the parameters whose changes
+/// The fragment of each parameter that trains, by name: the layers of all functions of the module,
+/// in their order, take turns, and other parameters go where least has been put so far. Fails with
+/// a diagnostic where there are fewer layers and other parameters than fragments.
+mlir::FailureOr<llvm::StringMap<int64_t>> assignFragments(mlir::ModuleOp module, int64_t fragments);
+
+/// Makes the outer step of one device of a pipeline. `fragmentOf` is what assignFragments() gives.
+/// `measured` are the parameters whose changes
 /// the steps of the devices before it measure: those that stages share are counted once.
 class OuterStepBuilder {
 public:
   OuterStepBuilder(mlir::func::FuncOp function, const LinkedMesh &mesh,
-                   const BuildOuterStepPassOptions &options, unsigned number,
+                   const BuildOuterStepPassOptions &options,
+                   const llvm::StringMap<int64_t> &fragmentOf, unsigned number,
                    llvm::StringSet<> &measured)
-      : function(function), mesh(mesh), options(options), number(number), measured(measured),
-        builder(function.getContext()), ret(function.front().getTerminator()) {}
+      : function(function), mesh(mesh), options(options), fragmentOf(fragmentOf), number(number),
+        measured(measured), builder(function.getContext()), ret(function.front().getTerminator()) {}
 
   mlir::LogicalResult run();
 
@@ -50,10 +59,12 @@ private:
   mlir::Value givenFor(mlir::Value like, mlir::Value given);
   mlir::Value unlessNone(mlir::Value updated, mlir::Value old);
   mlir::Value noiseOf(const TrainedWeights &trained);
+  mlir::Value averaged(const TrainedWeights &trained, mlir::Value value);
   mlir::Value meanOf(const TrainedWeights &trained, mlir::BlockArgument outer);
   mlir::Value nesterov(const TrainedWeights &trained, mlir::BlockArgument outer, mlir::Value mean);
   mlir::Value adaptive(const TrainedWeights &trained, mlir::BlockArgument outer, mlir::Value mean);
   void begin(const TrainedWeights &trained, mlir::BlockArgument outer);
+  mlir::Value blended(const TrainedWeights &trained, mlir::Value outer);
   void build(const TrainedWeights &trained);
   mlir::Value squaresOf(const TrainedWeights &trained);
   void addCheck(llvm::StringRef name, mlir::Value value);
@@ -63,6 +74,7 @@ private:
   mlir::func::FuncOp function;
   const LinkedMesh &mesh;
   const BuildOuterStepPassOptions &options;
+  const llvm::StringMap<int64_t> &fragmentOf;
   unsigned number; ///< of the function in the module
   llvm::StringSet<> &measured;
   mlir::OpBuilder builder;

@@ -95,6 +95,15 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     `noise_scale`, and a state z, `outer_noise`, whose elements the run draws from a normal distribution before the step
     (McMahan et al. 2018, algorithm 1).
 
+    With `fragments` above 1 the outer step is that of the parameters of one fragment, number `fragment`. The layers take turns in
+    the order of the module: layer i is of fragment i mod `fragments`. Parameters of no layer go where least has been put so far.
+    A name up to its first number, as in `layers.3`, is a layer.
+
+    By `part` it has three functions: with `take`, a state of each parameter, `outer_pending`, becomes s - w_r. With `send` that
+    state becomes its mean over the replicas. With `apply`, w is s less that state; s, m and v become what `step` says, and the parameter becomes
+    a w_r + (1 - a) s' with the new outer parameter s' and a, `blend` (Douillard et al. 2025, "Streaming DiLoCo with
+    overlapping communication", algorithm 2). `mean` has s too. Neither is for clients.
+
     With `begins` it is the function before the first step instead: s becomes the parameter, and v becomes `tau`^2.
 
     With `checks` it is a function that changes nothing instead. It has two outputs with an element for each replica, which
@@ -141,6 +150,10 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     Option<"compressed", "compressed", "bool", "false", "exchange changes, in a compressed form">,
     Option<"begins", "begins", "bool", "false", "what comes before the first step">,
     Option<"checks", "checks", "bool", "false", "what each replica has changed by">,
+    Option<"fragments", "fragments", "int64_t", "1", "the fragments of which one has the outer step">,
+    Option<"fragment", "fragment", "int64_t", "0", "its number">,
+    Option<"part", "part", "std::string", "\"whole\"", "whole, take, send or apply">,
+    Option<"blend", "blend", "double", "0", "the part of the parameters that an outer step leaves">,
   ];
   let dependentDialects = ["::dtc::dist::DistDialect", "::dtc::DtcDialect"];
 }
