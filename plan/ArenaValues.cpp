@@ -10,13 +10,6 @@
 
 namespace dtc {
 
-ArenaValue *ArenaValues::findExactly(const ByteRange &range) {
-  auto it = intervals.find(range.begin);
-  bool found =
-      it != intervals.end() && it->second.end == range.end && isWhole(it->first, it->second);
-  return found ? &it->second.value : nullptr;
-}
-
 void ArenaValues::write(const ArenaValue &value) {
   const ByteRange &range = value.range;
   if (range.empty())

@@ -37,8 +37,6 @@ class ArenaValues {
 public:
   /// The value takes its range; the covered parts of other values are gone.
   void write(const ArenaValue &value);
-  /// The value that is in exactly that range and whole, or null.
-  ArenaValue *findExactly(const ByteRange &range);
 
   /// The values that have some byte of a range, in the order of their bytes; they are valid until
   /// the next write. False if some byte was never written.
@@ -55,9 +53,6 @@ private:
     uint64_t end = 0;
     ArenaValue value;
   };
-  static bool isWhole(uint64_t begin, const Interval &interval) {
-    return interval.value.range == ByteRange{begin, interval.end};
-  }
 
   std::map<uint64_t, Interval> intervals; // by their first bytes
 };

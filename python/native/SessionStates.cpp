@@ -10,6 +10,7 @@
 #include "runtime/checkpoint/CheckpointSaver.h"
 #include "runtime/checkpoint/LoadCheckpoint.h"
 #include "runtime/checkpoint/RunIdentity.h"
+#include "runtime/train/SavedWeights.h"
 #include "runtime/train/StepState.h"
 #include "runtime/train/Weights.h"
 #include "support/AtomicFile.h"

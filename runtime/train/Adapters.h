@@ -8,7 +8,7 @@
 #define DTC_RUNTIME_TRAIN_ADAPTERS_H
 
 #include "runtime/executor/Session.h"
-#include "runtime/train/Weights.h"
+#include "runtime/train/SavedWeights.h"
 #include "support/AtomicFile.h"
 #include "support/Error.h"
 

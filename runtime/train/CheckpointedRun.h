@@ -39,7 +39,6 @@ public:
 
   /// Where the run begins, in batches of its plan: zeros for one that starts anew.
   const RunPosition &begin() const { return start; }
-  bool hasResumed() const { return source.has_value(); }
   /// Whether there are steps to do, for a run of `steps` steps in all.
   bool hasSteps(int64_t steps) const { return start.step < steps; }
 

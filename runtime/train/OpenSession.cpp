@@ -8,6 +8,7 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/train/PredictedTimes.h"
+#include "runtime/train/SavedWeights.h"
 #include "runtime/train/Weights.h"
 #include "support/Print.h"
 #include "support/Printable.h"

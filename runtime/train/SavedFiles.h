@@ -9,8 +9,8 @@
 
 #include "runtime/executor/Session.h"
 #include "runtime/train/Adapters.h"
+#include "runtime/train/SavedWeights.h"
 #include "runtime/train/TrainOptions.h"
-#include "runtime/train/Weights.h"
 
 #include <optional>
 #include <string>

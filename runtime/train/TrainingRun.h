@@ -21,7 +21,6 @@
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/StepState.h"
 #include "runtime/train/TrainLoop.h"
-#include "runtime/train/Weights.h"
 #include "support/Print.h"
 #include "support/Printable.h"
 

@@ -15,7 +15,7 @@ from problem import Problem
 
 COMMANDS = {
     "tokens": ("make a file of tokens of documents", tokenize_command.add_arguments, tokenize_command.run),
-    "answers": ("make samples of prompts and answers, of which the answers alone count in the loss",
+    "answers": ("make samples of prompts and answers; the answers alone count in the loss",
                 answers_command.add_arguments, answers_command.run),
     "images": ("make samples of folders of images, one folder for each class", images_command.add_arguments,
                images_command.run),

@@ -1,4 +1,4 @@
-"""dtc-data answers: prompts and answers to samples of which the answers alone count in the loss."""
+"""dtc-data answers: samples of prompts and answers, in which the answers alone count in the loss."""
 
 import array
 import bisect

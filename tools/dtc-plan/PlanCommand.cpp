@@ -132,8 +132,9 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
         "The cluster, as text or JSON; see docs/clusters.md and examples/clusters");
     cluster->required(subcommand == simulateCommand);
     subcommand
-        ->add_option("--devices", args.devices,
-                     "Take a cluster of one kind of node to have at least so many devices")
+        ->add_option(
+            "--devices", args.devices,
+            "The least number of devices that a cluster of one kind of node is taken to have")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 31))
         ->needs(cluster);
   }

@@ -91,7 +91,7 @@ void dtc::addGenerateFlags(CLI::App &app, TrainOptions &run, GenerateOptions &op
           ->check(nonNegativeNumber())
           ->capture_default_str();
   app.add_option("--top-k", options.generator.sampler.topK,
-                 "Draw among so many of the most likely tokens; 0: among all")
+                 "The number of the most likely tokens among which one is drawn; 0: all")
       ->check(wholeNumber<int64_t>())
       ->needs(temperature)
       ->capture_default_str();

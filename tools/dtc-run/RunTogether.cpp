@@ -45,12 +45,12 @@ static CLI::Validator secondsOfADay() {
 /// How processes find each other, and notice that one is lost.
 void RunCommand::addMeetingFlags() {
   app.add_option("--heartbeat-timeout", heartbeatTimeout,
-                 "Of several processes: end all when nothing has been heard of one of them for so "
-                 "many seconds")
+                 "Of several processes: the seconds without a message of one of them after which "
+                 "all end")
       ->check(secondsOfADay())
       ->capture_default_str();
   app.add_option("--start-timeout", startTimeout,
-                 "Of several processes: give up when they have not met after so many seconds")
+                 "Of several processes: the seconds after which they give up if they have not met")
       ->check(secondsOfADay())
       ->capture_default_str();
   app.add_option("--control-network", control.network,
@@ -62,7 +62,7 @@ void RunCommand::addMeetingFlags() {
 /// How processes are started.
 void RunCommand::addLaunchFlags() {
   app.add_option("--processes", numProcesses,
-                 "Start so many processes on this machine, which work together")
+                 "The number of processes to start on this machine, which work together")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 16));
   app.add_option("--network", network,
                  "How the processes that --processes starts exchange tensors: over sockets (tcp), "

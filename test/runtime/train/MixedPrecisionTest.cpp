@@ -8,6 +8,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 #include "runtime/data/Safetensors.h"
 #include "runtime/executor/Session.h"
+#include "runtime/train/SavedWeights.h"
 #include "runtime/train/TrainLoop.h"
 #include "runtime/train/Weights.h"
 #include "support/Float16.h"

@@ -7,6 +7,7 @@
 #include "runtime/train/Weights.h"
 
 #include "runtime/data/Safetensors.h"
+#include "runtime/train/SavedWeights.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/FakeBackend.h"
 #include "test/lib/plans/PlanBuilder.h"
