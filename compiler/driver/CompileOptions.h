@@ -36,7 +36,7 @@ enum class CompileMode {
 
 /// Which activations are recomputed instead of being saved for the backward pass. Auto: the fewest
 /// with which a device needs at most `memoryLimit` bytes.
-enum class Recompute { None, Gathers, Selective, Full, Auto };
+enum class Recompute { None, Gathers, Elementwise, Selective, Full, Auto };
 
 /// The data that devices with parts of one sequence exchange in attention: keys and values, heads
 /// for positions, or keys and values in turn while they work; Auto is the one that is estimated to

@@ -170,7 +170,9 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .help = "Which activations are recomputed in the backward pass instead of "
                              "being saved: "
                              "none, gathers (what is gathered from other devices is gathered "
-                             "again), selective (that and what takes little time), full (all but "
+                             "again), elementwise (that and what is made element by element of "
+                             "one tensor), selective (that and what takes little time), full (all "
+                             "but "
                              "the values between layers), or auto, the least with which "
                              "--memory-limit is enough",
                      .isStrategy = true,

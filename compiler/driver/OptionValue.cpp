@@ -27,7 +27,8 @@ template <> ArrayRef<StringRef> dtc::wordsOf<CompileMode>() {
 }
 
 template <> ArrayRef<StringRef> dtc::wordsOf<Recompute>() {
-  static constexpr StringRef words[] = {"none", "gathers", "selective", "full", "auto"};
+  static constexpr StringRef words[] = {"none",      "gathers", "elementwise",
+                                        "selective", "full",    "auto"};
   return words;
 }
 

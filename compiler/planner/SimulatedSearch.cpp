@@ -195,6 +195,7 @@ bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
   case Recompute::None:
     return true;
   case Recompute::Gathers:
+  case Recompute::Elementwise:
     return candidate == Recompute::Selective || candidate == Recompute::Full;
   case Recompute::Selective:
     return candidate == Recompute::Full;

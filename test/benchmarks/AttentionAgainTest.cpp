@@ -43,8 +43,8 @@ TEST_F(AttentionAgainTest, TheProductFollowsTheRecomputedDropout) {
   builder.axis("tp", 2);
   builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, gradient, gradient);
   uint32_t started = builder.async();
-  dropout(0, scores, again);       // recomputed
-  dropout(0, gradient, gradient);  // the gradient's
+  dropout(0, scores, again);      // recomputed
+  dropout(0, gradient, gradient); // the gradient's
   builder.wait(started);
   builder.kernel("einsum", {again, gradient}, {buffer()});
   benchmarks::computeAttentionToItsEnd(builder.plan);

@@ -85,7 +85,7 @@ TEST_P(DecomposedAttention, EqualsOneDevice) {
 TEST(AttentionForms, RecomputationKeepsTheBits) {
   for (const Model &model : {kGpt2Dropout, kLlamaDropout})
     for (const char *mesh : {"", "m=4", "dp=2,tp=2 m=2 sp", "dp=2,tp=2,pp=2 m=4"})
-      for (const char *mode : {"selective", "full"}) {
+      for (const char *mode : {"elementwise", "selective", "full"}) {
         SCOPED_TRACE(std::string(model.name) + " " + mesh + " " + mode);
         expectSameBits(trainOnce(model, mesh),
                        train(model, strategy(std::string(mesh) + " recompute=" + mode)));

@@ -91,7 +91,7 @@ USES = (
     (lambda: compiled(accumulate=True), "accumulate is True, expected a whole number"),
     (lambda: compiled(batch="own"), "batch is 'own', expected \"global\" or \"local\""),
     (lambda: compiled(schedule="1f1b"), 'schedule is given, but the mesh has no axis "pp"'),
-    (lambda: compiled(recompute="most"), 'recompute is "most", expected one of none, gathers, selective, full, auto'),
+    (lambda: compiled(recompute="most"), 'recompute is "most", expected one of none, gathers, elementwise, selective, full, auto'),
     (lambda: compiled(batch_size=3), 'there is no option "batch_size"; the options are those of dtc-compile'),
     (lambda: compiled(mode="forward"), "mode is not an option of dtc.compile"),
     (lambda: compiled(mesh="dp=2", outer="dp")(GOOD), "the replicas of the plan differ between outer steps"),

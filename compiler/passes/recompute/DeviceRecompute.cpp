@@ -125,6 +125,13 @@ bool DeviceRecompute::isGatheredActivation(Operation *op) {
   return isa<dist::AllGatherOp>(op) && !isWeight(op->getOperand(0));
 }
 
+/// Whether the op makes each element of its result of the same element of one operand, as an
+/// activation function or a conversion does: it reads no more than is kept instead.
+static bool isUnaryElementwise(Operation *op) {
+  return isa<ConvertOp>(op) || (op->hasTrait<mlir::OpTrait::SameOperandsAndResultType>() &&
+                                op->getNumOperands() == 1 && isLight(op) && !isa<SoftmaxOp>(op));
+}
+
 /// The ops that selective recomputation may recompute (Korthikanti et al. 2022): where contractions
 /// have results much larger than their operands, these and the light ops up to the next
 /// contraction, so that nothing of that size is kept (section 5); in other models light ops. In
@@ -228,6 +235,10 @@ RecomputeChoice DeviceRecompute::choose(RecomputeMode mode, int64_t keepBytes) {
   case RecomputeMode::Gathers:
     for (auto [index, op] : llvm::enumerate(ops))
       problem.ops[index].allowed = isGatheredActivation(op);
+    return keepLeast(problem);
+  case RecomputeMode::Elementwise:
+    for (auto [index, op] : llvm::enumerate(ops))
+      problem.ops[index].allowed = isGatheredActivation(op) || isUnaryElementwise(op);
     return keepLeast(problem);
   case RecomputeMode::Full:
     for (auto [index, op] : llvm::enumerate(ops))

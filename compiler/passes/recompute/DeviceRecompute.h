@@ -17,7 +17,7 @@
 
 namespace dtc {
 
-enum class RecomputeMode { None, Gathers, Selective, Full, Auto };
+enum class RecomputeMode { None, Gathers, Elementwise, Selective, Full, Auto };
 
 /// Chooses and recomputes for one device: a coordinate on the pipeline axis, or the only one.
 class DeviceRecompute {

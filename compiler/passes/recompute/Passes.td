@@ -18,6 +18,8 @@ def RecomputeActivationsPass : Pass<"dtc-recompute-activations", "::mlir::Module
     * `none`: nothing is recomputed;
     * `gathers`: activations that are gathered from other devices are gathered again, and each device saves the part of
       them that it has (Korthikanti et al. 2022, section 4.2.2);
+    * `elementwise`: so are they, and results that are made element by element of one tensor, such as those of activation
+      functions, are made again, where that lowers the sum of saved bytes;
     * `selective`: activations are recomputed that cost little for the bytes that need not be saved then (after
       Korthikanti et al. 2022), where that lowers the sum of saved bytes. If some contractions make a large result from
       small operands, as that of the scores of attention does (a result of more bytes than the operands, for fewer than

@@ -102,13 +102,14 @@ dtc::recomputeActivations(ModuleOp module, const RecomputeActivationsPassOptions
   auto mode = llvm::StringSwitch<std::optional<RecomputeMode>>(options.mode)
                   .Case("none", RecomputeMode::None)
                   .Case("gathers", RecomputeMode::Gathers)
+                  .Case("elementwise", RecomputeMode::Elementwise)
                   .Case("selective", RecomputeMode::Selective)
                   .Case("full", RecomputeMode::Full)
                   .Case("auto", RecomputeMode::Auto)
                   .Default(std::nullopt);
   if (!mode) {
     module.emitError() << "there is no mode '" << options.mode
-                       << "'; there are none, gathers, selective, full and auto";
+                       << "'; there are none, gathers, elementwise, selective, full and auto";
     return failure();
   }
   std::optional<ScheduleRule> rule = findScheduleRule(options.schedule);

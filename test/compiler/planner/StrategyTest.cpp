@@ -153,7 +153,7 @@ TEST(Strategy, BadFieldsAreNamed) {
       {"chunks: 2000", "chunks is 2000"},
       {"stages: \"h.0\"", "stages is given, but the mesh has no axis \"pp\""},
       {"recompute: \"some\"",
-       "recompute is \"some\", expected one of none, gathers, selective, full, auto"},
+       "recompute is \"some\", expected one of none, gathers, elementwise, selective, full, auto"},
       {"recompute: \"auto\"", "recompute is \"auto\", which needs a memory_limit"},
       {"memory_limit: -8", "memory_limit is -8"},
       {"dtype: \"f64\"", "dtype is \"f64\", expected one of f32, bf16, f16"},

@@ -1,5 +1,5 @@
 // RUN: not dtc-opt %s --dtc-recompute-activations=mode=some 2>&1 | FileCheck %s --check-prefix MODE
-// MODE: error: there is no mode 'some'; there are none, gathers, selective, full and auto
+// MODE: error: there is no mode 'some'; there are none, gathers, elementwise, selective, full and auto
 // RUN: not dtc-opt %s --dtc-recompute-activations=schedule=fast 2>&1 | FileCheck %s --check-prefix SCHEDULE
 // SCHEDULE: error: there is no schedule 'fast'; there are naive, gpipe, 1f1b
 // RUN: not dtc-opt %s --dtc-recompute-activations=chunks=2 2>&1 | FileCheck %s --check-prefix SHAPE
