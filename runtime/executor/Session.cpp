@@ -157,6 +157,15 @@ MaybeError Session::openResources(const SessionOptions &options) {
   return openBeside();
 }
 
+/// The workspace that a program's entry points have for themselves which run beside the others.
+static uint64_t workspaceBeside(const PreparedPlan &plan, size_t program) {
+  uint64_t most = 0;
+  for (const std::shared_ptr<const PreparedPlan> &entry : plan.entryPoints)
+    if (entry->runsBeside())
+      most = std::max<uint64_t>(most, entry->programs[program].workspaceBytes);
+  return most;
+}
+
 /// Opens what the entry points that run beside the others have for themselves.
 MaybeError Session::openBeside() {
   if (std::ranges::none_of(prepared->entryPoints,
@@ -168,7 +177,7 @@ MaybeError Session::openBeside() {
   std::span<const int64_t> held = fabric().devices();
   auto programOf = [&](size_t i) { return static_cast<size_t>(prepared->mesh.programOf(held[i])); };
   for (size_t i = 0; i < held.size(); ++i) {
-    auto opened = shared->resources[i]->openBeside(prepared->workspaceBytes(programOf(i)));
+    auto opened = shared->resources[i]->openBeside(workspaceBeside(*prepared, programOf(i)));
     if (!opened)
       return opened.error().inContext(fmt::format("device {}", held[i]));
     beside->resources.push_back(std::move(*opened));
@@ -225,7 +234,8 @@ MaybeError Session::checkMemory(const SessionOptions &options) const {
     ++use.devices;
     // Programs of at most 2^46 bytes, and at most 2^16 devices of a process: no sum overflows.
     use.needed += prepared->arenaBytes(program) +
-                  std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes);
+                  std::min<uint64_t>(prepared->workspaceBytes(program), kMaxArenaBytes) +
+                  std::min(workspaceBeside(*prepared, program), kMaxArenaBytes);
     use.communicators += memoryOfFabric(fabric().devices()[i]).bytes;
     if (uint64_t bytes = prepared->hostArenaBytes(program); bytes > 0) {
       MemoryLimit limit = memoryLimit();

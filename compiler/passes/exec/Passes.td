@@ -163,7 +163,8 @@ def PlanMemoryPass : Pass<"dtc-plan-memory", "::mlir::ModuleOp"> {
     Live ranges follow from the order of the tasks; a buffer that a repeated task reads from outside is live during all
     its executions. A buffer that each microbatch has for itself gets as many slots as there are microbatches at once
     between its first use and its last; buffers of several stages of a device share slots where that saves any. The size
-    of the arena and the lower bound go to the program's attributes.
+    of the arena and the lower bound go to the program's attributes. The buffers of an entry point that sends a fragment of an
+    outer step, which runs beside the others, come after the arenas of these.
 
     ```mlir
     // Before
