@@ -34,11 +34,16 @@ const SavedBytesTrial *SavedBytesSearch::best() const {
 
 bool SavedBytesSearch::isHopeless() const {
   constexpr double kHopeless = 1.1;
+  constexpr size_t kLargerTrials = 4;
   if (plans.empty() || best())
     return false;
   const SavedBytesTrial &least = plans.front();
   const bool keepsLeast = least.bound < least.kept || least.bound == 0;
-  return keepsLeast && std::all_of(plans.begin(), plans.end(), [&](const SavedBytesTrial &plan) {
+  if (!keepsLeast)
+    return false;
+  const auto isLarger = [&](const SavedBytesTrial &plan) { return plan.arena >= least.arena; };
+  return (plans.size() > kLargerTrials && std::all_of(plans.begin(), plans.end(), isLarger)) ||
+         std::all_of(plans.begin(), plans.end(), [&](const SavedBytesTrial &plan) {
            return double(plan.arena) > kHopeless * double(limit);
          });
 }

@@ -51,8 +51,9 @@ public:
   /// The trial that fits and recomputes least; null if none fits.
   const SavedBytesTrial *best() const;
 
-  /// Whether nothing fits by far: even the trial that keeps least needs a tenth more than the
-  /// limit. An arena that keeps more is seldom smaller than that one, and never was by as much.
+  /// Whether nothing is likely to fit. By far, if even the trial that keeps least needs a tenth
+  /// more than the limit: an arena that keeps more is seldom smaller than that one, and never was
+  /// by as much. By less, if several trials that keep more need no less than that one.
   bool isHopeless() const;
 
 private:

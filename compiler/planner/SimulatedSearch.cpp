@@ -13,8 +13,6 @@
 #include "plan/PlanVerifier.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/ErrorHandling.h"
 
 #include <algorithm>
 #include <cmath>
@@ -72,12 +70,10 @@ SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOp
                                  PlannerResult &choice, llvm::function_ref<bool()> goesOn)
     : options(options), choice(choice), goesOn(goesOn), most(mostSimulations(model)),
       isThorough(most >= kManySimulations), work{most, kListedSimulations},
-      isDone(choice.best.size(), false), trials(model, name, options) {
-  std::map<ParallelStrategy, size_t> numbers;
+      isDone(choice.best.size(), false), alikes(options), trials(model, name, options) {
   for (const EstimatedStrategy &entry : choice.best) {
     kinds.push_back(kindOf(entry.strategy));
-    groups.push_back(
-        numbers.try_emplace(withoutRecompute(entry.strategy), numbers.size()).first->second);
+    alikes.add(entry.strategy);
   }
 }
 
@@ -126,16 +122,6 @@ void SimulatedSearch::noteTime(size_t index, double seconds) {
   known->second = std::min(known->second, error);
 }
 
-void SimulatedSearch::noteSlower(size_t index) {
-  const EstimatedStrategy &entry = choice.best[index];
-  simulatedEstimates.push_back(entry.estimate.seconds());
-  noteTime(index, entry.leastSeconds);
-  // Strategies that recompute more are slower as well, and those that recompute nothing do not fit.
-  for (size_t other = 0; other < groups.size(); ++other)
-    if (groups[other] == groups[index])
-      isDone[other] = true;
-}
-
 StrategyTrial SimulatedSearch::trialOf(size_t index) {
   const ParallelStrategy &strategy = choice.best[index].strategy;
   const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
@@ -162,6 +148,8 @@ void SimulatedSearch::simulateOne(size_t index) {
   if (!isSimulated && entry.arenaBytes == 0)
     return;
   simulatedEstimates.push_back(entry.estimate.seconds());
+  if (!entry.fits)
+    settleTooLarge(index);
   // A plan that recomputes in part fills the available memory, if that is enough.
   if (entry.strategy.recompute != Recompute::Auto || !entry.fits) {
     double times = double(entry.arenaBytes) / entry.memoryBytes / entry.estimate.memoryShare();
@@ -188,48 +176,6 @@ void SimulatedSearch::simulateOne(size_t index) {
     chosenTrial = std::move(trial);
   }
   settleAlike(index);
-}
-
-bool SimulatedSearch::isSlower(Recompute candidate, Recompute simulated) const {
-  switch (simulated) {
-  case Recompute::None:
-    return true;
-  case Recompute::Gathers:
-  case Recompute::Elementwise:
-    return candidate == Recompute::Selective || candidate == Recompute::Full;
-  case Recompute::Selective:
-    return candidate == Recompute::Full;
-  case Recompute::Full:
-    return false;
-  case Recompute::Auto:
-    // SavedBytesSearch recomputes more than is needed by up to its tolerance.
-    return candidate != Recompute::Selective || !isThorough;
-  }
-  llvm_unreachable("unknown recomputation");
-}
-
-void SimulatedSearch::settleAlike(size_t index) {
-  const EstimatedStrategy &entry = choice.best[index];
-  llvm::SmallVector<const EstimatedStrategy *, 4> alike;
-  for (auto [other, candidate] : llvm::enumerate(choice.best)) {
-    if (groups[other] != groups[index])
-      continue;
-    alike.push_back(&candidate);
-    if (entry.fits && isSlower(candidate.strategy.recompute, entry.strategy.recompute))
-      isDone[other] = true;
-  }
-  // The best of those that fit may be faster if it recomputes less.
-  bool mayGain = !entry.fits || (entry.strategy.recompute != Recompute::None && chosen == index);
-  if (!mayGain || !choice.recomputesPartly)
-    return;
-  std::optional<EstimatedStrategy> partly = findPartlyRecomputed(
-      alike, int64_t(choice.memoryBytes), entry.memoryShare() / entry.estimate.memoryShare());
-  if (!partly)
-    return;
-  kinds.push_back(kindOf(partly->strategy));
-  groups.push_back(groups[index]);
-  isDone.push_back(false);
-  choice.best.push_back(std::move(*partly));
 }
 
 double SimulatedSearch::correctionOf(size_t index) const {
@@ -277,19 +223,39 @@ std::optional<size_t> SimulatedSearch::findSmallest() const {
   return smallest;
 }
 
+double SimulatedSearch::likelySeconds(size_t index) const {
+  double times = correctionOf(index);
+  if (!errors.contains(kinds[index])) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto &[kind, error] : errors)
+      least = std::min(least, error);
+    times = std::max(times, std::isinf(least) ? 1 : least);
+  }
+  return times * choice.best[index].estimate.seconds();
+}
+
 bool SimulatedSearch::isNear(size_t index) const {
   const EstimatedStrategy &entry = choice.best[index];
   return chosen && !isDone[index] && entry.estimate.memoryShare() <= 1 &&
-         correctionOf(index) * entry.estimate.seconds() < kListedMargin * best;
+         likelySeconds(index) < kListedMargin * best;
 }
 
 std::optional<size_t> SimulatedSearch::findNear() const {
-  auto secondsOf = [&](size_t index) {
-    return correctionOf(index) * choice.best[index].estimate.seconds();
+  // Of a large model, another size of buckets is compiled with the choice alone: it changes a
+  // thousandth.
+  auto isKnown = [&](size_t index) {
+    if (isThorough || !isLikeSimulated(index))
+      return false;
+    for (auto [other, entry] : llvm::enumerate(choice.best))
+      if (other != chosen && entry.simulation && alikes.differInBuckets(other, index) &&
+          !alikes.differInNodes(other, index) && !alikes.differInBuckets(*chosen, index))
+        return true;
+    return false;
   };
   std::optional<size_t> fastest;
   for (size_t index = 0; index < choice.best.size(); ++index)
-    if (isNear(index) && (!fastest || secondsOf(index) < secondsOf(*fastest)))
+    if (isNear(index) && !isKnown(index) &&
+        (!fastest || likelySeconds(index) < likelySeconds(*fastest)))
       fastest = index;
   return fastest;
 }
@@ -297,7 +263,7 @@ std::optional<size_t> SimulatedSearch::findNear() const {
 void SimulatedSearch::sortResults() {
   std::vector<EstimatedStrategy> simulated, others;
   for (auto [index, entry] : llvm::enumerate(choice.best)) {
-    entry.correction = correctionOf(index);
+    entry.correction = likelySeconds(index) / entry.estimate.seconds();
     if (!entry.simulation && isDone[index] && entry.leastSeconds == 0)
       continue; // it does not compile, or another one is faster
     if (!entry.simulation && isNear(index)) {
@@ -370,8 +336,8 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
       break;
     // The result of a trial most often applies to all strategies that differ in recomputation
     // alone.
-    for (size_t other = 0; other < groups.size(); ++other)
-      if (groups[other] == groups[*next])
+    for (size_t other = 0; other < isDone.size(); ++other)
+      if (alikes.differInRecompute(other, *next))
         isDone[other] = true;
     simulatedEstimates.push_back(choice.best[*next].estimate.seconds());
     countWork(*next);

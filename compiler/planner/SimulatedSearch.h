@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
 #define DTC_COMPILER_PLANNER_SIMULATEDSEARCH_H
 
+#include "compiler/planner/AlikeStrategies.h"
 #include "compiler/planner/Planner.h"
 #include "compiler/planner/StrategyTrials.h"
 
@@ -59,11 +60,18 @@ private:
   /// that fits and is otherwise the same.
   bool isSlower(Recompute candidate, Recompute simulated) const;
   /// Ends the search among strategies that differ from a simulated one only in what they recompute,
-  /// where that fits and none of them is faster. Where it does not fit, or is the best so far, adds
-  /// one that recomputes in part if that may be faster with the memory that was found to be needed.
+  /// or also in the numbers of nodes, where that fits and none of them is faster. Where it does not
+  /// fit, or is the best so far, adds one that recomputes in part if that may be faster with the
+  /// memory that was found to be needed.
   void settleAlike(size_t index);
+  /// Ends the search among strategies that are too large as one is that does not fit: by their
+  /// estimates, which err for all of them as for that one.
+  void settleTooLarge(size_t index);
   /// How many times its estimate a strategy takes, as far as is known.
   double correctionOf(size_t index) const;
+  /// The seconds of a strategy by its estimate: one of a kind that nothing is known of errs as that
+  /// which errs least.
+  double likelySeconds(size_t index) const;
   /// The strategies that run() would simulate next if the trial of one were to say nothing new.
   std::vector<ParallelStrategy> findUpcoming(size_t index);
   /// Whether the estimate of a strategy is nearly that of one that was simulated.
@@ -111,7 +119,7 @@ private:
   std::vector<double> simulatedEstimates; ///< seconds
   // For each of `choice.best`:
   std::vector<std::string> kinds;
-  std::vector<size_t> groups; ///< the same number for strategies that differ in recomputation alone
+  AlikeStrategies alikes;
   std::vector<bool> isDone;
   /// What was found of the strategies that were tried, but for their candidates, by
   /// standardOrder().

@@ -181,4 +181,22 @@ TEST(SavedBytesSearch, IsHopelessFarAboveTheLimit) {
   EXPECT_FALSE(far.isHopeless());
 }
 
+// So do several that keep more and need no less.
+TEST(SavedBytesSearch, IsHopelessWhereMoreNeedsNoLess) {
+  SavedBytesSearch keep(100, 0), falling(100, 0);
+  keep.add({0, 5, 105, 8});
+  falling.add({0, 5, 105, 8});
+  for (int64_t kept : {10, 20, 30}) {
+    keep.add({kept, kept, 105 + kept, 7});
+    falling.add({kept, kept, 104, 7});
+    EXPECT_FALSE(keep.isHopeless()) << kept; // not many
+  }
+  keep.add({40, 40, 105, 6});
+  falling.add({40, 40, 104, 6});
+  EXPECT_TRUE(keep.isHopeless());
+  EXPECT_FALSE(falling.isHopeless());
+  keep.add({50, 50, 100, 5});
+  EXPECT_FALSE(keep.isHopeless()); // it fits
+}
+
 } // namespace savedBytesSearchTest
