@@ -246,7 +246,7 @@ static void buildGradientSums(OpPassManager &manager, const ResolvedOptions &opt
   verify.allowNarrowReductions = options.gradReduceDtype != ComputeType::F32;
   manager.addPass(createVerifyPrecisionPass(verify));
   if (options.dtype == ComputeType::F8)
-    manager.addPass(createScaleProductsPass());
+    manager.addPass(createScaleProductsPass({options.outer}));
   if (auto compression = parseGradientCompression(options.compress);
       compression && compression->axis != options.outer)
     addCompression(manager, *compression);

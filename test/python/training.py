@@ -218,7 +218,7 @@ class Training(unittest.TestCase):
             ({"zero": 7}, 'zero is "7", expected 0 to 3'),
             ({"zeroo": 1}, 'there is no option "zeroo"; did you mean "zero"\\?'),
             ({"mesh": "dp"}, 'mesh is "dp", expected axis=size'),
-            ({"dtype": "f8"}, 'dtype is "f8", expected one of f32, bf16, f16'),
+            ({"dtype": "f8"}, 'dtype is "f8", expected one of f32, bf16, f16, fp8'),
             ({"mesh": "tp=0"}, 'mesh is "tp=0", expected axis=size'),
             ({"memory": "1KiB"}, "(?s)captured_models.py:26:0: error: the plan needs .*, more than the limit of 1.0 KiB; .*"
                                  "\nnote: 576 B of that: parameter .*cannot compile .*mlp.mlir"),

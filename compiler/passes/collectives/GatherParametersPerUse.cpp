@@ -16,6 +16,7 @@
 #include "compiler/passes/DeadOps.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/collectives/Buckets.h"
+#include "dialects/dist/DistScaledOps.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
@@ -46,6 +47,7 @@ private:
     SmallVector<OpOperand *> uses; ///< of gathered values
   };
   void findGathered();
+  void roundPerUse();
   void findLayerUses();
   void gatherFor(const LayerUse &layerUse, Operation *before);
 
@@ -81,6 +83,40 @@ void ParameterGathers::findGathered() {
         auto gather = dyn_cast<dist::AllGatherOp>(user);
         worklist.push_back({user->getResult(0), whole || (gather && isOver(gather))});
       }
+  }
+}
+
+/// Rounds a gathered parameter to 8 bits once more for each product, next to it: what is rounded is
+/// as whole as the parameter.
+void ParameterGathers::roundPerUse() {
+  SmallVector<dist::QuantizeF8Op> rounded;
+  function.walk([&](dist::QuantizeF8Op op) {
+    if (gathered.contains(op.getInput()))
+      rounded.push_back(op);
+  });
+  for (dist::QuantizeF8Op op : rounded) {
+    // With what makes its scale: the largest magnitude on the device, and that of all devices.
+    SmallVector<Operation *> chain{op};
+    while (Operation *maker = chain.back()->getOperands().back().getDefiningOp()) {
+      if (!isa<dist::AllReduceOp, dist::LargestMagnitudeOp>(maker))
+        break;
+      chain.push_back(maker);
+    }
+    llvm::SetVector<Operation *> products(op->user_begin(), op->user_end());
+    for (Operation *product : products) {
+      OpBuilder builder(product);
+      IRMapping copies;
+      for (Operation *each : llvm::reverse(chain)) {
+        Operation *copy = builder.clone(*each, copies);
+        if (auto stage = dist::getStage(product))
+          copy->setAttr(dist::kStageAttrName, stage);
+      }
+      for (OpOperand &operand : product->getOpOperands())
+        operand.set(copies.lookupOrDefault(operand.get()));
+    }
+    for (Operation *each : chain)
+      if (each->use_empty())
+        each->erase();
   }
 }
 
@@ -150,6 +186,7 @@ void ParameterGathers::run() {
   findGathered();
   if (gathered.empty())
     return;
+  roundPerUse();
   findLayerUses();
   for (auto [index, layerUse] : llvm::enumerate(layerUses)) {
     // The gathers of a layer run while the layers before it compute.

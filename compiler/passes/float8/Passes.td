@@ -49,6 +49,8 @@ def ScaleProductsPass : Pass<"dtc-scale-products", "::mlir::ModuleOp"> {
     A product stays in 16 bits, with a remark, if a device's part of it is not m x k times k x n with each of m, n and k
     a multiple of 16 (GPUs compute no others in 8 bits), or if an operand is no longer in 16 bits.
 
+    Along the axis `outer`, replicas train on their own, each with scales of its own.
+
     Runs in the local view.
 
     ```mlir
@@ -73,6 +75,9 @@ def ScaleProductsPass : Pass<"dtc-scale-products", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"outer", "outer", "std::string", "\"\"", "the axis whose replicas train on their own">,
+  ];
   let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];
 }
 

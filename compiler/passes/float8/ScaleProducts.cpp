@@ -30,8 +30,8 @@ namespace {
 
 class ProductScaler {
 public:
-  ProductScaler(func::FuncOp function, const LinkedMesh &mesh)
-      : function(function), mesh(mesh), builder(function.getContext()) {}
+  ProductScaler(func::FuncOp function, const LinkedMesh &mesh, StringRef outer)
+      : function(function), mesh(mesh), outer(outer), builder(function.getContext()) {}
   LogicalResult run();
 
 private:
@@ -44,6 +44,7 @@ private:
 
   func::FuncOp function;
   const LinkedMesh &mesh;
+  StringRef outer; ///< empty: replicas do not differ
   OpBuilder builder;
   unsigned scaled = 0; ///< products
   /// By the tensor, the type of 8 bits, where the ops are, and their stage.
@@ -100,11 +101,15 @@ ProductScaler::Quantized ProductScaler::quantize(EinsumOp einsum, unsigned opera
   auto largest = dist::LargestMagnitudeOp::create(builder, loc, scalar, value);
   made.push_back(largest);
   Value all = largest;
-  auto axes =
-      cast<ArrayAttr>(einsum->getAttrOfType<ArrayAttr>(dist::kOperandAxesAttrName)[operand]);
+  SmallVector<StringRef> axes;
+  for (auto axis :
+       cast<ArrayAttr>(einsum->getAttrOfType<ArrayAttr>(dist::kOperandAxesAttrName)[operand])
+           .getAsValueRange<StringAttr>())
+    if (axis != outer)
+      axes.push_back(axis);
   if (!axes.empty()) {
-    auto most =
-        dist::AllReduceOp::create(builder, loc, scalar, ReductionKind::Max, all, mesh.name, axes);
+    auto most = dist::AllReduceOp::create(builder, loc, scalar, ReductionKind::Max, all, mesh.name,
+                                          builder.getStrArrayAttr(axes));
     made.push_back(most);
     all = most;
   }
@@ -166,7 +171,7 @@ struct ScaleProductsPass : dtc::impl::ScaleProductsPassBase<ScaleProductsPass> {
 
   void runOnOperation() override {
     if (failed(forEachFunction(getOperation(), [&](func::FuncOp function, const LinkedMesh &mesh) {
-          return ProductScaler(function, mesh).run();
+          return ProductScaler(function, mesh, outer).run();
         })))
       signalPassFailure();
   }

@@ -128,12 +128,12 @@ private:
   std::shared_ptr<CudnnAttention> attention; // null: by kernels of our own
 #endif
   KernelRegistry<CudaKernel> registry{
-      unaryKernels(),   binaryKernels(),    conversionKernels(),      dataMovementKernels(),
-      reduceKernels(),  shardingKernels(),  einsumKernels(),          indexingKernels(),
-      softmaxKernels(), normKernels(),      normGradKernels(),        crossEntropyKernels(),
-      rotaryKernels(),  attentionKernels(), attentionGradKernels(),   cacheKernels(),
-      dropoutKernels(), optimizerKernels(), quantizedBlocksKernels(), convKernels(),
-      poolingKernels()};
+      unaryKernels(),   binaryKernels(),       conversionKernels(),      dataMovementKernels(),
+      reduceKernels(),  shardingKernels(),     einsumKernels(),          indexingKernels(),
+      softmaxKernels(), normKernels(),         normGradKernels(),        crossEntropyKernels(),
+      rotaryKernels(),  attentionKernels(),    attentionGradKernels(),   cacheKernels(),
+      dropoutKernels(), optimizerKernels(),    quantizedBlocksKernels(), convKernels(),
+      poolingKernels(), scaledProductKernels()};
 };
 
 } // namespace cuda

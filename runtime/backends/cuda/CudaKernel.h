@@ -71,6 +71,7 @@ std::span<const KernelEntry> cacheKernels();
 std::span<const KernelEntry> dropoutKernels();
 std::span<const KernelEntry> optimizerKernels();
 std::span<const KernelEntry> quantizedBlocksKernels();
+std::span<const KernelEntry> scaledProductKernels();
 
 template <typename T> const T *input(const KernelArguments &args, size_t index) {
   return static_cast<const T *>(args.inputs[index]);

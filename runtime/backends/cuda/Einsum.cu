@@ -155,7 +155,8 @@ private:
     std::vector<LoopNest<3>::Loop> others(dims.begin(), longest);
     others.insert(others.end(), longest + 1, dims.end());
     calls = LoopNest<3>(std::move(others));
-    Expected<std::unique_ptr<Matmul>> created = Matmul::create(plan.gemm, batch, in, out, epilogue);
+    Expected<std::unique_ptr<Matmul>> created =
+        Matmul::create(plan.gemm, batch, {in, in, out}, epilogue);
     if (!created)
       return created.error();
     matmul = std::move(*created);

@@ -27,6 +27,10 @@ cudaDataType_t typeOf(DType dtype) {
     return CUDA_R_16BF;
   case DType::F16:
     return CUDA_R_16F;
+  case DType::F8E4M3:
+    return CUDA_R_8F_E4M3;
+  case DType::F8E5M2:
+    return CUDA_R_8F_E5M2;
   default:
     return CUDA_R_32F;
   }
@@ -56,21 +60,24 @@ MaybeError Matmul::check(cublasStatus_t status, const char *what) const {
 }
 
 Expected<std::unique_ptr<Matmul>> Matmul::create(const GemmShape &shape, const MatmulBatch &batch,
-                                                 DType in, DType out,
+                                                 const MatmulTypes &types,
                                                  const MatmulEpilogue &epilogue) {
   Expected<const CublasLt *> library = loadCublasLt();
   if (!library)
     return library.error();
   std::unique_ptr<Matmul> matmul(new Matmul(**library));
   matmul->epilogue = epilogue;
-  if (MaybeError error = matmul->describe(shape, batch, in, out))
+  if (MaybeError error = matmul->describe(shape, batch, types))
     return *error;
   return matmul;
 }
 
-MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out) {
-  shapeText = fmt::format("{} products of {}x{}x{} ({} to {})", batch.count, shape.m, shape.n,
-                          shape.k, dtc::name(in), dtc::name(out));
+MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch,
+                            const MatmulTypes &types) {
+  auto [in, inOfB, out] = types;
+  shapeText = fmt::format(
+      "{} products of {}x{}x{} ({}{} to {})", batch.count, shape.m, shape.n, shape.k, dtc::name(in),
+      in == inOfB ? "" : fmt::format(" and {}", dtc::name(inOfB)), dtc::name(out));
   static constexpr const char *gelus[] = {"", ", GELU", ", GELU of what is kept",
                                           ", gradient of GELU"};
   static constexpr const char *sums[] = {"", ", sums of the left operand",
@@ -81,6 +88,7 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
   isDouble = in == DType::F64;
   isSingle = in == DType::F32;
   has16Bits = byteWidth(out) == 2;
+  has8Bits = isFloat8(in);
   workspace = workspaceFor(batch.count * shape.m * shape.n);
   MatrixOrder a(shape.a, shape.m, shape.k), b(shape.b, shape.k, shape.n),
       c(shape.c, shape.m, shape.n);
@@ -91,6 +99,7 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
     std::swap(a, b);
     std::swap(m, n);
     std::swap(batchA, batchB);
+    std::swap(in, inOfB);
   }
   // `layout` holds op(matrix) of rows x columns, as it lies or transposed.
   auto make = [&](cublasLtMatrixLayout_t &layout, DType dtype, int64_t rows, int64_t columns,
@@ -115,11 +124,11 @@ MaybeError Matmul::describe(const GemmShape &shape, const MatmulBatch &batch, DT
           make(first, in, plainA ? m : shape.k, plainA ? shape.k : m, a.step, batchA))
     return error;
   if (MaybeError error =
-          make(second, in, plainB ? shape.k : n, plainB ? n : shape.k, b.step, batchB))
+          make(second, inOfB, plainB ? shape.k : n, plainB ? n : shape.k, b.step, batchB))
     return error;
   if (MaybeError error = make(result, out, m, n, c.step, batch.c))
     return error;
-  if (!epilogue.empty())
+  if (hasAddresses())
     return std::nullopt;
   if (MaybeError error = describeOperation(operation, {}, /*usesTf32=*/false))
     return error;
@@ -173,6 +182,10 @@ MaybeError Matmul::describeOperation(cublasLtMatmulDesc_t &description,
   if (operands.geluInput) {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.geluInput);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, resultStep);
+  }
+  if (has8Bits) {
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, reversed ? operands.scaleB : operands.scaleA);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, reversed ? operands.scaleA : operands.scaleB);
   }
   return check(status, "describe the product");
 }
@@ -380,7 +393,7 @@ Expected<bool> Matmul::enqueueWith(cublasLtMatmulDesc_t description, CudaQueue &
 }
 
 Expected<bool> Matmul::enqueue(CudaQueue &queue, const MatmulOperands &operands) const {
-  if (epilogue.empty())
+  if (!hasAddresses())
     return enqueueWith(usesTf32(queue) ? tf32Operation : operation, queue, operands);
   // The addresses are part of the description. cuBLASLt has read it when the call returns.
   cublasLtMatmulDesc_t description = nullptr;

@@ -29,7 +29,13 @@ struct MatmulBatch {
   int64_t a = 0, b = 0, c = 0;
 };
 
-/// The memory of a product. a and b have elements of type `in`, all else of type `out`.
+/// The element types of a and b, and of all else. a and b have one type, or types of 8 bits. c has
+/// theirs, or f32 where they have 16 bits, or bf16 or f32 where they have 8.
+struct MatmulTypes {
+  DType a, b, out;
+};
+
+/// The memory of a product.
 struct MatmulOperands {
   const void *a = nullptr, *b = nullptr;
   void *c = nullptr;
@@ -37,6 +43,8 @@ struct MatmulOperands {
   const void *bias = nullptr;
   void *geluInput = nullptr; // lies as c
   void *biasGrad = nullptr;
+  /// Of matrices of 8 bits, the f32 numbers on the device that their elements are multiplied by.
+  const void *scaleA = nullptr, *scaleB = nullptr;
   void *workspace = nullptr; // aligned to 256 bytes
 };
 
@@ -46,9 +54,8 @@ struct MatmulOperands {
 /// cuBLASLt proposes first, or the fastest of its proposals (CudaOptions).
 class Matmul {
 public:
-  /// a and b have elements of type `in`; c has such, or f32 where `in` has 16 bits.
   static Expected<std::unique_ptr<Matmul>> create(const GemmShape &shape, const MatmulBatch &batch,
-                                                  DType in, DType out,
+                                                  const MatmulTypes &types,
                                                   const MatmulEpilogue &epilogue = {});
   ~Matmul();
 
@@ -58,7 +65,7 @@ public:
 
 private:
   explicit Matmul(const CublasLt &library) : library(library) {}
-  MaybeError describe(const GemmShape &shape, const MatmulBatch &batch, DType in, DType out);
+  MaybeError describe(const GemmShape &shape, const MatmulBatch &batch, const MatmulTypes &types);
   MaybeError check(cublasStatus_t status, const char *what) const;
   /// The matrices in cuBLASLt's order.
   struct Call {
@@ -72,9 +79,11 @@ private:
   /// A GPU and the alignments of the three matrices in bytes.
   using Key = std::pair<int, Alignments>;
 
-  /// For a product without an epilogue no operands are needed.
+  /// Without addresses no operands are needed.
   MaybeError describeOperation(cublasLtMatmulDesc_t &description, const MatmulOperands &operands,
                                bool usesTf32) const;
+  /// Whether the description of the product has addresses.
+  bool hasAddresses() const { return !epilogue.empty() || has8Bits; }
   cublasLtEpilogue_t cublasEpilogue() const;
   bool usesTf32(const CudaQueue &queue) const;
 
@@ -99,13 +108,13 @@ private:
 
   const CublasLt &library;
   MatmulEpilogue epilogue;
-  /// The operations of products without an epilogue, which have no addresses; that in TF32 is only
+  /// The operations of products without addresses; that in TF32 is only
   /// for f32.
   cublasLtMatmulDesc_t operation = nullptr, tf32Operation = nullptr;
   /// cuBLASLt's matrices are column-major. A result that is row-major is computed as its transpose,
   /// from the operands in reverse order.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  bool reversed = false, isDouble = false, isSingle = false, has16Bits = false;
+  bool reversed = false, isDouble = false, isSingle = false, has16Bits = false, has8Bits = false;
   int32_t operationA = CUBLAS_OP_N, operationB = CUBLAS_OP_N;
   int64_t resultStep = 0; // between rows of c
   size_t workspace = 0;

@@ -30,6 +30,7 @@ foreach(source
   QuantizedBlocks.cu
   Reduce.cu
   Rotary.cu
+  ScaledProducts.cu
   Sharding.cu
   Softmax.cu)
   list(APPEND DTC_CUDA_SOURCES "${CMAKE_CURRENT_LIST_DIR}/${source}")

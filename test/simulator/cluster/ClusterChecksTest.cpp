@@ -180,7 +180,8 @@ TEST(ClusterChecks, ChecksNames) {
        "\"f16\"; did you mean \"bf16\"?",
        [](C &c) { rate(c)->set_dtype("f64"); }},
       {[](C &c) { rate(c)->clear_dtype(); },
-       "devices[0].matrix[0].dtype is \"\", expected one of \"f32\", \"f64\", \"bf16\", \"f16\"",
+       "devices[0].matrix[0].dtype is \"\", expected one of \"f32\", \"f64\", \"bf16\", \"f16\", "
+       "\"fp8\"",
        [](C &c) { rate(c)->set_dtype("f16"); }},
       {[](C &c) { rate(c)->set_dtype("f32"); },
        "devices[0].matrix[1] has the dtype \"f32\", expected another than that of "

@@ -88,6 +88,10 @@ cudaError_t checkOperands(Engine &engine, const std::string &name, const Product
       {"D", product.d.data, product.d.bytes()}};
   if (product.beta != 0)
     operands.emplace_back("C", product.c.data, product.c.bytes());
+  for (auto [which, scale] : {std::pair("the scale of A", product.desc.scaleA),
+                              std::pair("the scale of B", product.desc.scaleB)})
+    if (scale)
+      operands.emplace_back(which, scale, sizeof(float));
   if (workspaceBytes)
     operands.emplace_back("the workspace", workspace, workspaceBytes);
   std::vector<std::pair<Matrix, const char *>> written = {{product.d, "D"}};
@@ -247,6 +251,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
     return setField(desc->aux, value, bytes);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return setField(desc->auxLeading, value, bytes);
+  case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+    return setField(desc->scaleA, value, bytes);
+  case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+    return setField(desc->scaleB, value, bytes);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -354,6 +362,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
   if (cublasStatus_t status = check(*desc, *aLayout, *bLayout, *cLayout, *dLayout))
     return status;
   if (desc->epilogue != CUBLASLT_EPILOGUE_DEFAULT && areEpilogues(Epilogues::Refused))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  auto is16Aligned = [](const void *data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
+  if (has8Bits(*aLayout) && !(is16Aligned(a) && is16Aligned(b) && is16Aligned(d)))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   auto scalar = [&](const void *from) {
     return desc->scale == CUDA_R_64F ? *static_cast<const double *>(from)

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "support/Float16.h"
+#include "support/Float8.h"
 #include "test/lib/RandomCases.h"
 #include "test/standin/cuda/StandinFixture.h"
 
@@ -212,6 +212,98 @@ TEST_F(CublasLtTest, Operands) {
   EXPECT_EQ(product.run(a, b, c, nullptr, 0, stream), CUBLAS_STATUS_SUCCESS);
   EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorLaunchFailure);
   EXPECT_EQ(product.run(a, b, c, nullptr, 0, stream), CUBLAS_STATUS_EXECUTION_FAILED);
+}
+
+/// A product of operands of 8 bits, and what cuBLASLt says to it.
+struct Float8Product {
+  cudaDataType_t a = CUDA_R_8F_E4M3, b = CUDA_R_8F_E4M3, d = CUDA_R_16BF;
+  cublasOperation_t transA = CUBLAS_OP_T, transB = CUBLAS_OP_N;
+  int64_t m = 16, n = 32, k = 48;
+  const float *scaleA = nullptr, *scaleB = nullptr;
+
+  cublasStatus_t run(cublasLtHandle_t handle, const void *aData, const void *bData, void *dData,
+                     cudaStream_t stream) const {
+    cublasLtMatmulDesc_t desc = nullptr;
+    cublasLtMatmulDescCreate(&desc, CUBLAS_COMPUTE_32F, CUDA_R_32F);
+    auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
+      EXPECT_EQ(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof(value)),
+                CUBLAS_STATUS_SUCCESS);
+    };
+    set(CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(transA));
+    set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(transB));
+    set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scaleA);
+    set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scaleB);
+    auto layoutOf = [](cudaDataType_t type, bool transposed, int64_t rows, int64_t columns) {
+      cublasLtMatrixLayout_t layout = nullptr;
+      if (transposed)
+        std::swap(rows, columns);
+      cublasLtMatrixLayoutCreate(&layout, type, static_cast<uint64_t>(rows),
+                                 static_cast<uint64_t>(columns), rows);
+      return layout;
+    };
+    cublasLtMatrixLayout_t left = layoutOf(a, transA == CUBLAS_OP_T, m, k);
+    cublasLtMatrixLayout_t right = layoutOf(b, transB == CUBLAS_OP_T, k, n);
+    cublasLtMatrixLayout_t result = layoutOf(d, false, m, n);
+    const float one = 1, zero = 0;
+    cublasStatus_t status =
+        cublasLtMatmul(handle, desc, &one, aData, left, bData, right, &zero, dData, result, dData,
+                       result, nullptr, nullptr, 0, stream);
+    for (cublasLtMatrixLayout_t layout : {left, right, result})
+      cublasLtMatrixLayoutDestroy(layout);
+    cublasLtMatmulDescDestroy(desc);
+    return status;
+  }
+};
+
+TEST_F(CublasLtTest, ProductsOf8Bits) {
+  std::mt19937_64 random(5);
+  std::vector<Float8E4M3> left(16 * 48);
+  std::vector<Float8E5M2> right(48 * 32);
+  for (Float8E4M3 &value : left)
+    value = Float8E4M3(static_cast<float>(int(random() % 9) - 4));
+  for (Float8E5M2 &value : right)
+    value = Float8E5M2(static_cast<float>(int(random() % 9) - 4));
+  cudaStream_t stream = openStream();
+  auto *a = upload(left, stream);
+  auto *b = upload(right, stream);
+  auto *d = onDevice<float>(16 * 32);
+  auto *scales = upload(std::vector<float>{0.5F, 0.25F}, stream);
+  Float8Product product{
+      .b = CUDA_R_8F_E5M2, .d = CUDA_R_32F, .scaleA = scales, .scaleB = scales + 1};
+  ASSERT_EQ(product.run(handle, a, b, d, stream), CUBLAS_STATUS_SUCCESS);
+  std::vector<float> found = read(d, 16 * 32, stream);
+  for (size_t i = 0; i < 16; ++i)
+    for (size_t j = 0; j < 32; ++j) {
+      float sum = 0;
+      for (size_t x = 0; x < 48; ++x)
+        sum += left[i * 48 + x] * right[j * 48 + x];
+      ASSERT_EQ(found[j * 16 + i], sum / 8) << i << ", " << j;
+    }
+}
+
+TEST_F(CublasLtTest, RefusesProductsOf8BitsAsGpusDo) {
+  cudaStream_t stream = openStream();
+  auto *a = onDevice<std::byte>(1 << 14), *b = onDevice<std::byte>(1 << 14),
+       *d = onDevice<std::byte>(1 << 14);
+  auto expectRefusal = [&](const Float8Product &product) {
+    EXPECT_EQ(product.run(handle, a, b, d, stream), CUBLAS_STATUS_NOT_SUPPORTED);
+  };
+  EXPECT_EQ(Float8Product().run(handle, a, b, d, stream), CUBLAS_STATUS_SUCCESS);
+  expectRefusal({.a = CUDA_R_8F_E5M2, .b = CUDA_R_8F_E5M2});
+  expectRefusal({.b = CUDA_R_16BF});
+  expectRefusal({.d = CUDA_R_64F});
+  expectRefusal({.transA = CUBLAS_OP_N});
+  expectRefusal({.transB = CUBLAS_OP_T});
+  for (int64_t odd : {8, 24}) {
+    expectRefusal({.m = odd});
+    expectRefusal({.n = odd});
+    expectRefusal({.k = odd});
+  }
+  EXPECT_EQ(Float8Product().run(handle, a + 8, b, d, stream), CUBLAS_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(Float8Product().run(handle, a, b + 1, d, stream), CUBLAS_STATUS_NOT_SUPPORTED);
+  // Scales are of operands of 8 bits alone.
+  auto *scale = onDevice<float>(1);
+  expectRefusal({.a = CUDA_R_16BF, .b = CUDA_R_16BF, .scaleA = scale});
 }
 
 } // namespace

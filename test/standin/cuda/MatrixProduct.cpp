@@ -6,7 +6,7 @@
 
 #include "test/standin/cuda/MatrixProduct.h"
 
-#include "support/Float16.h"
+#include "support/Float8.h"
 
 #include <algorithm>
 #include <bit>
@@ -97,6 +97,9 @@ template <typename Sum> void multiplyIn(const Product &product) {
       }
       for (uint64_t j = 0; j < n; ++j) {
         Sum value = static_cast<Sum>(product.alpha) * sums[j];
+        for (const float *scale : {product.desc.scaleA, product.desc.scaleB})
+          if (scale)
+            value *= static_cast<Sum>(*scale);
         // C is not read, and may be a NaN, where beta is 0.
         if (product.beta != 0)
           value += static_cast<Sum>(product.beta) * static_cast<Sum>(product.c.at(batch, row, j));
@@ -128,6 +131,10 @@ double Matrix::at(int64_t batch, uint64_t row, uint64_t column) const {
     return load<Float16>(from);
   case CUDA_R_16BF:
     return load<BFloat16>(from);
+  case CUDA_R_8F_E4M3:
+    return load<Float8E4M3>(from);
+  case CUDA_R_8F_E5M2:
+    return load<Float8E5M2>(from);
   }
   return 0;
 }
@@ -142,6 +149,10 @@ void Matrix::set(int64_t batch, uint64_t row, uint64_t column, double value) con
     return store(to, Float16(value));
   case CUDA_R_16BF:
     return store(to, BFloat16(value));
+  case CUDA_R_8F_E4M3:
+    return store(to, Float8E4M3(value));
+  case CUDA_R_8F_E5M2:
+    return store(to, Float8E5M2(value));
   }
 }
 
@@ -160,6 +171,24 @@ static cublasStatus_t checkEpilogue(const cublasLtMatmulDescOpaque_t &desc, cons
              : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 
+/// Of operands of 8 bits (cuBLAS documentation, cublasLtMatmul(), "To use FP8 kernels"): A is
+/// transposed and B is not, not both are of e5m2, all dimensions are multiples of 16, and D has 16
+/// bits or 32.
+static cublasStatus_t check8Bits(const cublasLtMatmulDescOpaque_t &desc, const Layout &a,
+                                 const Layout &b, const Layout &d) {
+  if (!has8Bits(a) && !has8Bits(b))
+    return desc.scaleA || desc.scaleB ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+  bool typesGo = has8Bits(a) && has8Bits(b) &&
+                 (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
+                 (d.type == CUDA_R_16BF || d.type == CUDA_R_16F || d.type == CUDA_R_32F) &&
+                 desc.compute == CUBLAS_COMPUTE_32F && desc.scale == CUDA_R_32F;
+  bool isPlaced = desc.transA == CUBLAS_OP_T && desc.transB == CUBLAS_OP_N;
+  for (const Layout *layout : {&a, &b, &d})
+    isPlaced = isPlaced && layout->order == CUBLASLT_ORDER_COL && layout->rows % 16 == 0 &&
+               layout->columns % 16 == 0 && layout->leading % 16 == 0;
+  return typesGo && isPlaced ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
 cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, const Layout &b,
                      const Layout &c, const Layout &d) {
   if (cublasStatus_t status = checkEpilogue(desc, d))
@@ -173,6 +202,10 @@ cublasStatus_t check(const cublasLtMatmulDescOpaque_t &desc, const Layout &a, co
     if (layout->leading <
         int64_t(layout->order == CUBLASLT_ORDER_ROW ? layout->columns : layout->rows))
       return CUBLAS_STATUS_INVALID_VALUE;
+  if (cublasStatus_t status = check8Bits(desc, a, b, d))
+    return status;
+  if (has8Bits(a))
+    return c.type == d.type ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
   bool wide = desc.compute == CUBLAS_COMPUTE_64F;
   cudaDataType_t scale = wide ? CUDA_R_64F : CUDA_R_32F;
   bool typesGo = wide ? a.type == CUDA_R_64F && d.type == CUDA_R_64F

@@ -24,6 +24,7 @@ struct cublasLtMatmulDescOpaque_t {
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void *bias = nullptr, *aux = nullptr;
   int64_t auxLeading = 0;
+  const float *scaleA = nullptr, *scaleB = nullptr; // of operands of 8 bits, on the device
 
   /// A vector of the rows of D, or of the gradients of one.
   bool readsBias() const { return epilogue & CUBLASLT_EPILOGUE_BIAS; }
@@ -51,8 +52,22 @@ namespace dtc::standin {
 
 using Layout = cublasLtMatrixLayoutOpaque_t;
 
+inline bool has8Bits(const Layout &layout) {
+  return layout.type == CUDA_R_8F_E4M3 || layout.type == CUDA_R_8F_E5M2;
+}
+
 inline size_t bytesOf(cudaDataType_t type) {
-  return type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2;
+  switch (type) {
+  case CUDA_R_64F:
+    return 8;
+  case CUDA_R_32F:
+    return 4;
+  case CUDA_R_8F_E4M3:
+  case CUDA_R_8F_E5M2:
+    return 1;
+  default:
+    return 2;
+  }
 }
 
 /// A matrix and the distance between its elements, in elements.

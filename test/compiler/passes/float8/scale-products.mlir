@@ -1,6 +1,12 @@
 // RUN: dtc-opt %s --split-input-file --dtc-scale-products 2>/dev/null | FileCheck %s
 // RUN: dtc-opt %s --split-input-file --dtc-scale-products -o /dev/null 2>&1 | FileCheck %s --check-prefix REMARK
 
+// RUN: dtc-opt %s --split-input-file --dtc-scale-products=outer=dp 2>/dev/null | FileCheck %s --check-prefix OUTER --implicit-check-not all_reduce
+
+// Replicas along an outer axis have scales of their own.
+// OUTER-COUNT-3: dist.quantize_f8
+// OUTER: func.func @stay
+
 // A tensor that is split over dp has the largest magnitude of all its parts; one that two products multiply is rounded
 // once.
 // CHECK-LABEL: func.func @two
