@@ -6,9 +6,9 @@
 //
 //   GpuProductBenchmark [--benchmark_...] PLAN...
 //
-// Times each kind of matrix product in the steps of the plans on GPU 0, where a kind is a shape with
-// the calls that its epilogue computes: by the algorithm that cuBLASLt proposes first (first), by
-// the fastest of its proposals (timed), and as a product without epilogue and a kernel for each
+// Times each kind of matrix product in the steps of the plans on GPU 0, where a kind is a shape
+// with the calls that its epilogue computes: by the algorithm that cuBLASLt proposes first (first),
+// by the fastest of its proposals (timed), and as a product without epilogue and a kernel for each
 // further call (apart). The counter `calls` is how often a step has the kind, for all
 // microbatches of one device.
 //

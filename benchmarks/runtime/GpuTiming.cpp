@@ -94,8 +94,7 @@ MaybeError GpuTiming::fill(std::byte *to, size_t bytes, DType dtype) {
     return staging.error();
   write((*staging)->data(), part, dtype);
   for (size_t at = 0; at < bytes; at += part)
-    if (MaybeError error =
-            queue->copy(to + at, (*staging)->data(), std::min(part, bytes - at)))
+    if (MaybeError error = queue->copy(to + at, (*staging)->data(), std::min(part, bytes - at)))
       return error;
   return queue->finish();
 }
