@@ -10,7 +10,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 from dtc.capture_text import Captured
 from dtc.errors import Error
 from dtc.torch import gradients, mixtures, pairs, refusals, text, weights
-from dtc.torch.operators import DECOMPOSED, is_converted
+from dtc.torch.operators import decompositions, is_converted
 
 VERSION = 1
 # Arguments that say nothing of the values that an operator gives.
@@ -359,7 +359,7 @@ def decompose(program):
     table = torch.export.default_decompositions()
     table = {each: rule for each, rule in dict(table.items()).items()
              if isinstance(each, torch._ops.OpOverload) and not is_converted(each)}
-    return program.run_decompositions(table | DECOMPOSED)
+    return program.run_decompositions(table | decompositions(torch.ops.aten))
 
 
 def check_weights(model):

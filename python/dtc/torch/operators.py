@@ -1,7 +1,5 @@
 """The ATen operators that dtc-import converts (compiler/import/torch/). All others are decomposed where torch can do that, or by
-DECOMPOSED."""
-
-import torch
+decompositions()."""
 
 CONVERTED = frozenset("""
     abs adaptive_avg_pool2d add addmm alias amax amin arange avg_pool1d avg_pool2d baddbmm bitwise_and bitwise_not bitwise_or
@@ -25,7 +23,10 @@ def repeat(x, repeats):
     return wide.reshape([count * size for count, size in pairs])
 
 
-DECOMPOSED = {torch.ops.aten.repeat.default: repeat}
+def decompositions(aten):
+    """Those of operators that torch does not decompose, by operator. `aten` is torch.ops.aten: this file is also read
+    without torch."""
+    return {aten.repeat.default: repeat}
 
 
 def is_converted(operator):
