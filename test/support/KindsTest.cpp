@@ -35,7 +35,7 @@ TEST(Kinds, HaveNames) {
   checkNames(BufferKind::Cache);
   checkNames(TransferKind::Receive);
   checkNames(PaddingValue::Highest);
-  checkNames(DType::F16);
+  checkNames(DType::F8E5M2);
 }
 
 TEST(Kinds, NamesAreThoseOfTheirValues) {

@@ -177,7 +177,7 @@ TEST(ClusterChecks, ChecksNames) {
        [](C &) {}},
       {[](C &c) { rate(c)->set_dtype("bf61"); },
        "devices[0].matrix[0].dtype is \"bf61\", expected one of \"f32\", \"f64\", \"bf16\", "
-       "\"f16\"; did you mean \"bf16\"?",
+       "\"f16\", \"fp8\"; did you mean \"bf16\"?",
        [](C &c) { rate(c)->set_dtype("f64"); }},
       {[](C &c) { rate(c)->clear_dtype(); },
        "devices[0].matrix[0].dtype is \"\", expected one of \"f32\", \"f64\", \"bf16\", \"f16\", "
