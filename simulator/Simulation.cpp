@@ -45,7 +45,9 @@ std::string findProductType(const plan::Plan &plan) {
             instruction.flops() > 0 && instruction.kernel().inputs_size() > 0 &&
             (kernel == KernelClass::Product || kernel == KernelClass::Attention)) {
           auto buffer = static_cast<int>(instruction.kernel().inputs(0));
-          flops[name(toDType(program.buffers(buffer).dtype()))] += instruction.flops();
+          DType dtype = toDType(program.buffers(buffer).dtype());
+          // Products of both types of 8 bits have one rate.
+          flops[isFloat8(dtype) ? "fp8" : name(dtype)] += instruction.flops();
         }
   auto most = std::max_element(flops.begin(), flops.end(),
                                [](auto &a, auto &b) { return a.second < b.second; });

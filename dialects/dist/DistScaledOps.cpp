@@ -15,6 +15,24 @@ using namespace mlir;
 using namespace dtc;
 using namespace dtc::dist;
 
+std::optional<MatrixSize> dtc::dist::findOddSize(const EinsumEquation &equation,
+                                                 ArrayRef<int64_t> lhs, ArrayRef<int64_t> rhs) {
+  auto sizeOf = [](ArrayRef<int64_t> shape, StringRef term, StringRef others) {
+    int64_t size = 1;
+    for (auto [letter, dim] : llvm::zip_equal(term, shape))
+      if (others.contains(letter))
+        size *= dim;
+    return size;
+  };
+  for (MatrixSize size :
+       {MatrixSize{"rows", sizeOf(lhs, equation.lhs(), equation.result())},
+        MatrixSize{"columns", sizeOf(rhs, equation.rhs(), equation.result())},
+        MatrixSize{"products to sum", sizeOf(lhs, equation.lhs(), equation.rhs())}})
+    if (size.elements % 16 != 0)
+      return size;
+  return std::nullopt;
+}
+
 LogicalResult QuantizeF8Op::verify() {
   if (getResult().getType().getShape() != getInput().getType().getShape())
     return violates(*this, "quantize_f8-c1") << "has a result of type " << getResult().getType()

@@ -23,7 +23,7 @@ static double orElse(double value, double other) { return value > 0 ? value : ot
 /// widen.
 static const cluster::MatrixRate &findRate(const cluster::DeviceKind &device,
                                            std::string_view dtype) {
-  bool has8Bits = dtype == name(DType::F8E4M3) || dtype == name(DType::F8E5M2);
+  bool has8Bits = dtype == "fp8" || dtype == name(DType::F8E4M3) || dtype == name(DType::F8E5M2);
   std::string_view own = has8Bits ? "fp8" : dtype, next = has8Bits ? "bf16" : "f32";
   for (std::string_view name : {own, next, std::string_view("f32")})
     for (const cluster::MatrixRate &rate : device.matrix())

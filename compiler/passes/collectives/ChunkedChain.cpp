@@ -7,6 +7,7 @@
 #include "compiler/passes/collectives/ChunkedChain.h"
 
 #include "compiler/analysis/LocalCost.h"
+#include "dialects/dist/DistScaledOps.h"
 #include "dialects/dtc/DtcOps.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -98,8 +99,26 @@ bool ChunkedChain::isUsedOutside(Value value) const {
 // Members
 //===----------------------------------------------------------------------===//
 
+bool ChunkedChain::fitsGpus(Operation *op, const CarriedDims &dims) const {
+  auto product = dyn_cast<dist::ScaledProductOp>(op);
+  if (!product)
+    return true;
+  auto equation = EinsumEquation::parse(product.getEquation());
+  for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+    int64_t elements = chunkPart(blockElements, chunks, chunk).size;
+    auto typeOf = [&](unsigned operand) {
+      Type whole = op->getOperand(operand).getType();
+      const std::optional<ChunkDim> &dim = dims.operands[operand];
+      return dim ? chunkType(whole, *dim, elements) : cast<RankedTensorType>(whole);
+    };
+    if (dist::findOddSize(*equation, typeOf(0).getShape(), typeOf(1).getShape()))
+      return false;
+  }
+  return true;
+}
+
 bool ChunkedChain::add(Operation *op, const std::optional<CarriedDims> &dims) {
-  if (!dims || members.contains(op) || known->emitted.contains(op))
+  if (!dims || members.contains(op) || known->emitted.contains(op) || !fitsGpus(op, *dims))
     return false;
   for (auto [operand, dim] : llvm::zip_equal(op->getOperands(), dims->operands))
     if (contains(operand.getDefiningOp()) && dimOf(operand) != dim)

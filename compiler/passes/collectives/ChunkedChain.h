@@ -81,6 +81,8 @@ public:
 
 private:
   bool add(mlir::Operation *op, const std::optional<CarriedDims> &dims);
+  /// Whether GPUs compute each chunk of the op, if that is a product in 8 bits.
+  bool fitsGpus(mlir::Operation *op, const CarriedDims &dims) const;
   /// The dimensions of a user of values of the chain.
   std::optional<CarriedDims> dimsOfUser(mlir::Operation *user) const;
   /// Removes what does not lead to one of `ends`.

@@ -23,9 +23,6 @@ namespace dtc {
 using namespace mlir;
 using namespace dtc;
 
-/// What divides the dimensions of matrices of 8 bits (cuBLAS documentation, "Tensor Core Usage").
-static constexpr int64_t kMultiple = 16;
-
 namespace {
 
 class ProductScaler {
@@ -55,28 +52,18 @@ private:
 
 /// Why the product stays in 16 bits; empty where it need not.
 static std::string reasonAgainst(EinsumOp einsum) {
-  auto sizeOf = [&](Value value, StringRef term, StringRef others) {
-    int64_t size = 1;
-    for (auto [letter, dim] :
-         llvm::zip_equal(term, cast<RankedTensorType>(value.getType()).getShape()))
-      if (others.contains(letter))
-        size *= dim;
-    return size;
-  };
   for (Value value : einsum->getOperands())
     if (!cast<RankedTensorType>(value.getType()).getElementType().isBF16())
       return "an operand is not in bf16";
   if (Type type = cast<RankedTensorType>(einsum.getType()).getElementType();
       !type.isBF16() && !type.isF32())
     return "its result is not in bf16 or f32";
-  auto [lhs, rhs, result] = EinsumEquation::parse(einsum.getEquation())->terms;
-  for (auto [name, size] : {std::pair("rows", sizeOf(einsum.getLhs(), lhs, result)),
-                            std::pair("columns", sizeOf(einsum.getRhs(), rhs, result)),
-                            std::pair("products to sum", sizeOf(einsum.getLhs(), lhs, rhs))})
-    if (size % kMultiple != 0)
-      return (Twine("it has ") + Twine(size) + " " + name +
-              " on a device, and GPUs compute in 8 bits with multiples of 16")
-          .str();
+  auto shapeOf = [](Value value) { return cast<RankedTensorType>(value.getType()).getShape(); };
+  if (auto odd = dist::findOddSize(*EinsumEquation::parse(einsum.getEquation()),
+                                   shapeOf(einsum.getLhs()), shapeOf(einsum.getRhs())))
+    return (Twine("it has ") + Twine(odd->elements) + " " + odd->name +
+            " on a device, and GPUs compute in 8 bits with multiples of 16")
+        .str();
   return "";
 }
 
