@@ -9,9 +9,10 @@
 #include "dialects/dtc/DtcDialect.h"
 #include "support/OuterEntries.h"
 
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace dtc;
@@ -23,6 +24,16 @@ struct ParameterGroup {
   int64_t elements = 0;
   SmallVector<StringRef> names;
 };
+
+/// Names in their order, numbers in them by their values.
+struct NameOrder {
+  bool operator()(StringRef a, StringRef b) const {
+    int order = a.compare_numeric(b);
+    return order != 0 ? order < 0 : a < b; // "1" and "01"
+  }
+};
+
+using ParameterGroups = std::map<StringRef, ParameterGroup, NameOrder>;
 } // namespace
 
 /// The layer of a parameter: its name up to the first number between dots; empty if there is none.
@@ -43,10 +54,10 @@ static int64_t elementsOf(func::FuncOp function, unsigned index) {
   return ShapedType::getNumElements(global ? global.asArrayRef() : type.getShape());
 }
 
-/// Those of all functions that results update, in the order of the module. Stages of a pipeline may
-/// share parameters.
-static llvm::MapVector<StringRef, ParameterGroup> findGroups(ModuleOp module) {
-  llvm::MapVector<StringRef, ParameterGroup> groups;
+/// Those of all functions that results update. Stages of a pipeline may share parameters, and the
+/// functions of a schedule may have the layers in another order than the model.
+static ParameterGroups findGroups(ModuleOp module) {
+  ParameterGroups groups;
   llvm::StringSet<> seen;
   for (auto function : module.getOps<func::FuncOp>()) {
     llvm::SmallDenseSet<int64_t> updated;
@@ -70,7 +81,7 @@ static llvm::MapVector<StringRef, ParameterGroup> findGroups(ModuleOp module) {
 FailureOr<llvm::StringMap<int64_t>> dtc::assignFragments(ModuleOp module, int64_t fragments) {
   if (failed(checkOption(module, "fragments", fragments, 1, kMaxOuterFragments)))
     return failure();
-  llvm::MapVector<StringRef, ParameterGroup> groups = findGroups(module);
+  ParameterGroups groups = findGroups(module);
   if (fragments > 1 && int64_t(groups.size()) < fragments)
     return module.emitError() << "there are " << fragments << " fragments of outer steps, and "
                               << groups.size()

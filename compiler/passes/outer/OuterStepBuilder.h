@@ -28,8 +28,9 @@ struct TrainedWeights {
 };
 
 /// The fragment of each parameter that trains, by name: the layers of all functions of the module,
-/// in their order, take turns, and other parameters go where least has been put so far. Fails with
-/// a diagnostic where there are fewer layers and other parameters than fragments.
+/// in the order of their names, take turns, and other parameters go where least has been put so
+/// far. It is the same for all layouts of a model. Fails with a diagnostic where there are fewer
+/// layers and other parameters than fragments.
 mlir::FailureOr<llvm::StringMap<int64_t>> assignFragments(mlir::ModuleOp module, int64_t fragments);
 
 /// Makes the outer step of one device of a pipeline. `fragmentOf` is what assignFragments() gives.

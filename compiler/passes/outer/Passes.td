@@ -96,8 +96,8 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     (McMahan et al. 2018, algorithm 1).
 
     With `fragments` above 1 the outer step is that of the parameters of one fragment, number `fragment`. The layers take turns in
-    the order of the module: layer i is of fragment i mod `fragments`. Parameters of no layer go where least has been put so far.
-    A name up to its first number, as in `layers.3`, is a layer.
+    the order of their names, numbers by their values: layer i is of fragment i mod `fragments`. Parameters of no layer go
+    where least has been put so far. A name up to its first number, as in `layers.3`, is a layer.
 
     By `part` it has three functions: with `take`, a state of each parameter, `outer_pending`, becomes s - w_r. With `send` that
     state becomes its mean over the replicas. With `apply`, w is s less that state; s, m and v become what `step` says, and the parameter becomes
