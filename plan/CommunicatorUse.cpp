@@ -7,6 +7,7 @@
 #include "plan/CommunicatorUse.h"
 
 #include "plan/PlanTypes.h"
+#include "support/OuterEntries.h"
 
 #include <algorithm>
 #include <map>
@@ -56,20 +57,21 @@ struct Uses {
 } // namespace
 
 CommunicatorNeeds communicatorNeeds(const plan::Plan &plan, int program) {
-  Uses uses;
+  Uses uses, beside;
   uses.add(plan.programs(program));
   for (const plan::Plan &entry : plan.entry_points())
-    uses.add(entry.programs(program));
+    (entry.entry().starts_with(kOuterSendEntry) ? beside : uses).add(entry.programs(program));
   const Mesh mesh = meshOf(plan);
   CommunicatorNeeds needs;
-  for (const auto &[axes, group] : uses.groups) {
-    int64_t members = mesh.groupSize(axes);
-    if (members == 1)
-      continue;
-    int64_t peers =
-        group.exchangesWithAll ? members - 1 : std::min(std::ssize(group.permutes), members - 1);
-    needs.groups.push_back({members, group.reducesAll, group.hasRings, peers});
-  }
+  for (const Uses *lane : {&uses, &beside})
+    for (const auto &[axes, group] : lane->groups) {
+      int64_t members = mesh.groupSize(axes);
+      if (members == 1)
+        continue;
+      int64_t peers =
+          group.exchangesWithAll ? members - 1 : std::min(std::ssize(group.permutes), members - 1);
+      needs.groups.push_back({members, group.reducesAll, group.hasRings, peers});
+    }
   needs.sends = std::ssize(uses.sends);
   needs.receives = std::ssize(uses.receives);
   return needs;

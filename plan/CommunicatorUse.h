@@ -13,7 +13,8 @@
 namespace dtc {
 
 /// The groups and the messages of a device that runs program `program` of a valid plan, of all its
-/// entry points together: they share communicators. Groups of one device are none.
+/// entry points together: they share communicators, but for those that run beside the others, which
+/// have groups of their own. Groups of one device are none.
 CommunicatorNeeds communicatorNeeds(const plan::Plan &plan, int program);
 
 } // namespace dtc

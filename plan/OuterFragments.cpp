@@ -132,7 +132,8 @@ static std::set<std::string> updatedStates(const plan::Plan &entry) {
   return names;
 }
 
-/// The buffers that the instructions of a program have as operands; a view is its buffer.
+/// The buffers that the instructions and outputs of a program have as operands; a view is its
+/// buffer.
 static std::set<uint32_t> operandsOf(const plan::Program &program) {
   std::set<uint32_t> operands;
   auto add = [&](uint32_t index) {
@@ -148,26 +149,48 @@ static std::set<uint32_t> operandsOf(const plan::Program &program) {
         add(tensor.output());
       }
     }
+  for (const plan::Transfer &transfer : program.transfers())
+    std::ranges::for_each(transfer.buffers(), add);
+  for (const plan::Output &output : program.outputs())
+    add(output.buffer());
   return operands;
+}
+
+/// The names of the states that any program of the entry point reads.
+static std::set<std::string> readStates(const plan::Plan &entry) {
+  std::set<std::string> names;
+  for (const plan::Program &program : entry.programs()) {
+    std::set<uint32_t> operands = operandsOf(program);
+    for (const plan::State &state : program.states())
+      if (operands.count(state.buffer()))
+        names.insert(state.name());
+  }
+  return names;
 }
 
 /// Checks the operands of a program that sends the states `pending`, while others use their arenas
 /// up to `end`.
 static MaybeError checkSendingProgram(const plan::Program &program,
                                       const std::set<std::string> &pending, uint64_t end) {
+  if (program.transfers_size() > 0)
+    return Error{"it has transfers; expected collectives alone, as other entry points run beside "
+                 "and may send over the same channels"};
   std::map<uint32_t, std::string> states; // by buffer
-  std::set<uint64_t> places;              // of those that are pending
+  std::map<uint64_t, uint64_t> places;    // of those that are pending, with their bytes
   for (const plan::State &state : program.states()) {
     states.emplace(state.buffer(), state.name());
+    const plan::Buffer &buffer = program.buffers(static_cast<int>(state.buffer()));
     if (pending.count(state.name()))
-      places.insert(program.buffers(static_cast<int>(state.buffer())).offset());
+      places.emplace(buffer.offset(), typeOf(buffer).numBytes());
   }
   for (uint32_t index : operandsOf(program)) {
     const plan::Buffer &buffer = program.buffers(static_cast<int>(index));
     if (buffer.memory() != plan::Buffer::DEVICE)
       return Error{fmt::format(
           "buffer {} is in the memory of the host, expected that of the device", index)};
-    if (buffer.offset() >= end || places.count(buffer.offset()))
+    auto place = places.find(buffer.offset());
+    if (buffer.offset() >= end ||
+        (place != places.end() && typeOf(buffer).numBytes() <= place->second))
       continue;
     if (auto state = states.find(index); state != states.end())
       return Error{fmt::format("it uses the state \"{}\", which it does not update; other entry "
@@ -181,6 +204,15 @@ static MaybeError checkSendingProgram(const plan::Program &program,
 }
 
 MaybeError checkSentBeside(const plan::Plan &plan, const OuterFragments &fragments) {
+  if (fragments.entries.empty())
+    return std::nullopt;
+  struct Use {
+    const plan::Plan *entry;
+    std::set<std::string> updated, read;
+  };
+  std::vector<Use> uses = {{&plan, updatedStates(plan), readStates(plan)}};
+  for (const plan::Plan &entry : plan.entry_points())
+    uses.push_back({&entry, updatedStates(entry), readStates(entry)});
   for (const OuterFragments::Entries &fragment : fragments.entries) {
     const plan::Plan &send = *fragment.send;
     std::set<std::string> pending = updatedStates(send);
@@ -189,16 +221,20 @@ MaybeError checkSentBeside(const plan::Plan &plan, const OuterFragments &fragmen
               checkSendingProgram(send.programs(number), pending, endOfOthers(plan, number)))
         return error->inContext(
             fmt::format("entry point \"{}\", program {}", send.entry(), number));
-    std::vector<const plan::Plan *> others = {&plan};
-    for (const plan::Plan &entry : plan.entry_points())
-      if (&entry != &send && &entry != fragment.take)
-        others.push_back(&entry);
-    for (const plan::Plan *entry : others)
-      for (const std::string &name : updatedStates(*entry))
-        if (pending.count(name))
+    for (const Use &use : uses) {
+      if (use.entry == &send || use.entry == fragment.take)
+        continue;
+      for (const std::string &name : pending)
+        if (use.updated.count(name))
           return Error{fmt::format("entry point \"{}\" updates the state \"{}\", which \"{}\" "
                                    "sends; expected that of \"{}\" alone",
-                                   entry->entry(), name, send.entry(), fragment.take->entry())};
+                                   use.entry->entry(), name, send.entry(), fragment.take->entry())};
+        else if (use.entry != fragment.apply && use.read.count(name))
+          return Error{fmt::format("entry point \"{}\" reads the state \"{}\" while \"{}\" may "
+                                   "send it; expected that of \"{}\" alone",
+                                   use.entry->entry(), name, send.entry(),
+                                   fragment.apply->entry())};
+    }
   }
   return std::nullopt;
 }

@@ -37,9 +37,9 @@ struct OuterFragments {
 /// go together.
 Expected<OuterFragments> outerFragmentsOf(const plan::Plan &plan);
 
-/// Checks that what sends fragments may run beside all other entry points: its operands lie behind
-/// their arenas, but for the states that it updates, and none but what takes its fragment updates
-/// these.
+/// Checks that what sends fragments may run beside all other entry points: it has no transfers, its
+/// operands lie behind their arenas, but for the states that it updates, and of the others none but
+/// what takes its fragment updates these, and none but what applies it reads them.
 MaybeError checkSentBeside(const plan::Plan &plan, const OuterFragments &fragments);
 
 /// The entry points that reduce over the outer axis: "outer", or those that send fragments. Empty:

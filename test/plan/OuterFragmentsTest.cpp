@@ -23,6 +23,7 @@ enum class Mistake {
   SendsInArena,     ///< what sends has a buffer in the arena of the others
   SendsParameter,   ///< what sends reads a parameter
   StepPends,        ///< the step updates what is sent
+  StepReadsPending, ///< the step reads what is sent
   OuterStateDiffers ///< what applies adds the replica's own parameters to an outer state
 };
 
@@ -44,6 +45,8 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake = Mistake::No
     uint32_t x = builder.input("x", DType::F32, {8}, {{"dp"}}).buffer();
     builder.task("step");
     builder.kernel("add", {w, x}, {w});
+    if (mistake == Mistake::StepReadsPending)
+      builder.kernel("add", {w, p}, {w});
     if (mistake == Mistake::StepPends)
       builder.kernel("add", {p, p}, {p});
   } else if (entry.starts_with("outer_take")) {
@@ -138,6 +141,27 @@ TEST(OuterFragments, AreSentBesideOtherWork) {
                "it uses the state \"w\", which it does not update");
   EXPECT_ERROR(verifyPlan(planWith(kOne, Mistake::StepPends)),
                "updates the state \"p\", which \"outer_send.0\" sends");
+  EXPECT_ERROR(verifyPlan(planWith(kOne, Mistake::StepReadsPending)),
+               "reads the state \"p\" while \"outer_send.0\" may send it; expected that of "
+               "\"outer_apply.0.after.3\" alone");
+}
+
+TEST(OuterFragments, AreSentByCollectivesInTheirOwnBytes) {
+  plan::Plan sound = planWith(kOne), plan = sound;
+  auto check = [&] { return checkSentBeside(plan, *outerFragmentsOf(plan)); };
+  EXPECT_OK(check());
+  plan::Program &program = *plan.mutable_entry_points(1)->mutable_programs(0);
+  program.add_transfers()->set_channel(0);
+  EXPECT_ERROR(check(), "entry point \"outer_send.0\", program 0: it has transfers");
+  // The sum lies where the pending state does, which has 4 elements.
+  plan = sound;
+  plan::Program &other = *plan.mutable_entry_points(1)->mutable_programs(0);
+  uint32_t sum = other.tasks(0).instructions(0).collective().tensors(0).output();
+  plan::Buffer &buffer = *other.mutable_buffers(int(sum));
+  buffer.set_offset(other.buffers(int(other.states(2).buffer())).offset());
+  EXPECT_OK(check());
+  buffer.set_shape(0, 5);
+  EXPECT_ERROR(check(), "as other entry points run beside");
 }
 
 TEST(OuterFragments, HaveOuterStatesThatAreAlike) {
