@@ -41,6 +41,10 @@ public:
   const RunPosition &begin() const { return start; }
   /// Whether there are steps to do, for a run of `steps` steps in all.
   bool hasSteps(int64_t steps) const { return start.step < steps; }
+  /// Whether the run that load() goes on from did something else to gradients and parameters.
+  bool changesUpdates() const {
+    return source && source->manifest().identity.updateSettings != identity.updateSettings;
+  }
 
   /// Compares the run with the one that was saved, and sets the states that the checkpoint has; the
   /// others are for Session::initializeOtherStates(). Without steps to do, only the parameters must

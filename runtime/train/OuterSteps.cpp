@@ -38,7 +38,7 @@ bool OuterSteps::isDue(int64_t step) const {
   if (all)
     return step % steps == 0;
   for (int64_t k = 0; k < std::ssize(fragments); ++k)
-    if (schedule.isSentAfter(k, step, steps) || schedule.isAppliedAfter(k, step, steps))
+    if (schedule.isSentAfter(k, step, steps) || isApplied(k, step))
       return true;
   return false;
 }
@@ -81,7 +81,7 @@ MaybeError OuterSteps::run(int64_t step) {
       if (MaybeError error = start(k))
         return error;
     }
-    if (!schedule.isAppliedAfter(k, step, steps))
+    if (!isApplied(k, step))
       continue;
     if (MaybeError error = schedule.delay == 0 ? settle() : std::nullopt)
       return error;

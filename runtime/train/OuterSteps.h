@@ -31,6 +31,9 @@ public:
   /// expected.
   MaybeError setEvery(int64_t steps);
   int64_t every() const { return steps; }
+  /// What was sent after this step or before, by a run of another schedule, is not applied: the
+  /// replica's own parameters have it, so that it is sent again.
+  void forgetUntil(int64_t step) { forgotten = step; }
   /// Whether a step is followed by some part of an outer step.
   bool isDue(int64_t step) const;
   /// Runs what is due after a step. A fragment that is sent may still be when this returns: the
@@ -57,8 +60,12 @@ private:
   OuterFragments schedule;
   std::vector<Fragment> fragments;
   MaybeError start(int64_t fragment);
+  bool isApplied(int64_t fragment, int64_t step) const {
+    return step - schedule.delay > forgotten && schedule.isAppliedAfter(fragment, step, steps);
+  }
 
   int64_t steps = 0; // 0: not set
+  int64_t forgotten = 0;
   std::thread sender;
   MaybeError failure; // of the sender, once it is joined
   double sentFor = 0, waitedFor = 0;

@@ -262,6 +262,8 @@ MaybeError TrainingRun::openOuterSteps() {
                  "again; say with --outer-every after how many steps it runs, such as 50"};
   if (MaybeError error = outerSteps ? outerSteps->setEvery(outerEvery) : std::nullopt)
     return Error{"--outer-every " + error->message};
+  if (outerSteps && checkpoints && checkpoints->changesUpdates())
+    outerSteps->forgetUntil(begin.step);
   if (clientsData)
     clients = std::make_unique<ClientTraining>(*clientsData, *session, clientNoise());
   Session *first = session->findEntry(kOuterBeginEntry);
