@@ -68,6 +68,31 @@ static void addSimulationFlags(CLI::App &app, PlanArguments &args) {
                  "Write all of it as an HTML report, index.html in this folder");
 }
 
+/// The flags of `show` alone.
+static void addShowFlags(CLI::App &show, PlanArguments &args) {
+  CLI::Option *schedule = show.add_flag(
+      "--schedule", args.schedule,
+      "Draw the schedule instead, simulated on the cluster or else with the estimates of the plan; "
+      "JSON has both");
+  show.add_option("--width", args.width, "The columns of the drawing; JSON has none")
+      ->check(CLI::Range(kFewestTimelineColumns, size_t{10000}))
+      ->capture_default_str()
+      ->needs(schedule)
+      ->excludes(show.get_option("--json"));
+  CLI::Option *gpus =
+      show.add_flag("--gpus", args.gpus,
+                    "Print what a run takes of a GPU instead: the plan, libraries, and what NCCL "
+                    "takes by an estimate, where each device has a GPU of one machine")
+          ->excludes(schedule)
+          ->excludes(show.get_option("--json"));
+  show.add_option("--nccl-channels", args.ncclChannels,
+                  "The most channels of each communicator, as dtc-run has it")
+      ->check(CLI::Range(int64_t{1}, NcclChannels::kMost))
+      ->capture_default_str()
+      ->needs(gpus);
+  show.add_option("--schedule-svg", args.scheduleSvg, "Write the schedule as an SVG figure");
+}
+
 PlanCommand::PlanCommand(CLI::App &app) : app(app) {
   app.require_subcommand(1);
   auto addSubcommand = [&](const char *name, const char *description,
@@ -80,30 +105,7 @@ PlanCommand::PlanCommand(CLI::App &app) : app(app) {
   };
   CLI::App *showCommand = addSubcommand(
       "show", "Print the mesh, the memory, the operations, the traffic and the schedule", showPlan);
-  CLI::Option *schedule = showCommand->add_flag(
-      "--schedule", args.schedule,
-      "Draw the schedule instead, simulated on the cluster or else with the estimates of the plan; "
-      "JSON has both");
-  showCommand->add_option("--width", args.width, "The columns of the drawing; JSON has none")
-      ->check(CLI::Range(kFewestTimelineColumns, size_t{10000}))
-      ->capture_default_str()
-      ->needs(schedule)
-      ->excludes(showCommand->get_option("--json"));
-  CLI::Option *gpus =
-      showCommand
-          ->add_flag("--gpus", args.gpus,
-                     "Print what a run takes of a GPU instead: the plan, libraries, and what NCCL "
-                     "takes by an estimate, where each device has a GPU of one machine")
-          ->excludes(schedule)
-          ->excludes(showCommand->get_option("--json"));
-  showCommand
-      ->add_option("--nccl-channels", args.ncclChannels,
-                   "The most channels of each communicator, as dtc-run has it")
-      ->check(CLI::Range(int64_t{1}, NcclChannels::kMost))
-      ->capture_default_str()
-      ->needs(gpus);
-  showCommand->add_option("--schedule-svg", args.scheduleSvg,
-                          "Write the schedule as an SVG figure");
+  addShowFlags(*showCommand, args);
   addSubcommand("verify",
                 "Prove that the plan can be run: that every value is there when it is read, that "
                 "memory is enough, and that no device waits without end",
