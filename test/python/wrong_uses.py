@@ -165,6 +165,7 @@ func.func @loss(%w: tensor<4xf32> {dtc.param = "w"}) -> tensor<f32> {
 def uses_of_torch():
     """The uses of PyTorch: what the model computes between its layer `inner` and its loss, and others."""
     example = {"x": torch.zeros(4, 6), "y": torch.zeros(4, dtype=torch.long)}
+    from dtc.torch import differentiate
 
     class Part(nn.Module):
         def __init__(self, body):
@@ -218,14 +219,25 @@ def uses_of_torch():
         def forward(self, model, batch):
             return F.cross_entropy(self.head(model(batch["x"])), batch["y"])
 
-    class OwnGradient(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x
+    def make_function():
+        class OwnGradient(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x
 
+            @staticmethod
+            def backward(ctx, gradient):
+                return gradient
+
+        return OwnGradient
+
+    # Another function of the same name, and one that inherits its forward(), are refused all the same.
+    OwnGradient, Differentiated = make_function(), differentiate(make_function())
+
+    class Derived(Differentiated):
         @staticmethod
         def backward(ctx, gradient):
-            return gradient
+            return 2 * gradient
 
     def loss(model, batch):
         return F.cross_entropy(model(batch["x"]), batch["y"])
@@ -266,6 +278,7 @@ def uses_of_torch():
         (of(without_gradients), r"part: torch.no_grad\(\) is around values that depend on trained parameters"),
         (of(in_other_types), r"part: torch.autocast\(\) chooses types of elements"),
         (of(OwnGradient.apply), "'OwnGradient' is a torch.autograd.Function, whose backward"),
+        (of(Derived.apply), "'Derived' is a torch.autograd.Function, whose backward"),
         (of(lambda x: x.register_hook(print) and x), r"register_hook\(\) changes a gradient"),
         (of(lambda x: x if x.sum() > 0 else -x), f"{here}'torch.Tensor.__bool__' {needs}"),
         (of(lambda x: x * float(x.max())), f"{here}'torch.Tensor.__float__' {needs}"),

@@ -3,6 +3,7 @@ torch.autograd.Function."""
 
 import contextlib
 import functools
+import weakref
 
 import torch
 from torch.export.graph_signature import InputKind
@@ -134,19 +135,21 @@ class Foreign(TorchFunctionMode):
         return result
 
 
-# Functions whose backward() gives the derivatives of forward().
-DIFFERENTIATED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
+# Functions whose backward() gives the derivatives of forward(): those of libraries by their names, and others, which may share
+# one, as when a function makes several.
+KNOWN_DIFFERENTIATED = {"transformers.models.bloom.modeling_bloom.GeLUFunction"}
+DIFFERENTIATED = weakref.WeakSet()
 
 
 def differentiate(function):
     """Says that the backward() of a torch.autograd.Function gives the derivatives of its forward(), as one that saves memory does: a
     capture takes forward(), and dtc differentiates it. Nothing checks it. Returns the function, as a decorator does."""
-    DIFFERENTIATED.add(full_name(function))
+    DIFFERENTIATED.add(function)
     return function
 
 
-def full_name(function):
-    return f"{function.__module__}.{function.__qualname__}"
+def is_differentiated(function):
+    return function in DIFFERENTIATED or f"{function.__module__}.{function.__qualname__}" in KNOWN_DIFFERENTIATED
 
 
 class Context:
@@ -197,14 +200,15 @@ def refused(fail):
              "derivatives PyTorch has, or, if it gives the derivatives of forward(), say so by dtc.torch.differentiate()")
 
     def apply(cls, *args):
-        return call_forward(cls, *args) if full_name(cls) in DIFFERENTIATED else refuse(cls)
+        return call_forward(cls, *args) if is_differentiated(cls) else refuse(cls)
 
     def register_hook(*_):
         fail("register_hook() changes a gradient, which is not captured; leave it out")
 
-    # apply() may be bound already (`apply = MyFunction.apply`), and then is not looked up, but forward() is.
-    forwards = [(each, each.__dict__["forward"]) for each in subclasses(torch.autograd.Function)
-                if "forward" in each.__dict__ and full_name(each) not in DIFFERENTIATED]
+    # apply() may be bound already (`apply = MyFunction.apply`), and then is not looked up, but forward() is, also that of a class
+    # that it is derived from.
+    forwards = [(each, each.__dict__.get("forward")) for each in subclasses(torch.autograd.Function)
+                if each.forward is not torch.autograd.Function.forward and not is_differentiated(each)]
     for each, _ in forwards:
         each.forward = staticmethod(functools.partial(refuse, each))
     torch.autograd.Function.apply, torch.Tensor.register_hook = classmethod(apply), register_hook
@@ -214,5 +218,8 @@ def refused(fail):
     finally:
         torch.autograd.Function.apply, torch.Tensor.register_hook = function, register
         for each, forward in forwards:
-            each.forward = forward
+            if forward is None:
+                del each.forward
+            else:
+                each.forward = forward
         torch.autocast.__enter__, torch.autocast.__exit__ = enter, leave
