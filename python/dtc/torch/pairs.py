@@ -37,7 +37,8 @@ class Complex:
 
     def __add__(self, other):
         if not isinstance(other, Complex):
-            return Complex(self.real + other, self.imag, self.fail)
+            real = self.real + other
+            return Complex(real, self.imag.expand_as(real), self.fail)
         return Complex(self.real + other.real, self.imag + other.imag, self.fail)
 
     def __mul__(self, other):
@@ -52,9 +53,9 @@ class Complex:
 
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
-        owner = next(each for each in args if isinstance(each, cls))
-        if function is torch.Tensor.__mul__ or function is torch.mul:
-            return owner * next(each for each in args if each is not owner)
+        owner = next(each for each in (*args, *(kwargs or {}).values()) if isinstance(each, cls))
+        if function in (torch.Tensor.__mul__, torch.mul) and len(args) == 2 and not kwargs:
+            return args[0] * args[1] if args[0] is owner else owner * args[0]
         owner.fail(f"'{getattr(function, '__name__', function)}' of complex numbers has no rule; compute with their real and imaginary "
                    "parts")
 
@@ -67,6 +68,8 @@ def captured(fail):
         return Complex(abs * torch.cos(angle), abs * torch.sin(angle), fail)
 
     def view_as_complex(x):
+        if x.shape[-1:] != (2,):
+            fail(f"view_as_complex() takes {list(x.shape)}, expected a last dimension of 2")
         return Complex(x[..., 0], x[..., 1], fail)
 
     def view_as_real(x):
