@@ -15,7 +15,7 @@ inline constexpr const char *kOuterStepEntry = "outer";
 inline constexpr const char *kOuterBeginEntry = "outer_begin";
 
 /// Of a plan whose outer steps are those of fragments, one after the other, instead of "outer":
-/// entry point kOuterTakeEntry + "k" puts what the replica has changed of fragment k into the
+/// entry point kOuterTakeEntry + "k" puts the changes of the replica to fragment k into the
 /// pending states of its parameters, kOuterSendEntry + "k" makes these the means over the replicas,
 /// and kOuterApplyEntry + "k" + kOuterDelay + "D" takes the outer step with them, D steps later.
 /// What sends touches no other state, and may run beside the steps before that. Fragments are

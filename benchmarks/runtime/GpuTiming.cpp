@@ -86,7 +86,7 @@ Expected<void *> GpuTiming::place(const TensorType &type, Contents contents) {
   return data;
 }
 
-/// Large tensors repeat what their first part has.
+/// The elements of a large tensor repeat those of its first part.
 MaybeError GpuTiming::fill(std::byte *to, size_t bytes, DType dtype) {
   size_t part = std::min(bytes, size_t{8} << 20);
   auto staging = device->allocateStaging(part);

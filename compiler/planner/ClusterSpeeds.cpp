@@ -123,7 +123,7 @@ void dtc::useClusterSpeeds(const cluster::Cluster &cluster, CompileOptions &opti
   for (const auto &[name, size] : mesh)
     if (size > 1 && !isGiven(name))
       options.links[name] = linkOf(*topology, name, size);
-  // What is not a product of layers is in 16 bits.
+  // Only the products of layers are in 8 bits.
   DType dtype = elementType(storageType(options.dtype));
   double flops = std::numeric_limits<double>::infinity(), bandwidth = flops;
   for (const UsedNodes &used : findUsedNodes(cluster, devices)) {

@@ -146,7 +146,7 @@ MaybeError TrainingRun::finish() {
     if (outerSteps)
       writeSent(outerSteps->sent(), "in outer steps besides");
     if (outerSteps && !outerSteps->whole())
-      printTo(out, "fragments were sent for {:.3f} s, of which steps waited {:.3f} s\n",
+      printTo(out, "sending fragments took {:.3f} s; steps waited for it for {:.3f} s\n",
               outerSteps->sendingSeconds(), outerSteps->waitedSeconds());
     if (sent.transfers > 0)
       printTo(out, "transfers sent {} in all\n", formatBytes(sent.transfers));

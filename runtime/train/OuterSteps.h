@@ -48,7 +48,7 @@ public:
   Session *whole() const { return all; }
   /// The bytes that outer steps have sent so far.
   CommunicatorBytes sent() const;
-  /// What the weights are of a run that ends after a step; nothing if all replicas are alike.
+  /// A sentence on whose weights a run has that ends after a step; none if all replicas are alike.
   std::optional<std::string> describeEnd(int64_t step) const;
 
 private:

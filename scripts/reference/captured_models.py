@@ -392,7 +392,7 @@ LATENT = dict(num_key_value_heads=4, q_lora_rank=10, kv_lora_rank=9, qk_rope_hea
 
 @differentiate
 class Cubed(torch.autograd.Function):
-    """A power that keeps what it is of."""
+    """The third power, which keeps its operand for backward()."""
 
     @staticmethod
     def forward(context, x):

@@ -41,7 +41,7 @@ TEST(ScatteredTransfersTest, PartsAreSentAndGathered) {
   EXPECT_EQ(gather.axes(0), "tp");
   EXPECT_EQ(gather.tensors(0).input(), program.transfers(0).buffers(0));
   EXPECT_EQ(gather.tensors(0).output(), task.instructions(2).kernel().inputs(0));
-  // What is sent is gathered by the other device.
+  // The other device gathers the parts.
   EXPECT_TRUE(task.instructions(4).has_finish_transfer());
 }
 

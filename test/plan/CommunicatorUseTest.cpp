@@ -57,7 +57,7 @@ TEST(CommunicatorUse, EntryPointsShareCommunicators) {
   CommunicatorNeeds needs = communicatorNeeds(plan, 0);
   ASSERT_EQ(needs.groups.size(), 2u);
   EXPECT_TRUE(needs.groups[0].reducesAll && needs.groups[0].hasRings);
-  // What runs beside the others has its own.
+  // An entry point that runs beside the others has groups of its own.
   plan.mutable_entry_points(0)->set_entry("outer_send.0");
   needs = communicatorNeeds(plan, 0);
   ASSERT_EQ(needs.groups.size(), 3u);

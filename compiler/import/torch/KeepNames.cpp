@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A user names dimensions of values that later steps replace: what takes the place of a value has
-// its names. A product that is reshaped into heads becomes one that gives heads, so that names are
-// followed through views, too. Each value says which requests its names come from, until all have
-// been checked.
+// A user names dimensions of values that later steps replace: a value that takes
+// the place of another one has its names. A product that is reshaped into heads becomes one that
+// gives heads, so that names are followed through views, too. Each value says which requests its
+// names come from, until all have been checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ static void setAttribute(Value value, StringRef name, Attribute attribute) {
 static void addNames(Value value, ArrayRef<StringRef> names, ArrayRef<int64_t> requests,
                      const Conversion &conversion) {
   if (Operation *op = value.getDefiningOp(); op && op->getNumResults() != 1) {
-    // What an op of rows of the last dimension gives has the other dimensions of its operand.
+    // The result of an op on rows has the dimensions of its operand, but for the last one.
     bool keepsDims = isa<RmsNormOp, LayerNormOp>(op);
     if (!keepsDims && !isa<AttentionOp>(op))
       return;

@@ -86,8 +86,8 @@ void ParameterGathers::findGathered() {
   }
 }
 
-/// Rounds a gathered parameter to 8 bits once more for each product, next to it: what is rounded is
-/// as whole as the parameter.
+/// Rounds a gathered parameter to 8 bits once more for each product, next to it, since the rounded
+/// tensor takes room for the whole parameter, too.
 void ParameterGathers::roundPerUse() {
   SmallVector<dist::QuantizeF8Op> rounded;
   function.walk([&](dist::QuantizeF8Op op) {

@@ -150,7 +150,7 @@ def BuildOuterStepPass : Pass<"dtc-build-outer-step", "::mlir::ModuleOp"> {
     Option<"compressed", "compressed", "bool", "false", "exchange changes, in a compressed form">,
     Option<"begins", "begins", "bool", "false", "what comes before the first step">,
     Option<"checks", "checks", "bool", "false", "what each replica has changed by">,
-    Option<"fragments", "fragments", "int64_t", "1", "the fragments of which one has the outer step">,
+    Option<"fragments", "fragments", "int64_t", "1", "how many fragments there are; one of them has the outer step">,
     Option<"fragment", "fragment", "int64_t", "0", "its number">,
     Option<"part", "part", "std::string", "\"whole\"", "whole, take, send or apply">,
     Option<"blend", "blend", "double", "0", "the part of the parameters that an outer step leaves">,

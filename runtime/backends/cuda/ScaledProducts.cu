@@ -148,8 +148,8 @@ constexpr int64_t kMultiple = 16;
 /// The first computing capability with products of 8 bits.
 constexpr int kFirstCapability = 89;
 
-/// A product of which cuBLASLt reads both matrices along the dimension that is summed. What lies
-/// otherwise is copied before.
+/// A product by cuBLASLt, which reads both matrices along the summed dimension. A matrix in another
+/// order is copied first.
 class ScaledProductKernel final : public CudaKernel {
 public:
   static PrepareResult create(ScaledProductCall call) {
