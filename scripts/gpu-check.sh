@@ -122,6 +122,8 @@ median() { # FILE NAME
 speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
   local model="$1" steps="$2" layers="$3" width="$4" sequence="$5" child
   shift 5
+  # Before the process starts, since it may take memory at once.
+  used_memory >"$log-memory.txt"
   # Every token of the text is one of the vocabulary.
   "$here/bin/dtc-run" "$here/models/$model.plan" --data "$here/models/speed.data.txt" --steps "$steps" --seed 5 \
     --device cuda --log-every 10 --metrics "$log.jsonl" "$@" >"$log.txt" &
@@ -138,11 +140,10 @@ speed() { # MODEL STEPS LAYERS WIDTH SEQUENCE [FLAG...]
     sed "s|\$| $(predicted "$model")$(memory_taken)|"
 }
 
-# Writes the memory of the GPU in use before a process and the most while it runs, where nvidia-smi is.
+# Writes the most memory of the GPU in use while a process runs, where nvidia-smi is.
 watch_memory() { # PROCESS
   command -v nvidia-smi >/dev/null || return 0
   local used most=0
-  used_memory >"$log-memory.txt"
   while kill -0 "$1" 2>/dev/null; do
     used="$(used_memory)"
     if [[ "$used" -gt "$most" ]]; then most="$used"; fi
@@ -151,11 +152,13 @@ watch_memory() { # PROCESS
   echo "$most" >>"$log-memory.txt"
 }
 
-used_memory() { # in MiB
+# Prints the memory of the GPU in use in MiB, where nvidia-smi is.
+used_memory() {
+  command -v nvidia-smi >/dev/null || return 0
   nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
 }
 
-# What watch_memory wrote, beside the memory that dtc-run states.
+# What speed and watch_memory wrote, beside the memory that dtc-run states.
 memory_taken() {
   [[ -s "$log-memory.txt" ]] || return 0
   cat "$log-memory.txt" "$log.txt" | awk '

@@ -151,10 +151,11 @@ class GpuCheckTest(unittest.TestCase):
     def test_memory_of_a_speed_run(self):
         for name in ["gpt2-124m.plan", "speed.data.txt"]:
             self.write(f"models/{name}", "")
-        # The run takes 2,100 MiB beside the 100 MiB that other programs have.
+        # The run takes 2,100 MiB beside the 100 MiB that other programs have, and ends after its memory was seen. It starts
+        # before a slow nvidia-smi answers.
         self.program("dtc-run", TRAINER.replace("FACTOR", "1").replace("NORM", "1").replace(
-            "norm=1\n", "norm=1\ntouch running; sleep 0.7\n", 1))
-        self.program("nvidia-smi", "#!/bin/sh\n[ -e running ] && echo 2200 || echo 100\n")
+            "norm=1\n", "norm=1\ntouch running; while [ ! -e seen ]; do sleep 0.01; done\n", 1))
+        self.program("nvidia-smi", "#!/bin/sh\nsleep 0.2\n[ -e running ] && touch seen && echo 2200 || echo 100\n")
         _, output, parts = self.run_check("speed-124m", PATH=os.path.join(self.folder, "bin") + ":" + os.environ["PATH"])
         self.assertEqual(parts["speed-124m"][0], "ok", output)
         self.assertIn("; 2100 MiB taken, 2048 MiB stated", parts["speed-124m"][1])
