@@ -83,8 +83,7 @@ static LogicalResult checkType(Operation *op, const Twine &what, Type type, Loca
     return error() << tensor.getRank() << " dimensions, expected at most " << kMaxRank
                    << ", which is what plans hold";
   // In the local view, passes may have given a tensor 8 bits.
-  bool has8Bits = tensor && isa<Float8E4M3FNType, Float8E5M2Type>(tensor.getElementType());
-  if (isAnyTensor(has8Bits ? tensor.clone(IntegerType::get(type.getContext(), 32)) : type))
+  if (isStoredTensor(type))
     return success();
   // The one rule of the dialect's tensors that their type does not show.
   auto one = tensor ? RankedTensorType::get({}, tensor.getElementType(), tensor.getEncoding())

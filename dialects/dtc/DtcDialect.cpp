@@ -71,6 +71,11 @@ bool dtc::isNumericTensor(Type type) { return isFloatTensor(type) || isIndexTens
 
 bool dtc::isAnyTensor(Type type) { return isNumericTensor(type) || isMaskTensor(type); }
 
+bool dtc::isStoredTensor(Type type) {
+  Type element = getElementTypeOfTensor(type);
+  return isAnyTensor(type) || isa_and_nonnull<Float8E4M3FNType, Float8E5M2Type>(element);
+}
+
 Type dtc::getWideType(Type elementType) {
   return elementType.isBF16() || elementType.isF16() ? Float32Type::get(elementType.getContext())
                                                      : elementType;

@@ -32,6 +32,8 @@ inline constexpr llvm::StringLiteral kGradientOfAttrName = "dtc.gradient_of";
 /// of at least 1 whose product is at most 2^56 (so that sizes in bytes cannot overflow), with
 /// elements of f32, f64, bf16, f16, i32 or i1.
 bool isAnyTensor(mlir::Type type);
+/// The same, or with elements of 8 bits: f8E4M3FN or f8E5M2.
+bool isStoredTensor(mlir::Type type);
 /// A tensor of the dialect with elements of f32, f64, bf16 or f16.
 bool isFloatTensor(mlir::Type type);
 /// A tensor of the dialect with elements of f32 or f64.

@@ -22,7 +22,8 @@ def Dtc_Dialect : Dialect {
     with sizes of at least 1 and elements of type `f32`, `f64`, `bf16`, `f16`, `i32` (indices) or
     `i1` (masks). Computations on 16-bit floats are done in their wide type, f32, and rounded once;
     what is a sum or a statistic of many elements has the wide type `W(F)` of their type `F`, which
-    is `F` itself for f32 and f64.
+    is `F` itself for f32 and f64. Passes may give a tensor 8 bits (`f8E4M3FN`, `f8E5M2`): of the
+    operations, a slice, a concatenation and a reshape take those.
     Broadcasting is explicit. All operations are pure, know their factors
     (`ShardingRuleOpInterface`) and, but for gradients and optimizers, their vector-Jacobian product
     (`DifferentiableOpInterface`).
@@ -139,6 +140,8 @@ def Dtc_IndexTensor : Dtc_Tensor<"isIndexTensor", "i32">;
 def Dtc_MaskTensor : Dtc_Tensor<"isMaskTensor", "i1">;
 def Dtc_NumericTensor : Dtc_Tensor<"isNumericTensor", "f32, f64, bf16, f16 or i32">;
 def Dtc_AnyTensor : Dtc_Tensor<"isAnyTensor", "f32, f64, bf16, f16, i32 or i1">;
+def Dtc_StoredTensor
+    : Dtc_Tensor<"isStoredTensor", "f32, f64, bf16, f16, i32, i1, f8E4M3FN or f8E5M2">;
 
 //===----------------------------------------------------------------------===//
 // Attributes

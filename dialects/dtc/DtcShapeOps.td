@@ -72,8 +72,8 @@ def Dtc_ReshapeOp : Dtc_Op<"reshape", [
     - [reshape-c1] The result has the element type of the operand.
     - [reshape-c2] The result has as many elements as the operand.
   }];
-  let arguments = (ins Dtc_AnyTensor:$operand);
-  let results = (outs Dtc_AnyTensor:$result);
+  let arguments = (ins Dtc_StoredTensor:$operand);
+  let results = (outs Dtc_StoredTensor:$result);
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::llvm::ArrayRef<int64_t>":$shape)>];
   let assemblyFormat = "$operand attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

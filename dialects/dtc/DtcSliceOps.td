@@ -26,9 +26,9 @@ def Dtc_SliceOp : Dtc_Op<"slice", [
     - [slice-c1] `offsets` and `sizes` have one entry each for each dimension of the operand.
     - [slice-c2] In each dimension the block has at least one element and lies inside the operand.
   }];
-  let arguments = (ins Dtc_AnyTensor:$operand, DenseI64ArrayAttr:$offsets,
+  let arguments = (ins Dtc_StoredTensor:$operand, DenseI64ArrayAttr:$offsets,
                        DenseI64ArrayAttr:$sizes);
-  let results = (outs Dtc_AnyTensor:$result);
+  let results = (outs Dtc_StoredTensor:$result);
   let assemblyFormat =
       "$operand `offsets` $offsets `sizes` $sizes attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
@@ -78,8 +78,8 @@ def Dtc_ConcatOp : Dtc_Op<"concat", [
       first one.
     - [concat-c4] The sizes of dimension `dim` add up to at most 2^63 - 1.
   }];
-  let arguments = (ins Variadic<Dtc_AnyTensor>:$inputs, I64Attr:$dim);
-  let results = (outs Dtc_AnyTensor:$result);
+  let arguments = (ins Variadic<Dtc_StoredTensor>:$inputs, I64Attr:$dim);
+  let results = (outs Dtc_StoredTensor:$result);
   let assemblyFormat = "$inputs `dim` $dim attr-dict `:` functional-type(operands, results)";
   let hasFolder = 1;
 }

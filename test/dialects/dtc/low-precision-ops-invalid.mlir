@@ -141,9 +141,33 @@ func.func @optimizer(%p: tensor<4xbf16>, %s: tensor<bf16>, %apply: tensor<i1>) {
 
 // -----
 
-// There is no narrower type.
+// Nothing computes on a narrower type, and nothing but slices, concatenations and reshapes takes one.
 func.func @other_type(%x: tensor<4xf8E4M3FN>) {
   // expected-error@+1 {{'dtc.neg' op operand #0 must be ranked tensor of f32, f64, bf16 or f16 with static sizes of at least 1, but got 'tensor<4xf8E4M3FN>'}}
   %0 = dtc.neg %x : tensor<4xf8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @pad(%x: tensor<4xf8E4M3FN>) {
+  // expected-error@+1 {{'dtc.pad' op operand #0 must be ranked tensor of f32, f64, bf16, f16, i32 or i1 with static sizes of at least 1, but got 'tensor<4xf8E4M3FN>'}}
+  %0 = dtc.pad %x low [0] high [1] value 0.0 : (tensor<4xf8E4M3FN>) -> tensor<5xf8E4M3FN>
+  return
+}
+
+// -----
+
+func.func @slice(%x: tensor<4xf8E8M0FNU>) {
+  // expected-error@+1 {{'dtc.slice' op operand #0 must be ranked tensor of f32, f64, bf16, f16, i32, i1, f8E4M3FN or f8E5M2 with static sizes of at least 1, but got 'tensor<4xf8E8M0FNU>'}}
+  %0 = dtc.slice %x offsets [0] sizes [2] : (tensor<4xf8E8M0FNU>) -> tensor<2xf8E8M0FNU>
+  return
+}
+
+// -----
+
+func.func @convert(%x: tensor<4xf8E5M2>) {
+  // expected-error@+1 {{'dtc.convert' op operand #0 must be ranked tensor of f32, f64, bf16, f16, i32 or i1}}
+  %0 = dtc.convert %x : (tensor<4xf8E5M2>) -> tensor<4xf32>
   return
 }

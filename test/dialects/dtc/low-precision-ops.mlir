@@ -139,3 +139,15 @@ func.func @fused(%q: tensor<2x8x4x16xbf16>, %k: tensor<2x8x2x16xbf16>, %logits: 
 func.func @parameter(%w: tensor<4xbf16> {dtc.param = "w"}) -> tensor<4xbf16> {
   return %w : tensor<4xbf16>
 }
+
+// Tensors in 8 bits, which passes make, are cut, joined and given another shape.
+// CHECK-LABEL: func.func @of_8_bits
+func.func @of_8_bits(%x: tensor<4x8xf8E4M3FN>, %g: tensor<4x8xf8E5M2>) {
+  // CHECK: dtc.slice {{.*}} : (tensor<4x8xf8E4M3FN>) -> tensor<2x8xf8E4M3FN>
+  %0 = dtc.slice %x offsets [2, 0] sizes [2, 8] : (tensor<4x8xf8E4M3FN>) -> tensor<2x8xf8E4M3FN>
+  // CHECK: dtc.concat {{.*}} : (tensor<4x8xf8E5M2>, tensor<4x8xf8E5M2>) -> tensor<8x8xf8E5M2>
+  %1 = dtc.concat %g, %g dim 0 : (tensor<4x8xf8E5M2>, tensor<4x8xf8E5M2>) -> tensor<8x8xf8E5M2>
+  // CHECK: dtc.reshape {{.*}} : (tensor<2x8xf8E4M3FN>) -> tensor<16xf8E4M3FN>
+  %2 = dtc.reshape %0 : (tensor<2x8xf8E4M3FN>) -> tensor<16xf8E4M3FN>
+  return
+}
