@@ -201,7 +201,11 @@ static void addStrategyOptions(std::vector<Option> &options) {
   options.push_back({.name = "grad_reduce_dtype",
                      .member = &O::gradReduceDtype,
                      .help = "What gradients are in while they are summed between devices: f32, "
-                             "or 16 bits as --dtype",
+                             "or the type of 16 bits that --dtype computes in, bf16 with fp8",
+                     .words =
+                         [] {
+                           return std::vector<std::string>{"f32", "bf16", "f16"};
+                         },
                      .isStrategy = true});
   options.push_back({.name = "link",
                      .member = &O::links,

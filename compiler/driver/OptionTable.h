@@ -49,7 +49,8 @@ struct Option {
   /// The range and the unit of a number.
   NumberRange range = {};
   OptionUnit unit = OptionUnit::None;
-  /// The words that a string may be, in the order of messages.
+  /// The words that a string may be, or an enum that may not have each of its values, in the order
+  /// of messages.
   std::function<std::vector<std::string>()> words = nullptr;
   /// A field of strategy files: it says how the model is spread over devices.
   bool isStrategy = false;

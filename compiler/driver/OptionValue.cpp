@@ -113,11 +113,17 @@ static std::string describeWords(ArrayRef<std::string> words) {
 /// The word for a value that dtc-compile chooses.
 static constexpr StringRef kAuto = "auto";
 
-template <typename Enum> static std::vector<std::string> wordList(bool isFixed) {
+/// The words that an option takes; `all` are those of its type.
+static std::vector<std::string> wordList(const Option &option, ArrayRef<StringRef> all,
+                                         bool isFixed) {
   std::vector<std::string> words;
-  for (StringRef word : wordsOf<Enum>())
-    if (!isFixed || word != kAuto)
+  if (option.words)
+    words = option.words();
+  else
+    for (StringRef word : all)
       words.push_back(word.str());
+  if (isFixed)
+    llvm::erase(words, kAuto);
   return words;
 }
 
@@ -182,9 +188,7 @@ struct ValueParser {
 
   Problem parse(std::string &value) const {
     if (option.words) {
-      std::vector<std::string> words = option.words();
-      if (isFixed)
-        llvm::erase(words, kAuto);
+      std::vector<std::string> words = wordList(option, {}, isFixed);
       if (!llvm::is_contained(words, text))
         return bad(describeWords(words));
     }
@@ -200,10 +204,10 @@ struct ValueParser {
   template <typename Enum>
   requires std::is_enum_v<Enum> Problem parse(Enum &value)
   const {
-    std::optional<Enum> found = valueOf<Enum>(text);
-    if (!found || (isFixed && text == kAuto))
-      return bad(describeWords(wordList<Enum>(isFixed)));
-    value = *found;
+    std::vector<std::string> words = wordList(option, wordsOf<Enum>(), isFixed);
+    if (!llvm::is_contained(words, text))
+      return bad(describeWords(words));
+    value = *valueOf<Enum>(text);
     return std::nullopt;
   }
 

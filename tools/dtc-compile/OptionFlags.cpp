@@ -16,10 +16,10 @@ namespace {
 
 /// The type of a flag's value in --help: "INT in [0 - 3]", "{none,full}".
 template <typename T> std::string typeName(const Option &option, const T &) {
-  if constexpr (std::is_enum_v<T>)
-    return "{" + llvm::join(wordsOf<T>(), ",") + "}";
   if (option.words)
     return "{" + llvm::join(option.words(), ",") + "}";
+  if constexpr (std::is_enum_v<T>)
+    return "{" + llvm::join(wordsOf<T>(), ",") + "}";
   if (option.unit == OptionUnit::Bytes)
     return "BYTES";
   if constexpr (std::is_same_v<T, int64_t>)

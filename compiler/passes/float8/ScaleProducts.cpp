@@ -43,7 +43,8 @@ private:
   const LinkedMesh &mesh;
   StringRef outer; ///< empty: replicas do not differ
   OpBuilder builder;
-  unsigned scaled = 0; ///< products
+  unsigned scaled = 0;     ///< products
+  std::string firstReason; ///< why a product stays in 16 bits
   /// By the tensor, the type of 8 bits, where the ops are, and their stage.
   std::map<std::tuple<const void *, const void *, Block *, const void *>, Quantized> known;
 };
@@ -118,6 +119,8 @@ LogicalResult ProductScaler::scale(EinsumOp einsum) {
   if (std::string reason = reasonAgainst(einsum); !reason.empty()) {
     einsum.emitRemark() << "the product \"" << einsum.getEquation()
                         << "\" stays in 16 bits: " << reason;
+    if (firstReason.empty())
+      firstReason = reason;
     einsum->removeAttr(kFloat8AttrName);
     einsum->removeAttr(dist::kOperandAxesAttrName);
     return success();
@@ -146,9 +149,16 @@ LogicalResult ProductScaler::run() {
   for (EinsumOp einsum : marked)
     if (failed(scale(einsum)))
       return failure();
-  function.emitRemark() << scaled << " of " << marked.size()
-                        << " products of linear layers and their gradients have operands of 8 "
-                           "bits; embeddings, logits, routers, attention and norms keep 16";
+  InFlightDiagnostic report = scaled == 0 ? function.emitWarning() : function.emitRemark();
+  report << scaled << " of " << marked.size()
+         << " products of linear layers and their gradients have operands of 8 bits; ";
+  if (scaled > 0)
+    report << "embeddings, logits, routers, attention and norms keep 16";
+  else if (marked.empty())
+    report << "forward passes and generation have none, so that fp8 is bf16 here";
+  else
+    report << "the first stays in 16 because " << firstReason
+           << ", so that fp8 is bf16 here; choose sizes for which 16 divides each device's part";
   return success();
 }
 

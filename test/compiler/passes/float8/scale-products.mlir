@@ -39,7 +39,7 @@ func.func @two(%x: tensor<16x32xbf16>, %w: tensor<32x48xbf16>, %g: tensor<16x48x
 // CHECK: dtc.einsum "bi,io->bo" %arg2, %arg3 : (
 // REMARK: remark: the product "bi,io->bo" stays in 16 bits: it has 24 products to sum on a device, and GPUs compute in 8 bits with multiples of 16
 // REMARK: remark: the product "bi,io->bo" stays in 16 bits: an operand is not in bf16
-// REMARK: remark: 0 of 2 products
+// REMARK: warning: 0 of 2 products of linear layers and their gradients have operands of 8 bits; the first stays in 16 because it has 24 products to sum
 dist.mesh @mesh <"dp"=2>
 func.func @stay(%x: tensor<16x24xbf16>, %w: tensor<24x48xbf16>, %y: tensor<16x32xf32>, %v: tensor<32x48xf32>) -> (tensor<16x48xbf16>, tensor<16x48xf32>) {
   %0 = dtc.einsum "bi,io->bo" %x, %w {dtc.float8 = [f8E4M3FN, f8E4M3FN], dist.operand_axes = [["dp"], []]}
