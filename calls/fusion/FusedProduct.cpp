@@ -39,25 +39,40 @@ private:
   bool findProduct() {
     size_t products = 0;
     for (size_t i = 0; i < calls.calls.size(); ++i)
-      if (name(i) == "einsum") {
+      if (name(i) == "einsum" || name(i) == "scaled_product") {
         product = i;
         ++products;
       }
     if (products != 1)
       return false;
     const FusedCalls::Call &call = calls.calls[product];
-    Expected<EinsumLowering> lowering = planEinsum(call.signature);
-    if (!lowering || lowering->kind != EinsumLowering::Kind::Gemm ||
-        lowering->copies[EinsumLowering::Out])
+    if (!lower(call) || result.lowering.kind != EinsumLowering::Kind::Gemm ||
+        result.lowering.copies[EinsumLowering::Out])
       return false;
     equation =
         *EinsumEquation::parse(std::get<std::string>(call.signature.attributes.at("equation")));
-    result.lowering = std::move(*lowering);
     result.in = call.signature.inputs[0].dtype;
     result.out = call.signature.outputs[0].dtype;
     result.a.value = call.inputs[0];
     result.b.value = call.inputs[1];
     current = call.outputs[0];
+    return true;
+  }
+
+  bool lower(const FusedCalls::Call &call) {
+    if (call.signature.kernel == "einsum") {
+      Expected<EinsumLowering> lowering = planEinsum(call.signature);
+      if (lowering)
+        result.lowering = std::move(*lowering);
+      return static_cast<bool>(lowering);
+    }
+    Expected<ScaledProductCall> scaled = checkScaledProduct(call.signature);
+    if (!scaled)
+      return false;
+    result.lowering = scaled->lowering;
+    result.scaled = std::move(*scaled);
+    result.scaleA = call.inputs[2];
+    result.scaleB = call.inputs[3];
     return true;
   }
 
@@ -239,7 +254,7 @@ private:
 
   /// Lets the product read a matrix where it is a slice of something, if it lies evenly there.
   bool stretch(EinsumLowering::Operand which, const LoopNest<2> &slice) {
-    if (result.lowering.copies[which] || result.lowering.loops.elements() != 1)
+    if (result.scaled || result.lowering.copies[which] || result.lowering.loops.elements() != 1)
       return false;
     GemmShape &gemm = result.lowering.gemm;
     bool isA = which == EinsumLowering::Lhs;
@@ -269,14 +284,14 @@ private:
                    lowering.loops.elements() == 1;
     if (!isPlain && !result.epilogue.empty())
       return false;
-    if (!mayHaveEpilogue(result.epilogue, lowering.gemm, result.in))
+    if (!mayHaveEpilogue(result.epilogue, lowering.gemm, result.in, result.out))
       return false;
     // One epilogue has no bias gradient beside something else.
     if (result.biasGrad && (result.epilogue.addsBias || result.epilogue.gelu != Gelu::None))
       return false;
     for (std::optional<size_t> read :
          {std::optional(result.a.value), std::optional(result.b.value), valueOf(result.added),
-          valueOf(result.bias),
+          valueOf(result.bias), result.scaleA, result.scaleB,
           result.epilogue.gelu == Gelu::Gradient ? result.geluInput : std::nullopt})
       if (read && calls.values[*read].maker)
         return false;

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The work of cuBLASLt besides a product: operands that are slices, as matrices with longer steps;
-// on the result the addition of a bias or of another matrix, a GELU or its gradient, a sum over
-// microbatches; the sums of an operand over the product's summed dimension, which are the gradient
-// of a bias.
+// The work of cuBLASLt besides a product of any operands, of 8 bits too: operands that are slices,
+// as matrices with longer steps; on the result the addition of a bias or of another matrix, a GELU
+// or its gradient, a sum over microbatches; the sums of an operand over the product's summed
+// dimension, which are the gradient of a bias.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #define DTC_CALLS_FUSION_FUSEDPRODUCT_H
 
 #include "calls/EinsumLowering.h"
+#include "calls/ScaledCalls.h"
 #include "calls/ShardingCalls.h"
 #include "calls/fusion/FusedCalls.h"
 #include "calls/fusion/MatmulEpilogue.h"
@@ -31,13 +32,15 @@ struct FusedOperand {
 
 struct FusedProduct {
   EinsumLowering lowering;
+  std::optional<ScaledProductCall> scaled; // of operands of 8 bits
   DType in = DType::F32, out = DType::F32;
   MatmulEpilogue epilogue;
   FusedOperand a, b;
   size_t c = 0;
   std::optional<FusedOperand> added, bias;
   std::optional<size_t> geluInput, biasGrad;
-  std::optional<AccumulateCall> sum; // over microbatches
+  std::optional<size_t> scaleA, scaleB; // of operands of 8 bits
+  std::optional<AccumulateCall> sum;    // over microbatches
 };
 
 /// The calls as a product; none where they are something else.

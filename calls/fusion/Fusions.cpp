@@ -32,7 +32,9 @@ bool has(const Names &names, std::string_view name) {
 
 const std::vector<Kind> &kinds() {
   static const std::vector<Kind> all = {
-      {{"einsum"}, {"slice", "add", "gelu", "gelu_grad", "accumulate", "reduce"}, as<matchProduct>},
+      {{"einsum", "scaled_product"},
+       {"slice", "add", "gelu", "gelu_grad", "accumulate", "reduce"},
+       as<matchProduct>},
       {{"layer_norm_grad", "rms_norm_grad"}, {"add", "reduce"}, as<matchAddedGradient>},
       {{"embedding_grad"}, {"add"}, as<matchAddedGradient>},
       {{"cross_entropy_grad"}, {"cross_entropy", "broadcast"}, as<matchLossAndGrad>},

@@ -8,13 +8,16 @@
 
 namespace dtc {
 
-bool mayHaveEpilogue(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in) {
+bool mayHaveEpilogue(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in, DType out) {
   if (epilogue.empty())
     return true;
   MatrixOrder c(shape.c, shape.m, shape.n);
   bool needsRows = epilogue.addsBias || epilogue.gelu != MatmulEpilogue::Gelu::None;
   bool hasGeluInput = epilogue.gelu == MatmulEpilogue::Gelu::ValueKept ||
                       epilogue.gelu == MatmulEpilogue::Gelu::Gradient;
+  if (isFloat8(in) && (out != DType::BF16 || epilogue.gelu == MatmulEpilogue::Gelu::Gradient ||
+                       epilogue.biasGrad != MatmulEpilogue::BiasGrad::None))
+    return false;
   return in != DType::F64 && !(needsRows && c.columnMajor) && !(hasGeluInput && c.step % 8 != 0);
 }
 

@@ -33,9 +33,12 @@ struct MatmulEpilogue {
   bool empty() const { return *this == MatmulEpilogue{}; }
 };
 
-/// Whether cuBLASLt can be asked for the epilogue of a product of elements of type `in`: c must be
-/// contiguous in its rows, and the operand of a GELU must have rows of a multiple of 8 elements.
-bool mayHaveEpilogue(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in);
+/// Whether cuBLASLt can be asked for the epilogue of a product of elements of type `in` whose
+/// result is of type `out`: c must be contiguous in its rows, and the operand of a GELU must have
+/// rows of a multiple of 8 elements. Products of 8 bits have those of forward passes, with a result
+/// in bf16: the bias and the operand of the GELU have its type (cuBLAS documentation,
+/// cublasLtMatmul(), the table of FP8 kernels, and CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE).
+bool mayHaveEpilogue(const MatmulEpilogue &epilogue, const GemmShape &shape, DType in, DType out);
 
 } // namespace dtc
 

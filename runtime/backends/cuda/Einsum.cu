@@ -11,7 +11,7 @@
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/DotProducts.h"
 #include "runtime/backends/cuda/Elementwise.h"
-#include "runtime/backends/cuda/Matmul.h"
+#include "runtime/backends/cuda/ProductKernel.h"
 #include "runtime/backends/cuda/StridedCopy.h"
 
 #include <optional>
@@ -71,14 +71,14 @@ struct Workspace {
 };
 
 /// R is F, or float where F has 16 bits.
-template <typename F, typename R> class EinsumKernel final : public CudaKernel {
+template <typename F, typename R> class EinsumKernel final : public ProductKernel {
 public:
-  static Expected<std::unique_ptr<EinsumKernel>>
-  create(const EinsumLowering &plan, DType in, DType out, const MatmulEpilogue &epilogue = {}) {
+  static Expected<std::unique_ptr<ProductKernel>>
+  create(const EinsumLowering &plan, DType in, DType out, const MatmulEpilogue &epilogue) {
     std::unique_ptr<EinsumKernel> kernel(new EinsumKernel(plan));
     if (MaybeError error = kernel->prepare(in, out, epilogue))
       return *error;
-    return Expected<std::unique_ptr<EinsumKernel>>(std::move(kernel));
+    return Expected<std::unique_ptr<ProductKernel>>(std::move(kernel));
   }
 
   size_t workspaceBytes() const override { return workspace.bytes; }
@@ -89,12 +89,11 @@ public:
     operands.b = args.inputs[1];
     operands.c = args.outputs[0];
     operands.workspace = args.workspace;
-    Expected<bool> done = enqueue(queue, operands);
+    Expected<bool> done = enqueueProduct(queue, operands);
     return done ? std::nullopt : MaybeError(done.error());
   }
 
-  /// False where cuBLASLt does not have the epilogue: then there is no result.
-  Expected<bool> enqueue(CudaQueue &queue, MatmulOperands operands) const {
+  Expected<bool> enqueueProduct(CudaQueue &queue, MatmulOperands operands) const override {
     auto *scratch = static_cast<std::byte *>(operands.workspace);
     const void **inputs[2] = {&operands.a, &operands.b};
     for (size_t i = 0; i < 2; ++i)
@@ -221,6 +220,15 @@ private:
   Workspace workspace;
 };
 
+Expected<std::unique_ptr<ProductKernel>> makeEinsum(const EinsumLowering &plan, DType in, DType out,
+                                                    const MatmulEpilogue &epilogue = {}) {
+  return withFloatType(in, [&](auto identity) {
+    using F = typename decltype(identity)::type;
+    return out == in ? EinsumKernel<F, F>::create(plan, in, out, epilogue)
+                     : EinsumKernel<F, Wide<F>>::create(plan, in, out, epilogue);
+  });
+}
+
 PrepareResult prepareEinsum(const KernelSignature &signature) {
   Expected<EinsumLowering> plan = planEinsum(signature);
   if (!plan)
@@ -228,22 +236,17 @@ PrepareResult prepareEinsum(const KernelSignature &signature) {
   DType in = signature.inputs[0].dtype, out = signature.outputs[0].dtype;
   if (int64_t length = lengthOfDenseDot(*plan))
     return makeDotProduct(in, out, length);
-  return withFloatType(in, [&](auto identity) -> PrepareResult {
-    using F = typename decltype(identity)::type;
-    auto create = [&]<typename R>() -> PrepareResult {
-      auto kernel = EinsumKernel<F, R>::create(*plan, in, out);
-      return kernel ? PrepareResult(std::move(*kernel)) : PrepareResult(kernel.error());
-    };
-    return out == in ? create.template operator()<F>() : create.template operator()<Wide<F>>();
-  });
+  auto kernel = makeEinsum(*plan, in, out);
+  return kernel ? PrepareResult(std::move(*kernel)) : PrepareResult(kernel.error());
 }
 
 /// A product with what cuBLASLt computes besides, or the calls one by one on GPUs for which it does
 /// not.
-template <typename F, typename R> class FusedProductKernel final : public CudaKernel {
+class FusedProductKernel final : public CudaKernel {
 public:
   static PrepareResult create(const FusedCalls &calls, FusedProduct match, SingleKernels singles) {
-    auto product = EinsumKernel<F, R>::create(match.lowering, match.in, match.out, match.epilogue);
+    auto product = match.scaled ? makeScaledProduct(*match.scaled, match.epilogue)
+                                : makeEinsum(match.lowering, match.in, match.out, match.epilogue);
     if (!product)
       return product.error();
     return PrepareResult(std::unique_ptr<CudaKernel>(
@@ -266,21 +269,26 @@ public:
              static_cast<size_t>(operand.offset) * width;
     };
     MatmulOperands operands;
-    operands.a = read(match.a, sizeof(F));
-    operands.b = read(match.b, sizeof(F));
+    size_t widthOfOperand = byteWidth(match.in), width = byteWidth(match.out);
+    operands.a = read(match.a, widthOfOperand);
+    operands.b = read(match.b, widthOfOperand);
     operands.c = memory[match.c];
     if (match.added)
-      operands.added = read(*match.added, sizeof(R));
+      operands.added = read(*match.added, width);
     else if (match.sum && !match.sum->isFirst(args.position))
       operands.added = operands.c;
     if (match.bias)
-      operands.bias = read(*match.bias, sizeof(R));
+      operands.bias = read(*match.bias, width);
     if (match.geluInput)
       operands.geluInput = memory[*match.geluInput];
     if (match.biasGrad)
       operands.biasGrad = memory[*match.biasGrad];
+    if (match.scaled) {
+      operands.scaleA = memory[*match.scaleA];
+      operands.scaleB = memory[*match.scaleB];
+    }
     operands.workspace = args.workspace;
-    Expected<bool> done = product->enqueue(queue, operands);
+    Expected<bool> done = product->enqueueProduct(queue, operands);
     if (!done)
       return done.error();
     return *done ? std::nullopt : enqueueSingles(queue, args, memory);
@@ -294,7 +302,7 @@ private:
   };
 
   FusedProductKernel(const FusedCalls &calls, FusedProduct match, SingleKernels singles,
-                     std::unique_ptr<EinsumKernel<F, R>> product)
+                     std::unique_ptr<ProductKernel> product)
       : match(std::move(match)), singles(std::move(singles)), product(std::move(product)) {
     std::vector<size_t> indices = calls.operandIndices();
     for (size_t i = 0; i < indices.size(); ++i)
@@ -320,7 +328,7 @@ private:
 
   FusedProduct match;
   SingleKernels singles;
-  std::unique_ptr<EinsumKernel<F, R>> product;
+  std::unique_ptr<ProductKernel> product;
   std::vector<Place> places;                                                 // by value
   std::vector<std::pair<std::vector<size_t>, std::vector<size_t>>> operands; // of each single call
 };
@@ -329,12 +337,7 @@ private:
 
 PrepareResult prepareFusedProduct(const FusedCalls &calls, FusedProduct match,
                                   const SingleKernels &singles) {
-  return withFloatType(match.in, [&](auto identity) {
-    using F = typename decltype(identity)::type;
-    if (match.out == match.in)
-      return FusedProductKernel<F, F>::create(calls, std::move(match), singles);
-    return FusedProductKernel<F, Wide<F>>::create(calls, std::move(match), singles);
-  });
+  return FusedProductKernel::create(calls, std::move(match), singles);
 }
 
 /// An einsum of all rows: those without an index are zeros.

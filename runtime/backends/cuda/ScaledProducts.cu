@@ -8,7 +8,7 @@
 #include "runtime/backends/cuda/BlockReduce.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
-#include "runtime/backends/cuda/Matmul.h"
+#include "runtime/backends/cuda/ProductKernel.h"
 #include "runtime/backends/cuda/StridedCopy.h"
 #include "support/Float8.h"
 
@@ -150,44 +150,54 @@ constexpr int kFirstCapability = 89;
 
 /// A product by cuBLASLt, which reads both matrices along the summed dimension. A matrix in another
 /// order is copied first.
-class ScaledProductKernel final : public CudaKernel {
+class ScaledProductKernel final : public ProductKernel {
 public:
-  static PrepareResult create(ScaledProductCall call) {
+  static Expected<std::unique_ptr<ProductKernel>> create(ScaledProductCall call,
+                                                         const MatmulEpilogue &epilogue) {
     std::unique_ptr<ScaledProductKernel> kernel(new ScaledProductKernel(std::move(call)));
-    if (MaybeError error = kernel->prepare())
+    if (MaybeError error = kernel->prepare(epilogue))
       return *error;
-    return PrepareResult(std::move(kernel));
+    return Expected<std::unique_ptr<ProductKernel>>(std::move(kernel));
   }
 
   size_t workspaceBytes() const override { return bytes; }
 
   MaybeError enqueue(CudaQueue &queue, const KernelArguments &args) const override {
+    MatmulOperands operands;
+    operands.a = args.inputs[0];
+    operands.b = args.inputs[1];
+    operands.c = args.outputs[0];
+    operands.scaleA = args.inputs[2];
+    operands.scaleB = args.inputs[3];
+    operands.workspace = args.workspace;
+    Expected<bool> done = enqueueProduct(queue, operands);
+    return done ? std::nullopt : MaybeError(done.error());
+  }
+
+  Expected<bool> enqueueProduct(CudaQueue &queue, MatmulOperands operands) const override {
     if (queue.owner().computeCapability() < kFirstCapability)
       return Error{"kernel 'scaled_product': " + queue.owner().modelName() +
                    " has no products of 8 bits, expected computing capability 8.9 or later; "
                    "compile with --dtype bf16"};
-    auto *scratch = static_cast<std::byte *>(args.workspace);
-    std::array<const void *, 2> matrices{args.inputs[0], args.inputs[1]};
+    auto *scratch = static_cast<std::byte *>(operands.workspace);
+    const void **matrices[2] = {&operands.a, &operands.b};
     for (size_t i = 0; i < 2; ++i)
       for (const Copy &copy : copies[i]) {
         if (MaybeError error =
-                enqueueStridedCopy(queue, copy.loops, 1, scratch + copy.at, matrices[i]))
-          return error;
-        matrices[i] = scratch + copy.at;
+                enqueueStridedCopy(queue, copy.loops, 1, scratch + copy.at, *matrices[i]))
+          return *error;
+        *matrices[i] = scratch + copy.at;
       }
-    MatmulOperands operands;
-    operands.a = matrices[0];
-    operands.b = matrices[1];
-    operands.c = back ? scratch + back->at : args.outputs[0];
-    operands.scaleA = args.inputs[2];
-    operands.scaleB = args.inputs[3];
+    void *out = operands.c;
+    if (back)
+      operands.c = scratch + back->at;
     operands.workspace = scratch + matmulAt;
     Expected<bool> done = matmul->enqueue(queue, operands);
-    if (!done)
-      return done.error();
-    return back ? enqueueStridedCopy(queue, back->loops, byteWidth(call.result), args.outputs[0],
-                                     operands.c)
-                : std::nullopt;
+    if (done && *done && back)
+      if (MaybeError error =
+              enqueueStridedCopy(queue, back->loops, byteWidth(call.result), out, operands.c))
+        return *error;
+    return done;
   }
 
 private:
@@ -205,7 +215,7 @@ private:
     return at;
   }
 
-  MaybeError prepare() {
+  MaybeError prepare(const MatmulEpilogue &epilogue) {
     const EinsumLowering &plan = call.lowering;
     GemmShape gemm = plan.gemm;
     if (plan.kind != EinsumLowering::Kind::Gemm || plan.loops.elements() != 1 ||
@@ -236,7 +246,7 @@ private:
       back = Copy{*loops, take(static_cast<size_t>(call.resultElements) * byteWidth(call.result))};
     }
     Expected<std::unique_ptr<Matmul>> created =
-        Matmul::create(gemm, {}, {call.lhs, call.rhs, call.result});
+        Matmul::create(gemm, {}, {call.lhs, call.rhs, call.result}, epilogue);
     if (!created)
       return created.error();
     matmul = std::move(*created);
@@ -293,10 +303,16 @@ PrepareResult prepareScaledProduct(const KernelSignature &signature) {
   Expected<ScaledProductCall> call = checkScaledProduct(signature);
   if (!call)
     return call.error();
-  return ScaledProductKernel::create(std::move(*call));
+  auto kernel = makeScaledProduct(std::move(*call));
+  return kernel ? PrepareResult(std::move(*kernel)) : PrepareResult(kernel.error());
 }
 
 } // namespace
+
+Expected<std::unique_ptr<ProductKernel>> makeScaledProduct(ScaledProductCall call,
+                                                           const MatmulEpilogue &epilogue) {
+  return ScaledProductKernel::create(std::move(call), epilogue);
+}
 
 std::span<const KernelEntry> scaledProductKernels() {
   static constexpr KernelEntry entries[] = {

@@ -220,6 +220,8 @@ struct Float8Product {
   cublasOperation_t transA = CUBLAS_OP_T, transB = CUBLAS_OP_N;
   int64_t m = 16, n = 32, k = 48;
   const float *scaleA = nullptr, *scaleB = nullptr;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
 
   cublasStatus_t run(cublasLtHandle_t handle, const void *aData, const void *bData, void *dData,
                      cudaStream_t stream) const {
@@ -233,6 +235,10 @@ struct Float8Product {
     set(CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(transB));
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, scaleA);
     set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, scaleB);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, m);
     auto layoutOf = [](cudaDataType_t type, bool transposed, int64_t rows, int64_t columns) {
       cublasLtMatrixLayout_t layout = nullptr;
       if (transposed)
@@ -304,6 +310,18 @@ TEST_F(CublasLtTest, RefusesProductsOf8BitsAsGpusDo) {
   // Scales are of operands of 8 bits alone.
   auto *scale = onDevice<float>(1);
   expectRefusal({.a = CUDA_R_16BF, .b = CUDA_R_16BF, .scaleA = scale});
+  // Epilogues of forward passes alone, with a result that has the type of the bias.
+  auto *bias = onDevice<BFloat16>(48), *aux = onDevice<BFloat16>(16 * 32);
+  for (uint32_t epilogue : {CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS,
+                            CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_GELU_AUX}) {
+    Float8Product product{.epilogue = epilogue, .bias = bias, .aux = aux};
+    EXPECT_EQ(product.run(handle, a, b, d, stream), CUBLAS_STATUS_SUCCESS) << epilogue;
+    product.d = CUDA_R_32F;
+    expectRefusal(product);
+  }
+  for (uint32_t epilogue :
+       {CUBLASLT_EPILOGUE_DGELU, CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADB})
+    expectRefusal({.epilogue = epilogue, .bias = bias, .aux = aux});
 }
 
 } // namespace

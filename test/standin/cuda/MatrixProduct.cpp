@@ -173,7 +173,8 @@ static cublasStatus_t checkEpilogue(const cublasLtMatmulDescOpaque_t &desc, cons
 
 /// Of operands of 8 bits (cuBLAS documentation, cublasLtMatmul(), "To use FP8 kernels"): A is
 /// transposed and B is not, not both are of e5m2, all dimensions are multiples of 16, and D has 16
-/// bits or 32.
+/// bits or 32. Epilogues are those for which the documentation names a type: a bias in 16 bits, so
+/// that D may not have 32, and the operand of a GELU in the type of D.
 static cublasStatus_t check8Bits(const cublasLtMatmulDescOpaque_t &desc, const Layout &a,
                                  const Layout &b, const Layout &d) {
   if (!has8Bits(a) && !has8Bits(b))
@@ -182,6 +183,9 @@ static cublasStatus_t check8Bits(const cublasLtMatmulDescOpaque_t &desc, const L
                  (a.type == CUDA_R_8F_E4M3 || b.type == CUDA_R_8F_E4M3) &&
                  (d.type == CUDA_R_16BF || d.type == CUDA_R_16F || d.type == CUDA_R_32F) &&
                  desc.compute == CUBLAS_COMPUTE_32F && desc.scale == CUDA_R_32F;
+  bool isBackward = desc.writesBias() || desc.readsAux();
+  if (desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (isBackward || d.type == CUDA_R_32F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   bool isPlaced = desc.transA == CUBLAS_OP_T && desc.transB == CUBLAS_OP_N;
   for (const Layout *layout : {&a, &b, &d})
     isPlaced = isPlaced && layout->order == CUBLASLT_ORDER_COL && layout->rows % 16 == 0 &&

@@ -169,6 +169,8 @@ private:
     const std::string &name = kernel(call).kernel();
     if (name == "layer_norm_grad" || name == "rms_norm_grad")
       return output > 0;
+    if (name == "largest_magnitude")
+      return true;
     if (name != "reduce")
       return false;
     const auto &dims = kernel(call).attributes().at("dims").ints().values();
@@ -288,7 +290,7 @@ private:
       return 0;
     int64_t bytes = traffic(node.calls, true);
     for (int call : node.calls)
-      if (kernel(call).kernel() == "einsum") {
+      if (classOf(kernel(call).kernel()) == KernelClass::Product) {
         // Slices of operands are read as far as the product reads them.
         std::set<uint32_t> operands(kernel(call).inputs().begin(), kernel(call).inputs().end());
         for (uint32_t operand : operands)

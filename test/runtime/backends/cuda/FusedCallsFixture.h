@@ -14,6 +14,7 @@
 #include "calls/fusion/FusedCalls.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "support/Float16.h"
+#include "support/Float8.h"
 #include "test/lib/plans/Expect.h"
 #include "test/standin/cuda/Standin.h"
 
@@ -102,11 +103,17 @@ protected:
         float drawn = uniform(random);
         auto number = static_cast<int32_t>(5 * std::abs(drawn));
         BFloat16 narrow(drawn);
+        Float8E4M3 e4m3(drawn);
+        Float8E5M2 e5m2(drawn);
         bool truth = true;
         DType dtype = calls.types[value].dtype;
         const void *from = &drawn;
         if (dtype == DType::BF16)
           from = &narrow;
+        else if (dtype == DType::F8E4M3)
+          from = &e4m3;
+        else if (dtype == DType::F8E5M2)
+          from = &e5m2;
         else if (dtype == DType::I32)
           from = &number;
         else if (dtype == DType::Bool)

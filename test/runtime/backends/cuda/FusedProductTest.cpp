@@ -17,13 +17,14 @@ using testing::Calls;
 class FusedProduct : public testing::FusedCallsTest {
 protected:
   /// One launch gives the kept values that the calls give one by one; without epilogues the bits.
-  void expectEqual(Calls &calls, const std::vector<size_t> &kept, int64_t microbatch = 0) {
+  void expectEqual(Calls &calls, const std::vector<size_t> &kept, int64_t microbatch = 0,
+                   uint64_t expectedLaunches = 1) {
     for (size_t value : kept)
       calls.keep(value);
     std::vector<std::byte> single = runOneByOne(calls, microbatch);
     std::vector<std::byte> fused = runFused(calls, microbatch);
     ASSERT_EQ(fused.size(), single.size());
-    EXPECT_EQ(launches, 1u);
+    EXPECT_EQ(launches, expectedLaunches);
     for (size_t value : kept) {
       bool isNarrow = calls.types[value].dtype == DType::BF16;
       for (int64_t i = 0; i < calls.types[value].numElements(); ++i) {
@@ -272,6 +273,93 @@ TEST_P(FusedProductRefuses, OtherProducts) {
   forward.calls.keep(sum);
   EXPECT_FALSE(hasKernel(forward.calls));
 }
+
+/// Products of operands of 8 bits; the parameter is the type of the left one.
+class FusedScaledProduct : public FusedProduct {
+protected:
+  /// x [2, 16, 32] times w [48, 32], which lies along the summed dimension, or w [32, 48].
+  struct Product {
+    Calls calls;
+    size_t x, w, product;
+    Product(const std::vector<AxisCoordinate> &mesh, DType left, bool isAlongSum = true,
+            DType out = DType::BF16)
+        : calls(mesh) {
+      calls.placeBytes = 8192;
+      x = calls.value({left, {2, 16, 32}});
+      w = calls.value({DType::F8E4M3,
+                       isAlongSum ? std::vector<int64_t>{48, 32} : std::vector<int64_t>{32, 48}});
+      size_t scaleX = calls.value(wide({})), scaleW = calls.value(wide({}));
+      product = calls.value({out, {2, 16, 48}});
+      calls.call("scaled_product", {x, w, scaleX, scaleW}, {product},
+                 equation(isAlongSum ? "bsd,fd->bsf" : "bsd,df->bsf"));
+    }
+    size_t result() { return calls.value(calls.types[product]); }
+  };
+};
+
+TEST_P(FusedScaledProduct, AddsABiasAndAMatrix) {
+  for (bool isAlongSum : {true, false}) {
+    Product product(mesh, GetParam(), isAlongSum);
+    Calls &calls = product.calls;
+    size_t bias = calls.value({DType::BF16, {48}}), sum = product.result(),
+           residual = product.result(), total = calls.valueAt(residual, calls.types[sum]);
+    calls.call("add", {product.product, bias}, {sum}, kAlongRows);
+    calls.call("add", {residual, sum}, {total});
+    // A matrix in another order is copied first.
+    expectEqual(calls, {total}, 0, isAlongSum ? 1 : 2);
+  }
+}
+
+TEST_P(FusedScaledProduct, ComputesAGelu) {
+  for (bool isKept : {false, true}) {
+    Product product(mesh, GetParam());
+    Calls &calls = product.calls;
+    size_t bias = calls.value({DType::BF16, {48}}), sum = product.result(), gelu = product.result();
+    calls.call("add", {product.product, bias}, {sum}, kAlongRows);
+    calls.call("gelu", {sum}, {gelu}, kTanh);
+    expectEqual(calls, isKept ? std::vector{sum, gelu} : std::vector{gelu});
+  }
+}
+
+TEST_P(FusedScaledProduct, IsAddedFromTheSecondMicrobatchOn) {
+  for (int64_t microbatch : {0, 2}) {
+    Product product(mesh, GetParam(), true, DType::F32);
+    size_t sum = product.result();
+    product.calls.call("accumulate", {product.product}, {sum}, {{"axis", std::string("micro")}});
+    expectEqual(product.calls, {sum}, microbatch);
+  }
+}
+
+TEST_P(FusedScaledProduct, RefusesWhatCublasLtHasNot) {
+  auto refuses = [&](const std::string &kernel, DType out, std::vector<int64_t> shape,
+                     AttributeMap attributes) {
+    Product product(mesh, GetParam(), true, out);
+    Calls &calls = product.calls;
+    size_t operand = calls.value({out, std::move(shape)}), result = product.result();
+    if (kernel == "add")
+      calls.call(kernel, {product.product, operand}, {result}, std::move(attributes));
+    else
+      calls.call(kernel, {operand, product.product}, {result}, std::move(attributes));
+    calls.keep(result);
+    return !hasKernel(calls);
+  };
+  EXPECT_FALSE(refuses("add", DType::BF16, {48}, kAlongRows));
+  EXPECT_TRUE(refuses("add", DType::F32, {48}, kAlongRows));
+  EXPECT_FALSE(refuses("add", DType::F32, {2, 16, 48}, {}));
+  EXPECT_TRUE(refuses("gelu_grad", DType::BF16, {2, 16, 48}, kTanh));
+}
+
+TEST_P(FusedScaledProduct, RefusesAResultInThePlaceOfAScale) {
+  Product product(mesh, GetParam());
+  Calls &calls = product.calls;
+  size_t residual = product.result(), total = calls.valueAt(product.w + 1, calls.types[residual]);
+  calls.call("add", {residual, product.product}, {total});
+  calls.keep(total);
+  EXPECT_FALSE(hasKernel(calls));
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, FusedScaledProduct, ::testing::Values(DType::F8E4M3, DType::F8E5M2),
+                         [](const auto &info) { return std::string(name(info.param)); });
 
 } // namespace
 
