@@ -37,8 +37,11 @@ const std::vector<Kind> &kinds() {
        as<matchProduct>},
       {{"layer_norm_grad", "rms_norm_grad"}, {"add", "reduce"}, as<matchAddedGradient>},
       {{"embedding_grad"}, {"add"}, as<matchAddedGradient>},
+      {{"layer_norm", "rms_norm"}, {"largest_magnitude"}, as<matchNormAndLargest>},
       {{"cross_entropy_grad"}, {"cross_entropy", "broadcast"}, as<matchLossAndGrad>},
-      {{"mul"}, {"silu", "silu_grad", "gelu", "gelu_grad"}, as<matchGatedActivation>},
+      {{"mul"},
+       {"silu", "silu_grad", "gelu", "gelu_grad", "largest_magnitude"},
+       as<matchGatedActivation>},
       {{"adamw", "adam", "sgd", "lion"}, {"convert"}, as<matchConvertedUpdate>}};
   return all;
 }

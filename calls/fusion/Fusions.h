@@ -17,6 +17,7 @@
 #include "calls/fusion/FusedProduct.h"
 #include "calls/fusion/GatedActivation.h"
 #include "calls/fusion/LossAndGrad.h"
+#include "calls/fusion/NormAndLargest.h"
 
 #include <optional>
 #include <string_view>
@@ -26,8 +27,8 @@
 namespace dtc {
 
 /// Pointers in it are to calls of the FusedCalls.
-using Fusion =
-    std::variant<FusedProduct, AddedGradient, LossAndGrad, GatedActivation, ConvertedUpdate>;
+using Fusion = std::variant<FusedProduct, AddedGradient, LossAndGrad, GatedActivation,
+                            ConvertedUpdate, NormAndLargest>;
 
 /// None if there is no kernel for all the calls.
 std::optional<Fusion> findFusion(const FusedCalls &calls);

@@ -21,7 +21,9 @@ public:
     for (const FusedCalls::Call &call : calls.calls) {
       const std::string &kernel = call.signature.kernel;
       bool isGradient = kernel == "silu_grad" || kernel == "gelu_grad";
-      if (kernel == "mul" && isPlain(call) && products.size() < 2)
+      if (kernel == "largest_magnitude")
+        largest.push_back(&call);
+      else if (kernel == "mul" && isPlain(call) && products.size() < 2)
         products.push_back(&call);
       else if ((isGradient || kernel == "silu" || kernel == "gelu") && !result.activation)
         result.activation = &call, result.isGradient = isGradient;
@@ -30,7 +32,8 @@ public:
     }
     bool isForward = result.activation && !result.isGradient;
     if (calls.calls.size() < 2 || !(isForward ? matchForward() : matchBackward()) ||
-        !std::ranges::all_of(calls.overlaps, &FusedCalls::Overlap::isSame))
+        !std::ranges::all_of(calls.overlaps, &FusedCalls::Overlap::isSame) ||
+        !std::ranges::all_of(largest, [&](const auto *call) { return matchLargest(*call); }))
       return std::nullopt;
     return result;
   }
@@ -92,9 +95,25 @@ private:
     return result.gate && isBefore(*result.dout) && isBefore(*result.gate);
   }
 
+  /// Of one of the results, each once.
+  bool matchLargest(const FusedCalls::Call &call) {
+    size_t made = call.outputs[0];
+    auto overlapsIt = [&](const FusedCalls::Overlap &each) { return each.made == made; };
+    if (std::ranges::any_of(calls.overlaps, overlapsIt))
+      return false;
+    for (auto [of, to] :
+         {std::pair(result.dgate, &result.largestDgate), std::pair(result.dx, &result.largestDx),
+          std::pair(result.out, &result.largestOut)})
+      if (of == call.inputs[0] && !*to) {
+        *to = made;
+        return true;
+      }
+    return false;
+  }
+
   const FusedCalls &calls;
   GatedActivation result;
-  std::vector<const FusedCalls::Call *> products;
+  std::vector<const FusedCalls::Call *> products, largest;
 };
 
 } // namespace

@@ -51,6 +51,9 @@ struct FusionPreparer {
   PrepareResult operator()(const ConvertedUpdate &match) const {
     return prepareConvertedUpdate(calls, match);
   }
+  PrepareResult operator()(const NormAndLargest &match) const {
+    return prepareNormAndLargest(calls, match);
+  }
 };
 
 } // namespace

@@ -51,6 +51,7 @@ PrepareResult prepareAddedEmbeddingGrad(const FusedCalls &calls, const AddedGrad
 PrepareResult prepareLossAndGrad(const FusedCalls &calls, const LossAndGrad &match);
 PrepareResult prepareGatedActivation(const FusedCalls &calls, const GatedActivation &match);
 PrepareResult prepareConvertedUpdate(const FusedCalls &calls, const ConvertedUpdate &match);
+PrepareResult prepareNormAndLargest(const FusedCalls &calls, const NormAndLargest &match);
 
 std::span<const KernelEntry> unaryKernels();
 std::span<const KernelEntry> binaryKernels();

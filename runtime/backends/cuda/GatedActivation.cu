@@ -14,6 +14,7 @@
 #include "runtime/backends/cuda/Activations.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/LargestMagnitude.h"
 #include "runtime/backends/cuda/Launch.h"
 
 #include <algorithm>
@@ -29,6 +30,7 @@ namespace {
 template <typename T> struct ForwardArrays {
   const T *x, *gate;
   T *act, *out;
+  float *largestOut;
 };
 
 /// The arrays of dact = dout * gate, dgate = dout * act, and dx, the gradient of the activation at
@@ -36,6 +38,7 @@ template <typename T> struct ForwardArrays {
 template <typename T> struct BackwardArrays {
   const T *dout, *gate, *act, *x;
   T *dact, *dgate, *dx;
+  float *largestDgate, *largestDx;
 };
 
 template <int V, typename T>
@@ -51,6 +54,7 @@ __device__ __forceinline__ void storeAt(T *to, int64_t i, const Vector<T, V> &va
 template <int V, typename Activation, typename T>
 __global__ void __launch_bounds__(256)
     gatedActivationKernel(const ForwardArrays<T> __grid_constant__ at, int64_t count) {
+  Wide<T> largest = 0;
   int64_t step = int64_t{gridDim.x} * blockDim.x * V;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += step) {
     Vector<T, V> x = loadAt<V>(at.x, i), gate = loadAt<V>(at.gate, i), act, out;
@@ -61,7 +65,9 @@ __global__ void __launch_bounds__(256)
     }
     storeAt<V>(at.act, i, act);
     storeAt<V>(at.out, i, out);
+    largest = largestOf(largest, out);
   }
+  raiseLargest(at.largestOut, largest);
 }
 
 /// `Gradient` is void where x and dx are null.
@@ -69,6 +75,7 @@ template <int V, typename Gradient, typename T>
 __global__ void __launch_bounds__(256)
     gatedActivationGradKernel(const BackwardArrays<T> __grid_constant__ at, int64_t count) {
   constexpr bool hasDx = !std::is_void_v<Gradient>;
+  Wide<T> largestDx = 0, largestDgate = 0;
   int64_t step = int64_t{gridDim.x} * blockDim.x * V;
   for (int64_t i = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V; i < count; i += step) {
     // All is read before anything is written, as results may lie in the place of operands.
@@ -83,13 +90,17 @@ __global__ void __launch_bounds__(256)
       for (int j = 0; j < V; ++j)
         dx.at[j] = narrow<T>(Gradient()(i + j, widen(x.at[j]), widen(dact.at[j])));
       storeAt<V>(at.dx, i, dx);
+      largestDx = largestOf(largestDx, dx);
     }
     storeAt<V>(at.dact, i, dact);
 #pragma unroll
     for (int j = 0; j < V; ++j)
       act.at[j] = narrow<T>(widen(dout.at[j]) * widen(act.at[j]));
     storeAt<V>(at.dgate, i, act);
+    largestDgate = largestOf(largestDgate, act);
   }
+  raiseLargest(at.largestDx, largestDx);
+  raiseLargest(at.largestDgate, largestDgate);
 }
 
 /// Launches the kernel for as many elements at a time as the addresses allow.
@@ -124,11 +135,13 @@ private:
 template <typename T, typename Activation>
 std::unique_ptr<CudaKernel> makeForward(const FusedCalls &calls, const GatedActivation &match,
                                         int64_t count) {
-  return makeKernel([=, indices = calls.operandIndices()](CudaQueue &queue,
-                                                          const KernelArguments &args) {
+  return makeKernel([=, indices = calls.operandIndices()](
+                        CudaQueue &queue, const KernelArguments &args) -> MaybeError {
     Addresses of(indices, args);
     ForwardArrays<T> at{of.read<T>(match.x), of.read<T>(match.gate), of.write<T>(match.act),
-                        of.write<T>(match.out)};
+                        of.write<T>(match.out), of.write<float>(match.largestOut)};
+    if (MaybeError error = clearLargest(queue, {at.largestOut}))
+      return error;
     return launchVectors<T>(queue, count, at, gatedActivationKernel<16 / sizeof(T), Activation, T>,
                             gatedActivationKernel<1, Activation, T>, at.x, at.gate, at.act, at.out);
   });
@@ -137,12 +150,16 @@ std::unique_ptr<CudaKernel> makeForward(const FusedCalls &calls, const GatedActi
 template <typename T, typename Gradient>
 std::unique_ptr<CudaKernel> makeBackward(const FusedCalls &calls, const GatedActivation &match,
                                          int64_t count) {
-  return makeKernel([=, indices = calls.operandIndices()](CudaQueue &queue,
-                                                          const KernelArguments &args) {
+  return makeKernel([=, indices = calls.operandIndices()](
+                        CudaQueue &queue, const KernelArguments &args) -> MaybeError {
     Addresses of(indices, args);
-    BackwardArrays<T> at{of.read<T>(match.dout), of.read<T>(match.gate),  of.read<T>(match.act),
-                         of.read<T>(match.x),    of.write<T>(match.dact), of.write<T>(match.dgate),
-                         of.write<T>(match.dx)};
+    BackwardArrays<T> at{of.read<T>(match.dout),          of.read<T>(match.gate),
+                         of.read<T>(match.act),           of.read<T>(match.x),
+                         of.write<T>(match.dact),         of.write<T>(match.dgate),
+                         of.write<T>(match.dx),           of.write<float>(match.largestDgate),
+                         of.write<float>(match.largestDx)};
+    if (MaybeError error = clearLargest(queue, {at.largestDgate, at.largestDx}))
+      return error;
     return launchVectors<T>(queue, count, at,
                             gatedActivationGradKernel<16 / sizeof(T), Gradient, T>,
                             gatedActivationGradKernel<1, Gradient, T>, at.dout, at.gate, at.act,

@@ -9,18 +9,22 @@
 #include "runtime/backends/cuda/Columns.h"
 #include "runtime/backends/cuda/CudaKernel.h"
 #include "runtime/backends/cuda/Elements.h"
+#include "runtime/backends/cuda/LargestMagnitude.h"
 
 #include <type_traits>
+#include <vector>
 
 namespace dtc::runtime::cuda {
 
 namespace {
 
-/// The operands of a call; an RMS norm has no beta and no means.
+/// The operands of a call; an RMS norm has no beta and no means. `largest` becomes the largest
+/// magnitude of y; null: not wanted.
 template <typename F> struct NormOperands {
   const F *x, *gamma, *beta;
   F *y;
   Wide<F> *means, *rstds;
+  float *largest = nullptr;
 };
 
 /// Neighbouring elements of a thread that has its part of a row in registers: as many of 16 bits as
@@ -35,6 +39,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     rowNormKernel(const NormOperands<F> all, int64_t rows, int64_t width, Wide<F> eps) {
   using W = Wide<F>;
   constexpr int V = kRowVector<F>;
+  W largest = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     auto firstOf = [](int c) { return (threadIdx.x + int64_t{c} * blockDim.x) * V; };
     Vector<F, V> x[C], gamma[C], beta[C];
@@ -75,11 +80,15 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
         else
           value = value * rstd * widen(gamma[c].at[j]);
         x[c].at[j] = narrow<F>(value);
-        if (!inVectors && firstOf(c) + j < width)
+        if (!inVectors && firstOf(c) + j < width) {
           all.y[row * width + firstOf(c) + j] = x[c].at[j];
+          largest = largestOf(largest, Vector<F, 1>{{x[c].at[j]}});
+        }
       }
-      if (inVectors && firstOf(c) < width)
+      if (inVectors && firstOf(c) < width) {
         storeVector(all.y + row * width + firstOf(c), x[c]);
+        largest = largestOf(largest, x[c]);
+      }
     }
     if (threadIdx.x == 0) {
       if constexpr (hasMean)
@@ -87,6 +96,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       all.rstds[row] = rstd;
     }
   }
+  raiseLargest(all.largest, largest);
 }
 
 // Where a block's threads have no registers for a row, it is read again in each pass.
@@ -94,8 +104,9 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
 template <typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads)
     layerNormKernel(const F *allX, const F *gamma, const F *beta, F *allY, Wide<F> *means,
-                    Wide<F> *rstds, int64_t rows, int64_t width, Wide<F> eps) {
+                    Wide<F> *rstds, float *number, int64_t rows, int64_t width, Wide<F> eps) {
   using W = Wide<F>;
+  W largest = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const F *x = allX + row * width;
     F *y = allY + row * width;
@@ -109,20 +120,25 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       squares += difference * difference;
     }
     W rstd = W(1) / sqrt(reduceBlock<SumOf>(squares) / static_cast<W>(width) + eps);
-    for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-      y[i] = narrow<F>((widen(x[i]) - mean) * rstd * widen(gamma[i]) + widen(beta[i]));
+    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+      F value = narrow<F>((widen(x[i]) - mean) * rstd * widen(gamma[i]) + widen(beta[i]));
+      y[i] = value;
+      largest = largestOf(largest, Vector<F, 1>{{value}});
+    }
     if (threadIdx.x == 0) {
       means[row] = mean;
       rstds[row] = rstd;
     }
   }
+  raiseLargest(number, largest);
 }
 
 template <typename F>
 __global__ void __launch_bounds__(kMaxBlockThreads)
-    rmsNormKernel(const F *allX, const F *gamma, F *allY, Wide<F> *rstds, int64_t rows,
-                  int64_t width, Wide<F> eps) {
+    rmsNormKernel(const F *allX, const F *gamma, F *allY, Wide<F> *rstds, float *number,
+                  int64_t rows, int64_t width, Wide<F> eps) {
   using W = Wide<F>;
+  W largest = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const F *x = allX + row * width;
     F *y = allY + row * width;
@@ -130,16 +146,22 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
     for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
       squares += widen(x[i]) * widen(x[i]);
     W rstd = W(1) / sqrt(reduceBlock<SumOf>(squares) / static_cast<W>(width) + eps);
-    for (int64_t i = threadIdx.x; i < width; i += blockDim.x)
-      y[i] = narrow<F>(widen(x[i]) * rstd * widen(gamma[i]));
+    for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+      F value = narrow<F>(widen(x[i]) * rstd * widen(gamma[i]));
+      y[i] = value;
+      largest = largestOf(largest, Vector<F, 1>{{value}});
+    }
     if (threadIdx.x == 0)
       rstds[row] = rstd;
   }
+  raiseLargest(number, largest);
 }
 
 template <bool hasMean, typename F>
 MaybeError enqueueNorm(CudaQueue &queue, const NormCall &call, const NormOperands<F> &at) {
   constexpr int V = kRowVector<F>;
+  if (MaybeError error = clearLargest(queue, {at.largest}))
+    return error;
   int64_t rows = call.shape.rows, width = call.shape.width;
   auto eps = static_cast<Wide<F>>(call.eps);
   constexpr size_t bytes = sizeof(Vector<F, V>);
@@ -159,10 +181,10 @@ MaybeError enqueueNorm(CudaQueue &queue, const NormCall &call, const NormOperand
   LaunchShape blocks = blockPerRow(rows, width / 4);
   if constexpr (hasMean)
     return launch(queue, blocks, layerNormKernel<F>, at.x, at.gamma, at.beta, at.y, at.means,
-                  at.rstds, rows, width, eps);
+                  at.rstds, at.largest, rows, width, eps);
   else
-    return launch(queue, blocks, rmsNormKernel<F>, at.x, at.gamma, at.y, at.rstds, rows, width,
-                  eps);
+    return launch(queue, blocks, rmsNormKernel<F>, at.x, at.gamma, at.y, at.rstds, at.largest, rows,
+                  width, eps);
 }
 
 PrepareResult prepareLayerNorm(const NormCall &call) {
@@ -189,7 +211,45 @@ PrepareResult prepareRmsNorm(const NormCall &call) {
   });
 }
 
+template <bool hasMean, typename F>
+PrepareResult makeNormAndLargest(const FusedCalls &calls, const NormAndLargest &match,
+                                 const NormCall &call) {
+  std::vector<size_t> indices = calls.operandIndices();
+  auto placesOf = [&](const std::vector<size_t> &values) {
+    std::vector<size_t> places;
+    for (size_t value : values)
+      places.push_back(indices[value]);
+    return places;
+  };
+  return makeKernel(
+      [call, in = placesOf(match.norm->inputs), out = placesOf(match.norm->outputs),
+       largest = indices[match.largest]](CudaQueue &queue, const KernelArguments &args) {
+        using W = Wide<F>;
+        NormOperands<F> at{input<F>(args, in[0]),
+                           input<F>(args, in[1]),
+                           hasMean ? input<F>(args, in.back()) : nullptr,
+                           output<F>(args, out[0]),
+                           hasMean ? output<W>(args, out[1]) : nullptr,
+                           output<W>(args, out.back()),
+                           output<float>(args, largest)};
+        return enqueueNorm<hasMean, F>(queue, call, at);
+      });
+}
+
 } // namespace
+
+PrepareResult prepareNormAndLargest(const FusedCalls &calls, const NormAndLargest &match) {
+  const KernelSignature &signature = match.norm->signature;
+  bool hasMean = signature.kernel == "layer_norm";
+  Expected<NormCall> call = hasMean ? checkLayerNorm(signature) : checkRmsNorm(signature);
+  if (!call)
+    return call.error();
+  return withFloatType(call->shape.dtype, [&](auto identity) {
+    using F = typename decltype(identity)::type;
+    return hasMean ? makeNormAndLargest<true, F>(calls, match, *call)
+                   : makeNormAndLargest<false, F>(calls, match, *call);
+  });
+}
 
 std::span<const KernelEntry> normKernels() {
   static constexpr KernelEntry entries[] = {

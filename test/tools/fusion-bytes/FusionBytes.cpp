@@ -15,11 +15,11 @@
 //
 // Perfect fusion: products (with the epilogues that the backend gives them), attention and
 // instructions that are no kernels end a cluster, and so does a result that is not there before all
-// rows are: sums over rows or over a whole tensor, the gradients of a norm's weights, and what a
-// table's rows or their gradient are gathered from. All other calls that are connected by a value,
-// and have the same number of such ends before them, are one cluster. A call that clusters after it
-// alone read is as late as they allow. A cluster reads each value from outside once, and writes
-// those that are read outside of it.
+// rows are: sums over rows or over a whole tensor, largest magnitudes, the gradients of a norm's
+// weights, and what a table's rows or their gradient are gathered from. All other calls that are
+// connected by a value, and have the same number of such ends before them, are one cluster. A call
+// that clusters after it alone read is as late as they allow. A cluster reads each value from
+// outside once, and writes those that are read outside of it.
 //
 //===----------------------------------------------------------------------===//
 

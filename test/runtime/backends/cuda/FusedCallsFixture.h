@@ -21,7 +21,9 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -101,6 +103,8 @@ protected:
     for (size_t value = 0; value < calls.types.size(); ++value)
       for (int64_t i = 0; i < calls.types[value].numElements(); ++i) {
         float drawn = uniform(random);
+        if (value == 0 && infiniteAt == static_cast<size_t>(i))
+          drawn = std::numeric_limits<float>::infinity();
         auto number = static_cast<int32_t>(5 * std::abs(drawn));
         BFloat16 narrow(drawn);
         Float8E4M3 e4m3(drawn);
@@ -238,6 +242,7 @@ protected:
   const std::vector<AxisCoordinate> mesh = {{"dp", 2, 1}, {"micro", 3, 0, true}};
   std::unique_ptr<Backend> backend = createCudaBackend();
   uint64_t launches = 0;
+  std::optional<size_t> infiniteAt; // an element of value 0
 };
 
 } // namespace dtc::runtime::testing

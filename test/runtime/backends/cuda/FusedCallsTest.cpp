@@ -327,6 +327,43 @@ TEST_P(GatedActivation, ResultsLieInThePlacesOfOperands) {
   }
 }
 
+TEST_P(GatedActivation, FindsTheLargestMagnitudesOfItsResults) {
+  for (const Function &function : functions) {
+    for (int64_t width : {24, 3, 199}) { // also of several blocks
+      Calls calls = forward(function, 3, width);
+      calls.placeBytes = 8192;
+      size_t largest = calls.value(wide({}));
+      calls.call("largest_magnitude", {3}, {largest});
+      calls.keep(largest);
+      expectBits(calls, {3, largest});
+    }
+    for (const char *order : {"agx", "gax", "axg"}) {
+      Calls calls = backward(function, order);
+      size_t ofGate = calls.value(wide({})), ofX = calls.value(wide({}));
+      calls.call("largest_magnitude", {5}, {ofGate});
+      calls.keep(ofGate);
+      expectBits(calls, {5, 6, ofGate});
+      calls.call("largest_magnitude", {6}, {ofX});
+      calls.keep(ofX);
+      expectBits(calls, {5, 6, ofGate, ofX});
+    }
+  }
+}
+
+TEST_P(GatedActivation, RefusesTheLargestMagnitudeOfSomethingElseOrInThePlaceOfAnOperand) {
+  auto isFused = [&](size_t of, size_t at) {
+    Calls calls = backward(functions[0], "agx");
+    size_t largest = at < 7 ? calls.valueAt(at, wide({})) : calls.value(wide({}));
+    calls.call("largest_magnitude", {of}, {largest});
+    calls.keep(largest);
+    return hasKernel(calls);
+  };
+  EXPECT_TRUE(isFused(5, 7));
+  EXPECT_FALSE(isFused(4, 7)); // which is not written
+  EXPECT_FALSE(isFused(0, 7));
+  EXPECT_FALSE(isFused(5, 0));
+}
+
 TEST_P(GatedActivation, RefusesWhatIsNoGate) {
   const Function &silu = functions[0];
   EXPECT_TRUE(hasKernel(forward(silu, 3, 24)));
