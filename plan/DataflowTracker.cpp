@@ -17,20 +17,29 @@ std::string OperandName::str() const {
   return number < 0 ? std::string(kind) : fmt::format("{} {}", kind, number);
 }
 
-DataflowTracker::DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
-                                 WorkLimit &budget)
+DataflowTracker::DataflowTracker(const PlanContext &context, const ClosingInstructions &closing,
+                                 std::set<uint32_t> &channelsOfData, WorkLimit &budget)
     : context(context), channelsOfData(channelsOfData), budget(budget), lives(context),
       microbatches(microbatchesOf(context.mesh)), sums(context.types.size(), false),
-      isWritten(context.types.size(), false) {
-  markSums();
+      madeOfSums(context.types.size(), false), isWritten(context.types.size(), false) {
+  markSums(closing);
 }
 
-void DataflowTracker::markSums() {
-  for (const plan::Task &task : context.program.tasks())
-    for (const plan::Instruction &instruction : task.instructions())
+void DataflowTracker::markSums(const ClosingInstructions &closing) {
+  const plan::Program &program = context.program;
+  for (int t = 0; t < program.tasks_size(); ++t)
+    for (int i = 0; i < program.tasks(t).instructions_size(); ++i) {
+      const plan::Instruction &instruction = program.tasks(t).instructions(i);
       if (readsOwnOutput(instruction.kernel().kernel()))
         for (uint32_t output : instruction.kernel().outputs())
           sums[context.roots[output]] = true;
+      if (!closing.contains(static_cast<uint32_t>(t), i))
+        continue;
+      for (uint32_t output : instruction.kernel().outputs())
+        madeOfSums[context.roots[output]] = true;
+      for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+        madeOfSums[context.roots[tensor.output()]] = true;
+    }
 }
 
 //===----------------------------------------------------------------------===//
@@ -109,7 +118,7 @@ MaybeError DataflowTracker::checkMoment(OperandName what, uint32_t buffer,
   // The value of one of several microbatches or repetitions is no sum of them.
   bool isOnlyOne = microbatches == 1 && point.repetition == 0;
   if (!point.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
-      (isSum(buffer) || isOnlyOne))
+      (isSum(buffer) || isMadeOfSums(buffer) || isOnlyOne))
     return std::nullopt;
   if (!point.inLoop)
     return Error{fmt::format(

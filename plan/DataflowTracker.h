@@ -8,6 +8,7 @@
 #define DTC_PLAN_DATAFLOWTRACKER_H
 
 #include "plan/ArenaValues.h"
+#include "plan/ClosingInstructions.h"
 #include "plan/PlanChecks.h"
 #include "plan/SlotLiveRanges.h"
 #include "plan/WorkLimit.h"
@@ -38,8 +39,8 @@ public:
   /// The context must stay valid, and so must `channelsOfData`, the channels of values that each
   /// repetition of the loop has anew: sending such a value outside of the loop adds its channel,
   /// and receiving from one makes the received value such a value.
-  DataflowTracker(const PlanContext &context, std::set<uint32_t> &channelsOfData,
-                  WorkLimit &budget);
+  DataflowTracker(const PlanContext &context, const ClosingInstructions &closing,
+                  std::set<uint32_t> &channelsOfData, WorkLimit &budget);
 
   /// The running instruction. `now` rises with every instruction.
   struct ProgramPoint {
@@ -99,12 +100,14 @@ private:
     bool finished;
   };
 
-  void markSums();
+  void markSums(const ClosingInstructions &closing);
   MaybeError checkReceives(uint32_t buffer) const;
   /// The buffer's own value in the bytes where it lies now; null if it has no bytes.
   Expected<ArenaValue *> findOwn(OperandName what, uint32_t buffer);
   MaybeError checkMoment(OperandName what, uint32_t buffer, const ArenaValue &value) const;
   bool isSum(uint32_t buffer) const { return sums[context.roots[buffer]]; }
+  /// Whether it is made of whole sums, once in a step.
+  bool isMadeOfSums(uint32_t buffer) const { return madeOfSums[context.roots[buffer]]; }
   /// The cost of comparing with every tensor in flight, beside the operand itself.
   int64_t stepsOfAccess() const { return static_cast<int64_t>(1 + inFlight.size() / 8); }
   ByteRange rangeNow(uint32_t buffer) const {
@@ -132,8 +135,9 @@ private:
   ArenaValues values;
   SlotLiveRanges lives;
   int64_t microbatches;
-  std::vector<bool> sums;      // by value: whether the kernel accumulate writes it
-  std::vector<bool> isWritten; // by value: whether something has written it
+  std::vector<bool> sums;       // by value: whether the kernel accumulate writes it
+  std::vector<bool> madeOfSums; // by value: whether a closing instruction writes it
+  std::vector<bool> isWritten;  // by value: whether something has written it
   bool lastIsOfData = false;
   std::vector<InFlight> inFlight;
   std::unordered_map<uint64_t, Start> starts; // by startKey()

@@ -6,6 +6,7 @@
 
 #include "plan/PlanSummary.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
 #include "plan/TransferEnds.h"
@@ -75,8 +76,9 @@ private:
     addParameters(program);
     addMemory(program, out);
     addSchedule(program, firstTask);
-    for (int i = 0; i < program.tasks_size(); ++i)
-      addTask(program, program.tasks(i), out, summary.tasks[firstTask + static_cast<size_t>(i)]);
+    const ClosingInstructions closing(program);
+    for (uint32_t i = 0; i < static_cast<uint32_t>(program.tasks_size()); ++i)
+      addTask(program, closing, i, out, summary.tasks[firstTask + i]);
     TransferSummary &all = summary.transfers;
     all.instructions += out.transfers.instructions;
     all.tensors += out.transfers.tensors;
@@ -153,23 +155,28 @@ private:
     }
   }
 
-  void addTask(const plan::Program &program, const plan::Task &task, ProgramSummary &total,
-               TaskSummary &out) {
+  void addTask(const plan::Program &program, const ClosingInstructions &closing, uint32_t number,
+               ProgramSummary &total, TaskSummary &out) {
+    const plan::Task &task = program.tasks(static_cast<int>(number));
     out.program = summary.programs.size() - 1;
     out.name = task.name();
     out.instructions = static_cast<uint64_t>(task.instructions_size());
     summary.instructions += out.instructions;
-    for (const plan::Instruction &instruction : task.instructions()) {
-      out.flops += instruction.flops();
+    double flopsOnce = 0;
+    for (int i = 0; i < task.instructions_size(); ++i) {
+      const plan::Instruction &instruction = task.instructions(i);
+      const uint64_t runs = closing.countRuns(number, i, out.runs);
+      (closing.contains(number, i) ? flopsOnce : out.flops) += instruction.flops();
       if (instruction.has_collective())
-        total.collectiveBytes += addCollective(program, instruction.collective(), out.runs);
+        total.collectiveBytes += addCollective(program, instruction.collective(), runs);
       else if (instruction.has_kernel())
-        addKernel(instruction, out.runs);
+        addKernel(instruction, runs);
       else if (instruction.has_start_transfer())
         addSend(program, instruction.start_transfer().transfer(), out.runs, total.transfers);
     }
-    total.flops += flopsOf(out.flops, out.runs);
-    summary.flops += flopsOf(out.flops, out.runs);
+    double flops = flopsOf(out.flops, out.runs) + flopsOnce;
+    total.flops += flops;
+    summary.flops += flops;
   }
 
   void addKernel(const plan::Instruction &instruction, uint64_t executions) {

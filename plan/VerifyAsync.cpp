@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/ClosingInstructions.h"
 #include "plan/PlanChecks.h"
 #include "plan/PlanTypes.h"
 #include "plan/RangeCounts.h"
@@ -36,19 +37,25 @@ struct DoneInstructions {
 /// with the instructions that each lane and the compute queue have waited for.
 class AsyncWalk {
 public:
-  AsyncWalk(const PlanContext &context, WorkLimit &budget)
-      : context(context), budget(budget), inputsInUse(context.ranges),
+  AsyncWalk(const PlanContext &context, const ClosingInstructions &closing, WorkLimit &budget)
+      : context(context), closing(closing), budget(budget), inputsInUse(context.ranges),
         outputsInUse(context.ranges) {}
 
-  MaybeError run() {
-    for (const plan::Task &task : context.program.tasks()) {
+  /// With the closing instructions, or as all microbatches but the last run: without them.
+  MaybeError run(bool closes) {
+    for (int number = 0; number < context.program.tasks_size(); ++number) {
+      const plan::Task &task = context.program.tasks(number);
+      ofTask = static_cast<uint32_t>(number);
+      if (!closes && !closing.anyIn(ofTask))
+        continue;
       transferParts.clear();
       doneAtEnd.clear();
       done = {};
       lastOfLane.fill(-1);
       for (int i = 0; i < task.instructions_size(); ++i)
-        if (MaybeError error = runInstruction(task, i))
-          return error->inContext(describeInstruction(context.plan, task, i));
+        if (closes || !closing.contains(ofTask, i))
+          if (MaybeError error = runInstruction(task, i))
+            return error->inContext(describeInstruction(context.plan, task, i));
       int first = -1;
       for (const std::set<int> &running : inFlight)
         if (!running.empty() && (first < 0 || *running.begin() < first))
@@ -122,6 +129,10 @@ private:
     if (other >= static_cast<uint32_t>(index))
       return Error{fmt::format("{} instruction {}; expected one before it", does, other)};
     const plan::Instruction &instruction = task.instructions(static_cast<int>(other));
+    if (closing.contains(ofTask, static_cast<int>(other)) && !closing.contains(ofTask, index))
+      return Error{fmt::format("{} instruction {} ({}), which runs for the last microbatch alone; "
+                               "expected one that runs for each microbatch",
+                               does, other, describeKind(instruction))};
     if (!isAsync(instruction))
       return Error{fmt::format("{} instruction {} ({}); expected an async one", does, other,
                                describeKind(instruction))};
@@ -227,7 +238,9 @@ private:
   }
 
   const PlanContext &context;
+  const ClosingInstructions &closing;
   WorkLimit &budget;
+  uint32_t ofTask = 0; // its number
   RangeCounts inputsInUse, outputsInUse;
   // Of the task, by number of the instruction:
   std::array<std::set<int>, kNumLanes> inFlight;     // until the wait, by lane
@@ -240,7 +253,13 @@ private:
 } // namespace
 
 MaybeError checkAsync(const PlanContext &context, WorkLimit &budget) {
-  return AsyncWalk(context, budget).run();
+  ClosingInstructions closing(context.program);
+  AsyncWalk walk(context, closing, budget);
+  if (MaybeError error = walk.run(/*closes=*/true))
+    return error;
+  if (MaybeError error = walk.run(/*closes=*/false))
+    return error->inContext("for a microbatch but the last");
+  return std::nullopt;
 }
 
 } // namespace dtc

@@ -15,10 +15,12 @@
 // A task that runs again and again, as in a plan without a pipeline, is not followed each time: if
 // it has no transfer and no buffer with slots, its effect depends on the values in the arena alone,
 // and on whether its microbatch is the first (see readsOwnOutput). So once an execution leaves the
-// same values as it found, the repetitions for the next microbatches do so too.
+// same values as it found, the repetitions for the next microbatches do so too. The last one is
+// followed where it does more than the others (ClosingInstructions.h).
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/ClosingInstructions.h"
 #include "plan/DataflowTracker.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanChecks.h"
@@ -38,8 +40,8 @@ class DataflowWalk {
 public:
   DataflowWalk(const PlanContext &context, bool repeatsLoop, std::set<uint32_t> &channelsOfData,
                WorkLimit &budget)
-      : context(context), repeatsLoop(repeatsLoop), budget(budget),
-        state(context, channelsOfData, budget), randomKeys(context.types.size(), false) {
+      : context(context), repeatsLoop(repeatsLoop), budget(budget), closing(context.program),
+        state(context, closing, channelsOfData, budget), randomKeys(context.types.size(), false) {
     for (const plan::State &bound : context.program.states())
       if (bound.kind() == plan::State::RANDOM_KEY)
         randomKeys[context.roots[bound.buffer()]] = true;
@@ -57,6 +59,8 @@ private:
     bool drawsMask = false, readsOwnOutput = false;
   };
 
+  /// Whether the task has closing instructions that run in this entry, as it is followed now.
+  bool closesIn(const plan::ScheduleEntry &entry) const;
   MaybeError runTask(uint32_t number);
   MaybeError runInstruction(const plan::Instruction &instruction, const KernelFacts &facts);
   MaybeError runKernel(const plan::KernelCall &call, const KernelFacts &facts);
@@ -67,6 +71,7 @@ private:
   const PlanContext &context;
   bool repeatsLoop;
   WorkLimit &budget;
+  ClosingInstructions closing;
   DataflowTracker state;
   std::vector<bool> randomKeys;                      // by value
   std::vector<bool> depends;                         // of each task, see dependsOnMicrobatch()
@@ -166,7 +171,7 @@ MaybeError DataflowWalk::runEntries(int begin, int end) {
   bool settled = false; // the execution before this one left all values as they were
   for (int entry = begin; entry < end; ++entry) {
     const plan::ScheduleEntry &execution = program.schedule(entry);
-    bool repeats = entry > begin && !depends[execution.task()] &&
+    bool repeats = entry > begin && !depends[execution.task()] && !closesIn(execution) &&
                    program.schedule(entry - 1).task() == execution.task() &&
                    program.schedule(entry - 1).microbatch() > 0 &&
                    program.schedule(entry - 1).microbatch() + 1 == execution.microbatch();
@@ -209,11 +214,20 @@ MaybeError DataflowWalk::endSkip() {
   return std::nullopt;
 }
 
+bool DataflowWalk::closesIn(const plan::ScheduleEntry &entry) const {
+  bool isLastRepetition = !state.point.inLoop || !repeatsLoop || state.point.repetition > 0;
+  return isLastRepetition && closing.anyIn(entry.task()) &&
+         entry.microbatch() == closing.lastMicrobatch();
+}
+
 MaybeError DataflowWalk::runTask(uint32_t number) {
   const plan::Task &task = context.program.tasks(static_cast<int>(number));
   if (MaybeError error = budget.spend(task.instructions_size()))
     return error;
+  bool closes = closesIn(context.program.schedule(state.point.entry));
   for (int i = 0; i < task.instructions_size(); ++i) {
+    if (!closes && closing.contains(number, i))
+      continue;
     state.point.instruction = i;
     ++state.point.now;
     if (MaybeError error =

@@ -6,6 +6,7 @@
 
 #include "report/PlanExplanation.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/OuterFragments.h"
 #include "plan/ParentAxes.h"
 #include "plan/PlanTypes.h"
@@ -66,6 +67,7 @@ private:
     std::vector<uint64_t> runs(static_cast<size_t>(program.tasks_size()));
     for (const plan::ScheduleEntry &entry : program.schedule())
       ++runs[entry.task()];
+    const ClosingInstructions closing(program);
     for (int t = 0; t < program.tasks_size(); ++t) {
       const plan::Task &task = program.tasks(t);
       for (int i = 0; i < task.instructions_size(); ++i) {
@@ -77,7 +79,7 @@ private:
         out.task = task.name();
         out.instruction = i;
         out.location = locationOf(instruction.location());
-        out.calls = runs[static_cast<size_t>(t)];
+        out.calls = closing.countRuns(static_cast<uint32_t>(t), i, runs[static_cast<size_t>(t)]);
         if (instruction.has_collective())
           addCollective(program, instruction.collective(), out);
         else

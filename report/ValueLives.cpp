@@ -6,6 +6,7 @@
 
 #include "report/ValueLives.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 
@@ -32,6 +33,7 @@ public:
 
   std::vector<ValueLife> run() {
     findLoop();
+    const ClosingInstructions closing(program);
     for (const plan::Input &input : program.inputs())
       beginBeforeStep(input.buffer());
     for (const plan::State &state : program.states()) {
@@ -41,10 +43,10 @@ public:
     for (const plan::ScheduleEntry &entry : program.schedule()) {
       microbatch = entry.microbatch();
       const plan::Task &task = program.tasks(static_cast<int>(entry.task()));
-      for (const plan::Instruction &instruction : task.instructions()) {
-        current = &instruction;
-        follow(task, instruction);
-        ++now;
+      for (int i = 0; i < task.instructions_size(); ++i, ++now) {
+        current = &task.instructions(i);
+        if (closing.runsIn(entry, i))
+          follow(task, *current);
       }
     }
     // States and outputs are there at the end.

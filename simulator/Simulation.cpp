@@ -109,9 +109,9 @@ void addStages(const plan::Plan &plan, const StepWork &work, const Topology &top
   for (size_t p = 0; p < work.devices.size(); ++p) {
     StageSimulation stage;
     stage.times = simulation.step.devices[p];
-    for (const plan::ScheduleEntry &entry : plan.programs(static_cast<int>(p)).schedule())
+    for (const SimulatedExecution &execution : work.devices[p].schedule)
       for (size_t c = 0; c < kNumKernelClasses; ++c)
-        stage.kernels[c] += work.devices[p].tasks[entry.task()].kernels[c];
+        stage.kernels[c] += work.devices[p].tasks[execution.task].kernels[c];
     const ProgramSummary &program = summary.programs[p];
     stage.memory = program.peak;
     stage.arenaBytes = program.arenaBytes;

@@ -6,6 +6,7 @@
 
 #include "simulator/TimedPlan.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/PlanTypes.h"
 #include "plan/TransferEnds.h"
 #include "simulator/TaskKernels.h"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -98,12 +100,37 @@ private:
     nodeKinds =
         usesHost(program) ? topology.nodeKindsOf(p) : std::vector<const cluster::NodeKind *>();
     std::vector<uint32_t> readers = countReaders(program);
-    for (int t = 0; t < program.tasks_size(); ++t)
-      fillTask(p, program, program.tasks(t), readers, device.tasks[static_cast<size_t>(t)]);
+    const ClosingInstructions closing(program);
+    for (int t = 0; t < program.tasks_size(); ++t) {
+      auto number = static_cast<uint32_t>(t);
+      fillTask(
+          p, program, number, readers, [&](int i) { return !closing.contains(number, i); },
+          device.tasks[number]);
+      if (closing.anyIn(number))
+        addClosingTask(p, number, readers, closing);
+    }
   }
 
-  void fillTask(int p, const plan::Program &program, const plan::Task &task,
-                const std::vector<uint32_t> &readers, SimulatedTask &result) {
+  /// A task that does more for the last microbatch is another one then.
+  void addClosingTask(int p, uint32_t number, const std::vector<uint32_t> &readers,
+                      const ClosingInstructions &closing) {
+    SimulatedDevice &device = work.devices[static_cast<size_t>(p)];
+    auto all = static_cast<uint32_t>(device.tasks.size());
+    device.tasks.push_back({{}, device.tasks[number].pass, device.tasks[number].stage, {}});
+    std::vector<std::string> &names = work.names.taskNames[static_cast<size_t>(p)];
+    names.push_back(names[number]);
+    fillTask(
+        p, plan.programs(p), number, readers, [](int) { return true; }, device.tasks[all]);
+    for (SimulatedExecution &execution : device.schedule)
+      if (execution.task == number && execution.microbatch == closing.lastMicrobatch())
+        execution.task = all;
+  }
+
+  /// `runs` says which instructions an execution has.
+  void fillTask(int p, const plan::Program &program, uint32_t number,
+                const std::vector<uint32_t> &readers, const std::function<bool(int)> &runs,
+                SimulatedTask &result) {
+    const plan::Task &task = program.tasks(static_cast<int>(number));
     std::vector<TaskKernels> kernels;
     for (const cluster::DeviceKind *kind : kinds)
       kernels.emplace_back(plan, program, task, readers, fusionOf(*kind));
@@ -116,6 +143,8 @@ private:
     };
     for (int i = 0; i < task.instructions_size(); ++i) {
       const plan::Instruction &instruction = task.instructions(i);
+      if (!runs(i))
+        continue;
       SimulatedOperation step;
       if (instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute) {
         computing += slowest(kernels, i, result.kernels);

@@ -6,6 +6,7 @@
 
 #include "calls/fusion/CallGroups.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
 
@@ -304,19 +305,35 @@ static bool isOfDevice(const plan::Program &program, const plan::Instruction &in
   return instruction.has_kernel() && laneOf(program, instruction) == Lane::Compute;
 }
 
+/// Which instructions of the task run for the last microbatch alone; empty if none does.
+static std::vector<bool> closingOf(const plan::Program &program, const plan::Task &task) {
+  std::vector<bool> closing;
+  ClosingInstructions all(program);
+  for (int t = 0; all.any() && t < program.tasks_size(); ++t)
+    if (&program.tasks(t) == &task)
+      for (int i = 0; i < task.instructions_size(); ++i)
+        closing.push_back(all.contains(static_cast<uint32_t>(t), i));
+  return closing;
+}
+
 CallGroups groupCalls(const plan::Program &program, const plan::Task &task,
                       const ValueReaders &readers, std::span<const AxisCoordinate> axes,
                       const FusionRules &rules) {
   CallGroups result;
   int size = task.instructions_size();
   result.groupOf.resize(static_cast<size_t>(size));
+  const std::vector<bool> closing = closingOf(program, task);
+  auto runLikeBegin = [&](int begin, int call) {
+    return closing.empty() ||
+           closing[static_cast<size_t>(begin)] == closing[static_cast<size_t>(call)];
+  };
   for (int begin = 0; begin < size;) {
     int end = begin;
-    while (end < size && isOfDevice(program, task.instructions(end)))
+    while (end < size && isOfDevice(program, task.instructions(end)) && runLikeBegin(begin, end))
       ++end;
     if (end > begin)
       Grouper(program, task, readers, axes, rules, result).run(begin, end);
-    begin = end + 1;
+    begin = std::max(end, begin + 1);
   }
   return result;
 }

@@ -135,6 +135,13 @@ static SectionCost costOf(const plan::Program &program, const SimulatedDevice &d
   }
   for (const plan::ScheduleEntry &entry : program.schedule())
     cost.once += once[entry.task()];
+  // A task that does more for the last microbatch is another one then.
+  auto secondsOf = [&](uint32_t task) {
+    return isolatedSeconds(device.tasks[task], device.overlapSlowdown);
+  };
+  for (size_t e = 0; e < device.schedule.size(); ++e)
+    if (uint32_t task = device.schedule[e].task; task >= once.size())
+      cost.once += std::max(0.0, secondsOf(task) - secondsOf(program.schedule(int(e)).task()));
   for (const auto &[name, kind] : parametersOf(program, axes))
     addParameter(cost, kind);
   for (const auto &[name, bytes] : inputsOf(program, microbatches))

@@ -271,6 +271,8 @@ MaybeError DeviceExecutor::capture(StepGraphs::Run &run) {
   Queue *const ownLane = std::exchange(lane, branchesGraphs ? lane : compute);
   MaybeError error;
   for (size_t i = run.stretch->begin; i < run.stretch->end && !error; ++i) {
+    if (!runsNow(i))
+      continue;
     const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[i]);
     error = kernel ? runKernel(i, *kernel) : communicate(i);
   }
@@ -456,6 +458,10 @@ MaybeError DeviceExecutor::finishTransfer(size_t index, size_t transfer) {
   return error;
 }
 
+bool DeviceExecutor::runsNow(size_t index) const {
+  return program.runsFor(index, microbatch, temporal ? temporal->repetition : 0, batches);
+}
+
 MaybeError DeviceExecutor::runInstruction(size_t index) {
   if (const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[index]))
     return runKernel(index, *kernel);
@@ -486,6 +492,8 @@ MaybeError DeviceExecutor::communicate(size_t index) {
 
 MaybeError DeviceExecutor::runInstructions(size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
+    if (!runsNow(i))
+      continue;
     progress.at(currentEntry, i);
     if (MaybeError error = runInstruction(i))
       return error;
@@ -510,6 +518,8 @@ MaybeError DeviceExecutor::runStretch(const Stretch &stretch) {
 
 MaybeError DeviceExecutor::repeatCollectives(const Stretch &stretch) {
   for (size_t index : stretch.collectives) {
+    if (!runsNow(index))
+      continue;
     const auto &collective = std::get<PreparedCollective>(program.instructions[index]);
     flight.begin(begun, currentEntry, index);
     if (MaybeError error = communicator->repeat(groupOf(index), collective.specs))
@@ -660,7 +670,10 @@ ReachedCommunication DeviceExecutor::reachedIn(size_t entry,
   }
   if (!resources.getDevice().isHostMemory() || !instruction)
     return found;
+  const uint32_t microbatchOfEntry = program.schedule[entry].microbatch;
   for (size_t i = begin; i <= *instruction; ++i) {
+    if (!program.runsFor(i, microbatchOfEntry, batches - 1, batches))
+      continue;
     if (isCollective(program.instructions[i]))
       found.collective = i;
     if (isTransfer(program.instructions[i]))

@@ -190,6 +190,8 @@ private:
   MaybeError repeatCollectives(const Stretch &stretch);
   MaybeError runInstructions(size_t begin, size_t end);
   MaybeError runInstruction(size_t index);
+  /// Whether an instruction runs for the present microbatch, in this repetition of the loop.
+  bool runsNow(size_t index) const;
   MaybeError communicate(size_t index);
   MaybeError runKernel(size_t index, const PreparedKernel &call);
   MaybeError injectAfter(size_t index);

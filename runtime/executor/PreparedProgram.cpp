@@ -9,6 +9,7 @@
 #include "calls/fusion/CallGroups.h"
 #include "calls/fusion/Fusions.h"
 #include "calls/fusion/ValueReaders.h"
+#include "plan/ClosingInstructions.h"
 #include "plan/KernelTable.h"
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
@@ -70,6 +71,7 @@ public:
     for (const plan::ScheduleEntry &entry : program.schedule())
       result->schedule.push_back({entry.task(), entry.microbatch()});
     countStartedTransfers();
+    markClosing();
     return std::nullopt;
   }
 
@@ -174,6 +176,15 @@ private:
     for (uint32_t buffer : transfer.buffers())
       prepared.tensors.push_back({rangeOf(buffer), typeOfBuffer(buffer).numBytes()});
     result->transfers.push_back(std::move(prepared));
+  }
+
+  void markClosing() {
+    const plan::Program &program = *result->program;
+    const ClosingInstructions closing(program);
+    result->lastMicrobatch = closing.lastMicrobatch();
+    for (int t = 0; closing.any() && t < program.tasks_size(); ++t)
+      for (int i = 0; i < program.tasks(t).instructions_size(); ++i)
+        result->isClosing.push_back(closing.contains(static_cast<uint32_t>(t), i));
   }
 
   /// Follows the schedule to see how many transfers are on their way at one time.

@@ -130,6 +130,10 @@ struct PreparedProgram {
   /// All instructions; task t is [taskBegin[t], taskBegin[t + 1]).
   std::vector<PreparedInstruction> instructions;
   std::vector<size_t> taskBegin;
+  /// By instruction: whether it runs for the last microbatch alone (ClosingInstructions.h). Empty
+  /// if none does.
+  std::vector<bool> isClosing;
+  uint32_t lastMicrobatch = 0;
   std::vector<ScheduleEntry> schedule;
   std::vector<Operands> operands;
   std::vector<PreparedTransfer> transfers;
@@ -141,6 +145,11 @@ struct PreparedProgram {
   /// Workspace of one device.
   size_t workspaceBytes = 0;
 
+  /// Whether instructions[index] runs for a microbatch in a repetition of the loop, of `batches`.
+  bool runsFor(size_t index, uint32_t microbatch, int64_t repetition, int64_t batches) const {
+    return isClosing.empty() || !isClosing[index] ||
+           (microbatch == lastMicrobatch && repetition + 1 == batches);
+  }
   /// The number of the task that instructions[index] belongs to.
   size_t taskOf(size_t index) const;
   /// The instruction of the plan that instructions[index] was made from.

@@ -68,6 +68,7 @@ private:
   void add(size_t begin, size_t end) {
     Stretch stretch{begin, end, {}, MicrobatchUse::None};
     for (size_t i = begin; i < end; ++i) {
+      stretch.closes |= !program.isClosing.empty() && program.isClosing[i];
       if (const auto *kernel = std::get_if<PreparedKernel>(&program.instructions[i]))
         stretch.microbatchUse = std::max(stretch.microbatchUse, kernel->microbatchUse);
       else if (std::holds_alternative<PreparedCollective>(program.instructions[i]))
@@ -97,7 +98,7 @@ std::vector<Stretch> findStretches(const PreparedProgram &program, const Capture
 
 StepGraphs::StepGraphs(const PreparedProgram &program, const CapturesGroup &captures,
                        int64_t batches, size_t most)
-    : program(program), stretches(findStretches(program, captures)),
+    : program(program), batches(batches), stretches(findStretches(program, captures)),
       begins(program.instructions.size()), held(program.instructions.size()) {
   for (const Stretch &stretch : stretches)
     begins[stretch.begin] = &stretch;
@@ -185,7 +186,8 @@ StepGraphs::Key StepGraphs::keyOf(const Stretch &stretch, uint32_t microbatch,
   } else if (stretch.microbatchUse == MicrobatchUse::First) {
     number = microbatch == 0 && repetition == 0 ? 0 : 1;
   }
-  return {&stretch, samePlaces.at({&stretch, microbatch}), number, loop};
+  bool closes = stretch.closes && microbatch == program.lastMicrobatch && repetition + 1 == batches;
+  return {&stretch, samePlaces.at({&stretch, microbatch}), number, loop, closes};
 }
 
 const StepGraphs::Run &StepGraphs::find(const Stretch &stretch, uint32_t microbatch,

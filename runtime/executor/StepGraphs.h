@@ -40,6 +40,7 @@ struct Stretch {
   size_t begin = 0, end = 0;
   std::vector<size_t> collectives; // among them
   MicrobatchUse microbatchUse = MicrobatchUse::None;
+  bool closes = false; // it has more instructions for the last microbatch
 };
 
 /// Whether collectives of a group of the plan can be in graphs.
@@ -79,7 +80,7 @@ public:
   const Run &find(const Stretch &stretch, uint32_t microbatch, int64_t repetition) const;
 
 private:
-  using Key = std::tuple<const Stretch *, uint32_t, uint32_t, int64_t>;
+  using Key = std::tuple<const Stretch *, uint32_t, uint32_t, int64_t, bool>;
 
   void addRuns(size_t begin, size_t end, int64_t repetition);
   void dropBeyond(size_t most);
@@ -87,6 +88,7 @@ private:
   std::vector<uint64_t> placesOf(const Stretch &stretch, uint32_t microbatch) const;
 
   const PreparedProgram &program;
+  int64_t batches;
   std::vector<Stretch> stretches;
   std::vector<const Stretch *> begins; // by instruction
   std::vector<bool> held;              // by instruction

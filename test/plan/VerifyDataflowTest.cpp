@@ -6,6 +6,7 @@
 
 #include "plan/PlanVerifier.h"
 
+#include "plan/ClosingInstructions.h"
 #include "plan/KernelTable.h"
 #include "test/lib/plans/Expect.h"
 #include "test/lib/plans/PlanBuilder.h"
@@ -226,6 +227,130 @@ TEST(RepeatedLoops, AreLeftBySumsAlone) {
                "output \"value\", after the step: its tensor (buffer 2, f32[8]) is read after the "
                "loop");
   EXPECT_EQ(errorOfSum(1, {0}, /*repeatsLoop=*/true), "");
+}
+
+TEST(ClosingInstructions, ReadWholeSumsInTheLoop) {
+  // "add" makes `prepared` of the sum, for the last microbatch alone, and "use" reads it.
+  for (bool repeatsLoop : {false, true})
+    for (uint32_t count : {1u, 2u, 5u, 1000u}) {
+      SumPlan plan(count, upTo(count));
+      plan.addTo(1, "neg", plan.sum, plan.prepared);
+      ClosingInstructions closing(plan.program());
+      EXPECT_TRUE(closing.contains(1, 2));
+      EXPECT_FALSE(closing.contains(1, 0) || closing.contains(1, 1) || closing.anyIn(2));
+      EXPECT_EQ(closing.countRuns(1, 2, count), 1u);
+      EXPECT_EQ(closing.countRuns(1, 1, count), count);
+      EXPECT_EQ(plan.errorOfUse(plan.prepared, repeatsLoop), "");
+    }
+  // Also through another one.
+  SumPlan chain(3, upTo(3));
+  chain.addTo(1, "neg", chain.sum, chain.prepared);
+  uint32_t last = chain.buffer(DType::F32, {8});
+  chain.addTo(1, "neg", chain.prepared, last);
+  EXPECT_TRUE(ClosingInstructions(chain.program()).contains(1, 3));
+  EXPECT_EQ(chain.errorOfUse(last, /*repeatsLoop=*/true), "");
+}
+
+TEST(ClosingInstructions, ReadNoSumOfFewerMicrobatches) {
+  SumPlan early(3, {0, 1});
+  early.addTo(1, "neg", early.sum, early.prepared);
+  EXPECT_TRUE(contains(early.errorOfUse(early.prepared),
+                       "is read after the loop over microbatches and holds the value of microbatch "
+                       "1"));
+  // Before the sum has the last microbatch.
+  SumPlan before(3, {});
+  uint32_t first = before.task("first");
+  before.addTo(static_cast<int>(first), "neg", before.sum, before.prepared);
+  for (uint32_t microbatch : upTo(3)) {
+    before.schedule(first, microbatch);
+    before.schedule(1, microbatch);
+  }
+  before.endLoop();
+  EXPECT_ERROR(findPlanError(before.plan), "task \"first\", instruction 0 (kernel neg), microbatch "
+                                           "2: input 0 (buffer 3, f32[8]) should hold the value of "
+                                           "microbatch 2, but holds that of microbatch 1");
+}
+
+TEST(ClosingInstructions, LeaveBytesAloneThatAreNeeded) {
+  // `prepared` lies where `value` does: "add" reads `value` before and makes it again, so that this
+  // is right only as the last microbatch has no other one after it.
+  auto errorOf = [](uint32_t SumPlan::*below, bool repeatsLoop) {
+    SumPlan plan(3, upTo(3));
+    plan.program()
+        .mutable_buffers(static_cast<int>(plan.prepared))
+        ->set_offset(plan.program().buffers(static_cast<int>(plan.*below)).offset());
+    plan.addTo(1, "neg", plan.sum, plan.prepared);
+    return plan.errorOfUse(plan.prepared, repeatsLoop);
+  };
+  for (bool repeatsLoop : {false, true}) {
+    EXPECT_EQ(errorOf(&SumPlan::value, repeatsLoop), "");
+    EXPECT_TRUE(contains(errorOf(&SumPlan::s, repeatsLoop), "state \"s\", after the step"));
+  }
+  // A later task of the loop writes there.
+  SumPlan later(3, {});
+  uint32_t clobber = later.task("clobber");
+  uint32_t other = later.buffer(DType::F32, {8});
+  later.program()
+      .mutable_buffers(static_cast<int>(other))
+      ->set_offset(later.program().buffers(static_cast<int>(later.prepared)).offset());
+  later.kernel("neg", {later.x}, {other});
+  later.addTo(1, "neg", later.sum, later.prepared);
+  for (uint32_t microbatch : upTo(3)) {
+    later.schedule(1, microbatch);
+    later.schedule(clobber, microbatch);
+  }
+  later.endLoop();
+  later.addTo(2, "copy", later.prepared, later.used);
+  later.schedule(2);
+  EXPECT_ERROR(findPlanError(later.plan), "does not hold its value any more: buffer 6");
+}
+
+TEST(ClosingInstructions, AreNotWhatOthersWaitFor) {
+  // "add" starts a collective of `value` and a closing one of the sum, and waits for both.
+  struct TwoCollectives : SumPlan {
+    TwoCollectives() : SumPlan(2, {0, 1}) {
+      axis("a", 2);
+      reduced = buffer(DType::F32, {8});
+      first = start(value, reduced);
+      closing = start(sum, prepared);
+    }
+    plan::Instruction &add() { return *program().mutable_tasks(1)->add_instructions(); }
+    uint32_t start(uint32_t input, uint32_t output) {
+      plan::Collective &collective = *add().mutable_collective();
+      collective.set_kind(plan::Collective::ALL_REDUCE);
+      collective.set_reduction(plan::Collective::SUM);
+      collective.add_axes("a");
+      collective.add_tensors()->set_input(input);
+      collective.mutable_tensors(0)->set_output(output);
+      collective.set_async(true);
+      return static_cast<uint32_t>(program().tasks(1).instructions_size() - 1);
+    }
+    void waitFor(uint32_t instruction) { add().mutable_wait()->set_instruction(instruction); }
+    uint32_t reduced, first, closing;
+  };
+  TwoCollectives valid;
+  valid.waitFor(valid.first);
+  valid.addTo(1, "neg", valid.reduced, valid.used);
+  valid.waitFor(valid.closing);
+  EXPECT_TRUE(ClosingInstructions(valid.program()).contains(1, 6)) << "the wait";
+  EXPECT_OK(findPlanError(valid.plan, /*repeatsLoop=*/true));
+  // The lane is through with the first one when the second one ends, which only the last has.
+  TwoCollectives late;
+  late.waitFor(late.closing);
+  late.addTo(1, "neg", late.reduced, late.used);
+  late.waitFor(late.first);
+  EXPECT_ERROR(findPlanError(late.plan), "for a microbatch but the last: task \"add\", instruction "
+                                         "5 (kernel neg): reads buffer 6 (f32[8])");
+  TwoCollectives after;
+  uint32_t third = after.start(after.value, after.used);
+  after.program()
+      .mutable_tasks(1)
+      ->mutable_instructions(static_cast<int>(third))
+      ->add_after(after.closing);
+  EXPECT_ERROR(findPlanError(after.plan),
+               "comes after instruction 3 (all_reduce), which runs for the "
+               "last microbatch alone; expected one that runs for each "
+               "microbatch");
 }
 
 TEST(RepeatedLoops, DrawTheMasksOfEachRunInIt) {

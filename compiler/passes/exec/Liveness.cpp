@@ -6,6 +6,8 @@
 
 #include "compiler/passes/exec/Liveness.h"
 
+#include "compiler/passes/exec/ClosingReductions.h"
+
 #include "plan/KernelTable.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -56,6 +58,7 @@ SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
 int Liveness::findUses() {
   for (auto buffer : program.getOps<exec::BufferOp>())
     uses[buffer] = Use();
+  const llvm::DenseSet<Operation *> closing = findClosing(program);
   int now = 0;
   for (auto [index, runs] : llvm::enumerate(tasks)) {
     runs.begin = now;
@@ -75,6 +78,9 @@ int Liveness::findUses() {
       // The running sum is there from one microbatch to the next.
       if (auto kernel = dyn_cast<exec::KernelOp>(op); kernel && readsOwnOutput(kernel.getKernel()))
         sums.insert(exec::getRoot(kernel.getOutputs()[0]));
+      if (closing.contains(&op))
+        for (Value buffer : used.writes)
+          madeOnce.try_emplace(exec::getRoot(buffer), index);
       ++now;
     }
     runs.end = now - 1;
@@ -98,12 +104,22 @@ void Liveness::extendOverTurns() {
       for (auto &[root, use] : uses) {
         bool isLocal =
             usersOf.lookup(root).size() == 1 && !sums.contains(root) && !inputs.contains(root);
-        if (use.last >= begin && use.first <= end && !isLocal)
+        if (use.last < begin || use.first > end || isLocal)
+          continue;
+        if (auto made = madeOnce.find(root); made != madeOnce.end() && !sums.contains(root))
+          extendToLaterTasks(use, made->second);
+        else
           use.extend(begin, end);
       }
     }
     first = last + 1;
   }
+}
+
+void Liveness::extendToLaterTasks(Use &use, size_t maker) {
+  for (const TaskRuns &other : tasks)
+    if (other.last > tasks[maker].last && other.begin <= use.last)
+      use.extend(other.begin, std::min(other.end, use.last));
 }
 
 void Liveness::extendOverRepetitions() {

@@ -55,6 +55,9 @@ private:
   /// Tasks that take turns are one loop: a value that only one of them uses is made again each
   /// time; all others that they touch must be left alone from the first to the last of them.
   void extendOverTurns();
+  /// What a closing instruction makes is there once, from then on: of the tasks that take turns,
+  /// only those that run after the last run of its own must leave it alone.
+  void extendToLaterTasks(Use &use, size_t maker);
   /// The whole loop over microbatches may run again: sums, inputs and values from before it are
   /// there until its end.
   void extendOverRepetitions();
@@ -70,6 +73,7 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<unsigned, 2>> usersOf; ///< tasks
   llvm::DenseSet<mlir::Operation *> sums;                                    ///< over microbatches
   llvm::DenseSet<mlir::Operation *> inputs;
+  llvm::DenseMap<mlir::Operation *, size_t> madeOnce; ///< by closing instructions, of which task
   llvm::DenseMap<mlir::Operation *, mlir::Operation *> shared;
 };
 

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/exec/ClosingReductions.h"
 #include "dialects/dist/ChunkAttribute.h"
+#include "plan/KernelTable.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/MapVector.h"
@@ -25,10 +27,12 @@ namespace {
 /// instruction that must not run before its end.
 class TaskOverlap {
 public:
-  /// `kept` are the buffers that live throughout the program: those of states.
+  /// `kept` are the buffers that live throughout the program, those of states; `closing` are the
+  /// closing instructions, `sums` the buffers of sums over microbatches.
   TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses,
-              const llvm::DenseSet<Operation *> &kept)
-      : task(task), accesses(accesses), kept(kept) {}
+              const llvm::DenseSet<Operation *> &kept, const llvm::DenseSet<Operation *> &closing,
+              const llvm::DenseSet<Operation *> &sums)
+      : task(task), accesses(accesses), kept(kept), closing(closing), sums(sums) {}
   void run();
 
 private:
@@ -42,22 +46,29 @@ private:
     Value token;                    ///< once it is asynchronous
   };
   void start(Operation &op, Lane lane);
+  /// Whether a closing instruction reads a sum, which takes memory until the loop ends anyway.
+  bool isSumOfLoop(Operation &op, Value input) const {
+    return closing.contains(&op) && sums.contains(exec::getRoot(input));
+  }
   void handleConflicts(Operation &op, Lane lane);
-  /// Ends the oldest of the collectives that keep memory, where there are too many of them.
-  void limitHeld(Operation &next);
+  /// Ends the oldest of the collectives that keep memory, where there are too many of them. Those
+  /// that run for the last microbatch alone count by themselves: what others wait for is the same
+  /// in all microbatches.
+  void limitHeld(Operation &next, llvm::SetVector<Operation *> &holding);
   void finish(Operation *started, Operation *end);
   void makeAsync(Operation *op, Pending &pending);
 
   exec::TaskOp task;
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
+  const llvm::DenseSet<Operation *> &closing, &sums;
   llvm::MapVector<Operation *, Pending> started;
   /// The running instructions that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
   llvm::SetVector<Operation *> running;
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
   /// again when they end.
-  llvm::SetVector<Operation *> holding;
+  llvm::SetVector<Operation *> holding, closingHolding;
   unsigned kernels = 0; ///< of the device, passed so far
 };
 
@@ -77,6 +88,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
   pending.kernelsAtEnd = kernels;
   running.remove(op);
   holding.remove(op);
+  closingHolding.remove(op);
   for (Operation *buffer : pending.reads)
     llvm::erase(readers[buffer], op);
   for (Operation *buffer : pending.writes)
@@ -106,7 +118,7 @@ void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   }
 }
 
-void TaskOverlap::limitHeld(Operation &next) {
+void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding) {
   // One runs, one waits for it: a third would only keep memory.
   while (holding.size() >= 2)
     finish(holding.front(), &next);
@@ -117,14 +129,15 @@ void TaskOverlap::start(Operation &op, Lane lane) {
   // Chunks are waited for one after another: they hold no more than the whole would.
   bool mayHold = lane == Lane::Communication && !op.hasAttr(dist::kChunkAttrName);
   bool holds = mayHold && llvm::any_of(used.reads, [&](Value input) {
-                 return !kept.contains(exec::getRoot(input)) &&
+                 return !kept.contains(exec::getRoot(input)) && !isSumOfLoop(op, input) &&
                         llvm::none_of(used.writes, [&](Value output) {
                           return exec::getRoot(output) == exec::getRoot(input);
                         });
                });
   if (holds) {
-    limitHeld(op);
-    holding.insert(&op);
+    auto &ofKind = closing.contains(&op) ? closingHolding : holding;
+    limitHeld(op, ofKind);
+    ofKind.insert(&op);
   }
   Pending &pending = started[&op];
   pending.lane = lane;
@@ -212,8 +225,15 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
       llvm::DenseSet<Operation *> kept;
       for (auto state : program.getOps<exec::StateOp>())
         kept.insert(exec::getRoot(state.getBuffer()));
+      startClosingReductions(program);
+      llvm::DenseSet<Operation *> closing = findClosing(program);
+      llvm::DenseSet<Operation *> sums;
+      program.walk([&](exec::KernelOp kernel) {
+        if (readsOwnOutput(kernel.getKernel()))
+          sums.insert(exec::getRoot(kernel.getOutputs()[0]));
+      });
       for (auto task : program.getOps<exec::TaskOp>())
-        TaskOverlap(task, accesses, kept).run();
+        TaskOverlap(task, accesses, kept, closing, sums).run();
     }
   }
 };
