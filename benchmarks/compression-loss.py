@@ -106,7 +106,8 @@ def measure(args, method, seed):
 def sent_by(args, method):
     """What a device sends in a step, and after every H-th step besides."""
     text = call(args, "dtc-plan", "explain", "m.plan")
-    step = re.search(r"a step: each device sends (.*?) in", text).group(1)
+    found = re.search(r"a step: each device sends (.*?) in", text)
+    step = found.group(1) if found else "nothing"
     outer = re.search(r"outer step.* after every .*?: (.*?) more in", text)
     return step + (f" and {outer.group(1)} every {every(args, method)} steps" if outer else "")
 

@@ -222,6 +222,28 @@ static DifferingValues valuesOf(const plan::Plan &plan, const plan::Plan &entry,
   return values;
 }
 
+/// What may differ in an entry point between these replicas.
+static DifferingValues valuesOf(const plan::Plan &plan, const plan::Plan &entry,
+                                const Replicas &replicas) {
+  DifferingValues values = valuesOf(plan, entry, replicas.axis);
+  if (entry.entry() != kOuterBeginEntry)
+    for (const std::string &name : replicas.states)
+      values.addState(name);
+  return values;
+}
+
+/// The names of the entry point's outputs that differ and that the axis does not split.
+static std::set<std::string> differingOutputs(const plan::Plan &plan, const plan::Plan &entry,
+                                              const Replicas &replicas) {
+  DifferingValues values = valuesOf(plan, entry, replicas);
+  std::set<std::string> names;
+  for (int program = 0; program < entry.programs_size(); ++program)
+    for (const plan::Output &output : entry.programs(program).outputs())
+      if (values.of(program, output.buffer()) && !values.names(output.sharding()))
+        names.insert(output.name());
+  return names;
+}
+
 std::optional<Replicas> replicasOf(const plan::Plan &plan) {
   std::vector<const plan::Plan *> reductions = outerReductionsOf(plan);
   if (reductions.empty())
@@ -256,31 +278,52 @@ std::optional<Replicas> replicasOf(const plan::Plan &plan) {
         found.push_back(std::move(next));
     }
   }
+  replicas.outputs = differingOutputs(plan, plan, replicas);
   return replicas;
 }
 
-/// Which values of an entry point differ between these replicas.
-static DifferingValues valuesOf(const plan::Plan &plan, const plan::Plan &entry,
-                                const Replicas &replicas) {
-  DifferingValues values = valuesOf(plan, entry, replicas.axis);
-  if (entry.entry() != kOuterBeginEntry)
-    for (const std::string &name : replicas.states)
-      values.addState(name);
-  return values;
+/// "" for the step, otherwise which entry point it is, for messages.
+static std::string describe(const plan::Plan &entry) {
+  return entry.entry().empty() ? "" : fmt::format("entry point \"{}\": ", entry.entry());
 }
 
 /// Checks the outputs of an entry point.
 static MaybeError checkOutputs(const plan::Plan &plan, const plan::Plan &entry,
                                const Replicas &replicas) {
-  DifferingValues values = valuesOf(plan, entry, replicas);
-  for (int program = 0; program < entry.programs_size(); ++program)
-    for (const plan::Output &output : entry.programs(program).outputs())
-      if (values.of(program, output.buffer()) && !values.names(output.sharding()))
-        return Error{fmt::format(
-            "{}output \"{}\" differs between the replicas along \"{}\"; expected one value for "
-            "all, reduced over the axis",
-            entry.entry().empty() ? "" : fmt::format("entry point \"{}\": ", entry.entry()),
-            output.name(), replicas.axis)};
+  std::set<std::string> names = differingOutputs(plan, entry, replicas);
+  if (names.empty())
+    return std::nullopt;
+  return Error{fmt::format("{}output \"{}\" differs between the replicas along \"{}\"; expected "
+                           "one value for all, reduced over the axis",
+                           describe(entry), *names.begin(), replicas.axis)};
+}
+
+/// Checks that replicas send each other nothing in an entry point.
+static MaybeError checkSendsNothing(const plan::Plan &entry, const Replicas &replicas) {
+  for (const plan::Program &program : entry.programs())
+    for (const plan::Task &task : program.tasks())
+      for (const plan::Instruction &instruction : task.instructions()) {
+        const plan::Collective &collective = instruction.collective();
+        if (std::ranges::find(collective.axes(), replicas.axis) != collective.axes().end())
+          return Error{fmt::format(
+              "{}task \"{}\" has a collective over \"{}\" ({}), along which replicas train on "
+              "their own; expected those of outer steps alone",
+              describe(entry), task.name(), replicas.axis,
+              plan::Collective::Kind_Name(collective.kind()))};
+      }
+  return std::nullopt;
+}
+
+/// Checks that all replicas have the same step state after each of these entry points.
+static MaybeError checkStepState(const std::vector<const plan::Plan *> &entries,
+                                 const Replicas &replicas) {
+  for (const plan::Plan *entry : entries)
+    for (const plan::Program &program : entry->programs())
+      for (const plan::State &state : program.states())
+        if (isStepState(state.kind()) && replicas.differ(state))
+          return Error{fmt::format("the step state \"{}\" differs between the replicas along "
+                                   "\"{}\"; expected one value for all",
+                                   state.name(), replicas.axis)};
   return std::nullopt;
 }
 
@@ -326,8 +369,14 @@ MaybeError checkReplicas(const plan::Plan &plan) {
     return Error{fmt::format("entry point \"{}\" reduces nothing over an axis of at least 2 "
                              "devices; expected the mean of parameters over the outer axis",
                              first)};
-  if (MaybeError error = checkOutputs(plan, plan, *replicas))
+  const bool areClients = findEntryPoint(plan, kOuterCheckEntry);
+  if (MaybeError error =
+          areClients ? checkOutputs(plan, plan, *replicas) : checkSendsNothing(plan, *replicas))
     return error;
+  for (const OuterFragments::Entries &each : fragments->entries)
+    for (const plan::Plan *entry : {each.take, each.apply})
+      if (MaybeError error = checkSendsNothing(*entry, *replicas))
+        return error;
   for (const plan::Plan &entry : plan.entry_points())
     if (MaybeError error = checkOutputs(plan, entry, *replicas))
       return error;
@@ -335,13 +384,8 @@ MaybeError checkReplicas(const plan::Plan &plan) {
     steps.push_back(each.apply);
   std::vector<const plan::Plan *> all = steps;
   all.push_back(&plan);
-  for (const plan::Plan *entry : all)
-    for (const plan::Program &program : entry->programs())
-      for (const plan::State &state : program.states())
-        if (isStepState(state.kind()) && replicas->differ(state))
-          return Error{fmt::format("the step state \"{}\" differs between the replicas along "
-                                   "\"{}\"; expected one value for all",
-                                   state.name(), replicas->axis)};
+  if (MaybeError error = areClients ? checkStepState(all, *replicas) : std::nullopt)
+    return error;
   for (const plan::Plan *outer : steps)
     if (MaybeError error = checkOuterStep(plan, *outer, *replicas))
       return error->inContext(fmt::format("entry point \"{}\"", outer->entry()));

@@ -29,6 +29,8 @@ struct Replicas {
   std::string axis;
   int64_t count = 1;
   std::set<std::string> states; ///< names of those that differ
+  /// Names of the step's outputs that differ: each replica has one of its own.
+  std::set<std::string> outputs;
 
   bool differ(const plan::State &state) const { return states.count(state.name()) > 0; }
 };
@@ -37,10 +39,13 @@ struct Replicas {
 /// the one over which its programs reduce. Expects a plan that findPlanError() accepts.
 std::optional<Replicas> replicasOf(const plan::Plan &plan);
 
-/// Proves of a plan with an outer step that no value that differs along the outer axis is where
-/// readers take one for all: in an output that the axis does not split, in the step state, in a
-/// state of the outer step, or in a parameter after an outer step of all parameters. Each entry
-/// point alone is one that findPlanError() accepts.
+/// Proves of a plan with an outer step that replicas send each other nothing along the outer axis
+/// in the step, and in what takes and applies fragments. It proves too that no value that differs
+/// along the axis is where readers take one for all: in an output of another entry point that the
+/// axis does not split, in a state of the outer step, or in a parameter after an outer step of all
+/// parameters. Replicas of clients, which have an entry point "outer_check", send each other
+/// scalars in the step, whose outputs and step state are then of all. Each entry point alone is one
+/// that findPlanError() accepts.
 MaybeError checkReplicas(const plan::Plan &plan);
 
 } // namespace dtc

@@ -131,7 +131,8 @@ private:
     line("model  {}, {} {}", explanation.model.empty() ? "unnamed" : explanation.model,
          explanation.numDevices, explanation.numDevices == 1 ? "device" : "devices");
     if (explanation.collectives.empty()) {
-      line("no collectives: the devices send nothing");
+      line("no collectives: the devices send nothing{}", explanation.outerStep ? " in a step" : "");
+      writeOuterStep();
       return;
     }
     std::vector<std::string> links = describeLinks(explanation.links);
@@ -150,6 +151,11 @@ private:
          total.asyncSeconds > 0
              ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
              : "");
+    writeOuterStep();
+    line("times are estimates for rings: bytes / bandwidth and a latency for each message");
+  }
+
+  void writeOuterStep() {
     if (explanation.outerStep)
       line("{} after every H-th step (dtc-run --outer-every H): {} more in {} {}, {}; "
            "1/H of it for each step",
@@ -160,7 +166,6 @@ private:
            formatBytes(explanation.outerStep->bytes), explanation.outerStep->calls,
            explanation.outerStep->calls == 1 ? "collective" : "collectives",
            formatDuration(explanation.outerStep->seconds));
-    line("times are estimates for rings: bytes / bandwidth and a latency for each message");
   }
 
   void writeGroups() {

@@ -112,6 +112,21 @@ static void addMemory(std::string &text, const Simulation &simulation) {
   }
 }
 
+/// Says how long the steps of a round take with its outer steps.
+static void addOuterRound(std::string &text, const Simulation &simulation) {
+  if (!simulation.outerRound)
+    return;
+  const OuterRound &round = *simulation.outerRound;
+  text += fmt::format("  {} steps with their outer steps take {}", round.steps,
+                      formatDuration(round.seconds));
+  if (simulation.tokens > 0 && round.seconds > 0)
+    text += fmt::format(": {} tokens/s", grouped(simulation.tokens *
+                                                 static_cast<double>(round.steps) / round.seconds));
+  text += fmt::format("\n  Outer steps take {}: {} exposed, {} beside steps\n",
+                      formatDuration(round.outerSeconds), formatDuration(round.exposed),
+                      formatDuration(round.hidden()));
+}
+
 std::string formatSimulation(const Simulation &simulation) {
   double step = simulation.stepSeconds;
   std::string text = fmt::format("{} on {} device{} of {} ({} node{}), {} microbatch{}\n",
@@ -125,6 +140,7 @@ std::string formatSimulation(const Simulation &simulation) {
         fmt::format(": {} tokens/s, {} a device", grouped(simulation.tokens / step),
                     grouped(simulation.tokens / step / static_cast<double>(simulation.devices)));
   text += "\n";
+  addOuterRound(text, simulation);
   addUtilization(text, simulation);
   text += "\nWhere the time goes (mean over the stages)\n";
   auto row = [&](const std::string &what, double seconds) {
@@ -220,6 +236,11 @@ std::string simulationToJson(const Simulation &simulation) {
                {"exposed_transfer_seconds", simulation.exposedTransfers},
                {"exposed_host_seconds", simulation.exposedHost},
                {"idle_seconds", simulation.idle}};
+  if (const std::optional<OuterRound> &round = simulation.outerRound)
+    json["outer_round"] = {{"steps", round->steps},
+                           {"seconds", round->seconds},
+                           {"outer_seconds", round->outerSeconds},
+                           {"exposed_seconds", round->exposed}};
   json["step_cost"] = simulation.hasPrice ? Json(simulation.cost) : Json();
   json["step_joules"] = simulation.hasPower ? Json(simulation.joules) : Json();
   json["step_grams_co2"] = simulation.hasCarbon ? Json(simulation.grams) : Json();

@@ -8,6 +8,7 @@
 #define DTC_SIMULATOR_SIMULATION_H
 
 #include "plan/PlanSummary.h"
+#include "simulator/OuterRound.h"
 #include "simulator/StepSimulator.h"
 #include "simulator/cluster/cluster.pb.h"
 #include "support/Error.h"
@@ -84,6 +85,7 @@ struct Simulation {
   /// The price of the devices for a step, and the energy and carbon of the nodes at the site.
   double cost = 0, joules = 0, grams = 0;
   bool hasPrice = false, hasPower = false, hasCarbon = false;
+  std::optional<OuterRound> outerRound; ///< of a plan with outer steps, where it was asked for
   double trainingTokens = 0;
   /// Steps that the whole training takes; none where it was not asked for or has no tokens.
   std::optional<double> trainingSteps() const {

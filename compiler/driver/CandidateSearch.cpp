@@ -13,6 +13,7 @@
 #include "compiler/driver/OffloadOption.h"
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
+#include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/pipeline/SchedulePipeline.h"
 #include "compiler/passes/train/ModelFlops.h"
 #include "plan/PlanVerifier.h"
@@ -190,6 +191,9 @@ OwningOpRef<ModuleOp> dtc::lowerEntryPoint(const EntryPoint &entry, OwningOpRef<
   auto addPasses = [&](OpPassManager &manager) {
     if (entry.isEvaluation)
       manager.addPass(createBuildEvaluationPass());
+    // The train step had the loss of each replica.
+    if (entry.isEvaluation && !rest.outer.empty() && !rest.clients)
+      manager.addPass(createSeparateReplicasPass({rest.outer}));
     buildLowering(manager, rest);
     if (plansMemory)
       manager.addPass(createPlanMemoryPass());

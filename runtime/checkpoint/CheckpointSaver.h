@@ -62,6 +62,8 @@ public:
 
   /// The error of a checkpoint that has been written in the meantime. Does not wait.
   MaybeError poll();
+  /// Whether poll() has to ask the other processes: one is being written, as far as all know.
+  bool isUnderWay() const { return thread.joinable(); }
   /// Waits until everything is written.
   MaybeError finish();
   /// The step of the last checkpoint that is complete; 0 before the first.

@@ -11,10 +11,12 @@
 #include "runtime/checkpoint/SavedStates.h"
 #include "runtime/data/ElementConversion.h"
 #include "support/NearestName.h"
+#include "support/OuterStates.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <optional>
 
 namespace dtc::runtime {
 
@@ -48,6 +50,36 @@ static const std::string *missingOfOuterStep(const std::map<std::string, SavedSt
   return nullptr;
 }
 
+/// Whether a tensor of the checkpoint has the state for another number of replicas than the plan.
+static bool hasOtherReplicas(const SavedState &saved, const TensorType &inFile) {
+  TensorType type = savedTypeOf(saved);
+  if (saved.copies == 0 || inFile.shape.size() != type.shape.size() || inFile.shape.front() < 1)
+    return false;
+  type.shape.front() = inFile.shape.front();
+  return type.shape == inFile.shape;
+}
+
+/// What becomes of the replicas of a checkpoint that has others than the plan; none if it has not.
+static std::optional<std::string> describeReplicas(const std::map<std::string, SavedState> &states,
+                                                   const Checkpoint &checkpoint) {
+  const auto &tensors = checkpoint.manifest().tensors;
+  for (const auto &[name, saved] : states) {
+    auto tensor = tensors.find(name);
+    if (tensor == tensors.end() || !hasOtherReplicas(saved, tensor->second.type))
+      continue;
+    int64_t had = tensor->second.type.shape.front();
+    if (saved.copies < had)
+      return fmt::format("the checkpoint has {} replicas and the plan {}: the first {} go on, and "
+                         "outer steps are means over these",
+                         had, saved.copies, saved.copies);
+    if (saved.copies > had)
+      return fmt::format("the checkpoint has {} replica{} and the plan {}: the further ones begin "
+                         "with the newest outer parameters",
+                         had, had == 1 ? "" : "s", saved.copies);
+  }
+  return std::nullopt;
+}
+
 /// Checks shapes, and finds missing and extra tensors.
 static Expected<std::vector<std::string>>
 compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint &checkpoint,
@@ -64,7 +96,8 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
     if (tensor == tensors.end())
       missing.add(name, saved.rounded ? "" : saved.state->parameter(),
                   isStepState(saved.state->kind()));
-    else if (TensorType type = savedTypeOf(saved); tensor->second.type.shape != type.shape)
+    else if (TensorType type = savedTypeOf(saved); tensor->second.type.shape != type.shape &&
+                                                   !hasOtherReplicas(saved, tensor->second.type))
       return Error{fmt::format("{}: tensor \"{}\" is {}, but the plan has {}; give the plan of the "
                                "same model",
                                checkpoint.path(), name, tensor->second.type.str(), type.str())};
@@ -73,6 +106,8 @@ compareTensors(const std::map<std::string, SavedState> &states, const Checkpoint
     if (!states.count(name))
       extra.add(name, tensor.parameter, tensor.isStepState);
   std::vector<std::string> notes, problems;
+  if (std::optional<std::string> text = describeReplicas(states, checkpoint))
+    notes.push_back(*text);
   auto add = [&](const std::vector<std::string> &names, const char *what, bool allowed) {
     if (!names.empty())
       (allowed ? notes : problems)
@@ -115,6 +150,37 @@ static Expected<HostTensor> convert(HostTensor value, DType dtype) {
   return converted;
 }
 
+/// The state of as many replicas as the plan has. Those that the checkpoint lacks have the outer
+/// parameters as their own, where there are some, and otherwise the values of one that it has.
+static Expected<HostTensor> forReplicas(const SavedState &saved, const Checkpoint &checkpoint,
+                                        HostTensor value) {
+  const int64_t had = value.type.shape.empty() ? 0 : value.type.shape.front();
+  if (saved.copies == had || !hasOtherReplicas(saved, value.type))
+    return value;
+  HostTensor result(TensorType{value.type.dtype, savedTypeOf(saved).shape});
+  const size_t bytes = value.bytes.size() / static_cast<size_t>(had);
+  const plan::State &state = *saved.state;
+  const std::string outer =
+      (saved.rounded ? state.parameter() : state.name()) + "." + kOuterParametersState;
+  const bool isWeights =
+      state.kind() == plan::State::PARAMETER || state.kind() == plan::State::MASTER_WEIGHTS;
+  std::optional<HostTensor> newest;
+  if (isWeights && saved.copies > had && checkpoint.manifest().tensors.count(outer)) {
+    Expected<HostTensor> read = checkpoint.read(outer);
+    Expected<HostTensor> converted = read ? convert(std::move(*read), value.type.dtype) : read;
+    if (!converted)
+      return converted;
+    newest = std::move(*converted);
+  }
+  for (int64_t replica = 0; replica < saved.copies; ++replica) {
+    const std::byte *from = replica >= had && newest
+                                ? newest->bytes.data()
+                                : value.bytes.data() + static_cast<size_t>(replica % had) * bytes;
+    std::copy_n(from, bytes, result.bytes.data() + static_cast<size_t>(replica) * bytes);
+  }
+  return result;
+}
+
 Expected<std::vector<std::string>> loadCheckpoint(Session &session, const Checkpoint &checkpoint,
                                                   bool allowModelChange) {
   std::map<std::string, SavedState> states = savedStatesOf(session.plan());
@@ -134,6 +200,8 @@ Expected<std::vector<std::string>> loadCheckpoint(Session &session, const Checkp
     if (!checkpoint.manifest().tensors.count(name))
       continue;
     Expected<HostTensor> value = checkpoint.read(name);
+    if (value)
+      value = forReplicas(saved, checkpoint, std::move(*value));
     if (!value)
       return value.error();
     for (const plan::State *state : {saved.state, saved.rounded}) {

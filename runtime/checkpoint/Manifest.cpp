@@ -46,10 +46,13 @@ static Json toJson(const RunIdentity &identity) {
 }
 
 static Json toJson(const RunPosition &position) {
-  return {{"step", position.step},
-          {"skipped_in_a_row", position.skippedInARow},
-          {"last_finite_step", position.lastFiniteStep},
-          {"next_batch", position.nextBatch}};
+  Json json = {{"step", position.step},
+               {"skipped_in_a_row", position.skippedInARow},
+               {"last_finite_step", position.lastFiniteStep},
+               {"next_batch", position.nextBatch}};
+  if (position.outerForgotten > 0)
+    json["outer_forgotten"] = position.outerForgotten;
+  return json;
 }
 
 static Json toJson(const CheckpointTensor &tensor) {
@@ -114,7 +117,8 @@ static RunPosition parsePosition(const Json &json) {
   return {.step = json.at("step").get<int64_t>(),
           .skippedInARow = json.at("skipped_in_a_row").get<int64_t>(),
           .lastFiniteStep = json.at("last_finite_step").get<int64_t>(),
-          .nextBatch = json.at("next_batch").get<int64_t>()};
+          .nextBatch = json.at("next_batch").get<int64_t>(),
+          .outerForgotten = json.value("outer_forgotten", int64_t{0})};
 }
 
 static Expected<DType> parseDType(const std::string &text) {

@@ -46,6 +46,8 @@ struct RunPosition {
   int64_t skippedInARow = 0;
   int64_t lastFiniteStep = 0;
   int64_t nextBatch = 0; // the number of the first batch that no step has had, from 0
+  /// The last step with an earlier schedule of outer steps: see OuterSteps::forgetUntil(). 0: none.
+  int64_t outerForgotten = 0;
 };
 
 /// A box of a tensor that one writer has written, with the checksum of its elements in row-major

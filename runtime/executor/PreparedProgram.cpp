@@ -478,6 +478,7 @@ createWith(std::shared_ptr<const plan::Plan> plan, const Backend &backend,
   result->hostBackend = std::move(host);
   result->plan = std::move(plan);
   result->mesh = meshOf(*result->plan);
+  result->replicas = replicasOf(*result->plan);
   int count = result->plan->programs_size();
   result->programs.resize(static_cast<size_t>(count));
   std::vector<bool> isHeld(static_cast<size_t>(count), devices.empty());

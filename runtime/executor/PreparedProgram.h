@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_EXECUTOR_PREPAREDPROGRAM_H
 
 #include "plan/PlanTypes.h"
+#include "plan/Replicas.h"
 #include "plan/plan.pb.h"
 #include "runtime/backends/Kernel.h"
 #include "runtime/fabrics/Communicator.h"
@@ -160,6 +161,8 @@ struct PreparedProgram {
 struct PreparedPlan {
   std::shared_ptr<const plan::Plan> plan;
   Mesh mesh;
+  /// Those of a plan with outer steps.
+  std::optional<Replicas> replicas;
   /// The axes of each group that a collective of any program names, in the order of their first
   /// use in the plan: all devices of all processes open all of them.
   std::vector<std::vector<std::string>> groups;

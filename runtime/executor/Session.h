@@ -161,6 +161,14 @@ public:
   /// they can still be read if the step was of an entry point that changes none.
   MaybeError setState(const std::string &name, const HostTensor &value);
   Expected<HostTensor> getState(const std::string &name) const;
+  /// The state of each replica of this process, in a further first dimension: of all replicas
+  /// unless readsOwnResults(), and of one where replicas do not differ in it.
+  Expected<HostTensor> getStateOfReplicas(const std::string &name) const;
+  /// How many replicas have a part in what getOutput() gives; 1 where they do not differ.
+  int64_t numReplicasRead() const;
+  /// Whether each process has all of every output and of the step state, so that reading them sends
+  /// nothing.
+  bool readsOwnResults() const;
 
   /// The shards of all states on the devices of this process. Those that are first make up every
   /// state, each element once.
@@ -210,8 +218,10 @@ public:
   /// SessionOptions::measureWaits, profiling or tracing.
   double waitedSeconds() const;
 
-  /// The whole tensor that the last step computed. An error once another entry point has run, which
-  /// may have put other values in its place.
+  /// The whole tensor that the last step computed. Where it differs between replicas
+  /// (Replicas::outputs) it is the mean of those of this process, or of all unless
+  /// readsOwnResults(). An error once another entry point has run, which may have put other values
+  /// in its place.
   Expected<HostTensor> getOutput(const std::string &name) const;
 
   /// Another entry point of the plan, which works on the states of this session; null if the plan
@@ -292,13 +302,18 @@ private:
     int64_t program = 0;
     const T *binding = nullptr;
   };
-  template <typename T>
-  std::vector<int64_t> standIns(const Holder<T> &holder, int64_t process) const;
+  int64_t replicaOf(int64_t device) const;
+  plan::Sharding shardingOf(const plan::Sharding &sharding, bool ofReplicas) const;
+  std::vector<int64_t> standIns(int64_t program, const plan::Sharding &sharding,
+                                int64_t process) const;
   template <typename T>
   const Holder<T> *heldEverywhere(const std::vector<Holder<T>> &holders) const;
   template <typename T>
   Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
-                              const char *what, bool readsKept) const;
+                              const char *what, bool readsKept, bool ofReplicas) const;
+  std::vector<Holder<plan::State>> holdersOfState(const std::string &name) const;
+  std::vector<Holder<plan::Output>> holdersOfOutput(const std::string &name) const;
+  Expected<HostTensor> readState(const std::string &name, bool ofReplicas) const;
   void addPipelineTime();
   Expected<bool> choosesGraphs(const SessionOptions &options) const;
   Expected<double> delayOf(int64_t device, const SessionOptions &options) const;
@@ -326,6 +341,7 @@ private:
   /// For each batch of a step the values of the inputs that were set, by name. A later batch has
   /// the inputs that it does not set from the first.
   std::vector<std::map<std::string, HostTensor>> inputs;
+  mutable std::optional<bool> ownResults; // see readsOwnResults()
   PipelineTime pipeline;
   std::unique_ptr<StallDetector> stallDetector; // null without a timeout
   std::unique_ptr<DevicePlaces> places;         // of `watch`

@@ -7,7 +7,6 @@
 #include "runtime/executor/Session.h"
 
 #include "plan/PlanTypes.h"
-#include "plan/Replicas.h"
 #include "runtime/executor/Bindings.h"
 #include "runtime/executor/DeviceBuffers.h"
 #include "runtime/executor/ShardRegion.h"
@@ -72,28 +71,55 @@ MaybeError Session::setState(const std::string &name, const HostTensor &value) {
   });
 }
 
-Expected<HostTensor> Session::getState(const std::string &name) const {
-  if (shared->failure && !shared->statesAreWhole && !shared->stepping)
-    return *shared->failure;
+std::vector<Session::Holder<plan::State>> Session::holdersOfState(const std::string &name) const {
   std::vector<Holder<plan::State>> holders;
   for (int program = 0; program < plan().programs_size(); ++program)
     if (const plan::State *state = findByName(plan().programs(program).states(), name))
       holders.push_back({program, state});
+  return holders;
+}
+
+Expected<HostTensor> Session::readState(const std::string &name, bool ofReplicas) const {
+  if (shared->failure && !shared->statesAreWhole && !shared->stepping)
+    return *shared->failure;
+  std::vector<Holder<plan::State>> holders = holdersOfState(name);
   if (holders.empty())
     return Error{fmt::format("the plan has no state \"{}\"", name)};
-  return gather(holders, fileTypeOf(*holders.front().binding), "state", shared->stepping == this);
+  return gather(holders, fileTypeOf(*holders.front().binding), "state", shared->stepping == this,
+                ofReplicas);
+}
+
+Expected<HostTensor> Session::getState(const std::string &name) const {
+  return readState(name, /*ofReplicas=*/false);
+}
+
+Expected<HostTensor> Session::getStateOfReplicas(const std::string &name) const {
+  if (prepared->replicas && prepared->replicas->states.count(name))
+    return readState(name, /*ofReplicas=*/true);
+  Expected<HostTensor> value = readState(name, /*ofReplicas=*/false);
+  if (value)
+    value->type.shape.insert(value->type.shape.begin(), 1);
+  return value;
+}
+
+/// The sharding of a tensor, or that of its copies for each replica in a further dimension.
+plan::Sharding Session::shardingOf(const plan::Sharding &sharding, bool ofReplicas) const {
+  plan::Sharding result = sharding;
+  if (ofReplicas)
+    result.add_dims()->add_axes(prepared->replicas->axis);
+  return result;
 }
 
 /// The devices of a process that have the program and stand for all that hold the same shard in
 /// that process; for process -1, in all processes.
-template <typename T>
-std::vector<int64_t> Session::standIns(const Holder<T> &holder, int64_t process) const {
+std::vector<int64_t> Session::standIns(int64_t program, const plan::Sharding &sharding,
+                                       int64_t process) const {
   std::set<int64_t> found;
   std::vector<int64_t> devices;
   for (int64_t device = 0; device < numDevices(); ++device)
-    if (prepared->mesh.programOf(device) == holder.program &&
+    if (prepared->mesh.programOf(device) == program &&
         (process < 0 || fabric().processOf(device) == process) &&
-        found.insert(firstHolder(device, holder.binding->sharding())).second)
+        found.insert(firstHolder(device, sharding)).second)
       devices.push_back(device);
   return devices;
 }
@@ -105,7 +131,9 @@ const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &
   const Holder<T> *own = nullptr;
   for (int64_t process = 0; process < fabric().numProcesses(); ++process) {
     auto whole = std::ranges::find_if(holders, [&](const Holder<T> &holder) {
-      return standIns(holder, process).size() == standIns(holder, -1).size();
+      const plan::Sharding &sharding = holder.binding->sharding();
+      return standIns(holder.program, sharding, process).size() ==
+             standIns(holder.program, sharding, -1).size();
     });
     if (whole == holders.end())
       return nullptr;
@@ -115,16 +143,45 @@ const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &
   return own;
 }
 
+/// The shard of a state with a copy for each replica: the first dimension is that of the replicas.
+static ShardRegion ofReplica(ShardRegion region, int64_t replica, int64_t replicas) {
+  region.global.insert(region.global.begin(), replicas);
+  region.offset.insert(region.offset.begin(), replica);
+  region.size.insert(region.size.begin(), 1);
+  region.local.insert(region.local.begin(), 1);
+  return region;
+}
+
+/// Some indices of the first dimension.
+static HostTensor rowsOf(const HostTensor &tensor, const std::set<int64_t> &rows) {
+  TensorType type = tensor.type;
+  size_t bytes = type.numBytes() / static_cast<size_t>(type.shape.front());
+  type.shape.front() = std::ssize(rows);
+  HostTensor result(type);
+  std::byte *to = result.bytes.data();
+  for (int64_t row : rows)
+    to = std::copy_n(tensor.bytes.data() + static_cast<size_t>(row) * bytes, bytes, to);
+  return result;
+}
+
 /// Reads a tensor that programs have, each the same one. All processes get it. `readsKept`: as it
-/// was at the end of the last step that was finished, if that is kept.
+/// was at the end of the last step that was finished, if that is kept. `ofReplicas`: the tensors of
+/// the replicas of this process, or of all unless readsOwnResults().
 template <typename T>
 Expected<HostTensor> Session::gather(const std::vector<Holder<T>> &holders, TensorType type,
-                                     const char *what, bool readsKept) const {
+                                     const char *what, bool readsKept, bool ofReplicas) const {
+  if (ofReplicas)
+    type.shape.insert(type.shape.begin(), prepared->replicas->count);
   HostTensor whole(std::move(type));
   size_t width = byteWidth(whole.type.dtype);
-  const Holder<T> *local = heldEverywhere(holders);
+  const Holder<T> *local = ofReplicas && !readsOwnResults() ? nullptr : heldEverywhere(holders);
   const Holder<T> &holder = local ? *local : holders.front();
-  auto regionOn = [&](int64_t device) { return regionOf(prepared->mesh, *holder.binding, device); };
+  const plan::Sharding sharding = shardingOf(holder.binding->sharding(), ofReplicas);
+  auto regionOn = [&](int64_t device) {
+    ShardRegion region = regionOf(prepared->mesh, *holder.binding, device);
+    return ofReplicas ? ofReplica(std::move(region), replicaOf(device), prepared->replicas->count)
+                      : region;
+  };
   auto read = [&](int64_t device, const ShardRegion &region, std::byte *to) -> MaybeError {
     const DeviceExecutor &holding = this->device(device);
     uint32_t buffer = holder.binding->buffer();
@@ -140,13 +197,17 @@ Expected<HostTensor> Session::gather(const std::vector<Holder<T>> &holders, Tens
     return error ? error->inContext(name) : error;
   };
   if (local) {
-    for (int64_t device : standIns(holder, fabric().process()))
+    std::set<int64_t> replicas;
+    for (int64_t device : standIns(holder.program, sharding, fabric().process())) {
       if (MaybeError error = read(device, regionOn(device), whole.bytes.data()))
         return *error;
-    return whole;
+      if (ofReplicas)
+        replicas.insert(replicaOf(device));
+    }
+    return ofReplicas ? rowsOf(whole, replicas) : whole;
   }
   // Each process in turn gives the others the shards for which its devices stand.
-  std::vector<int64_t> all = standIns(holder, -1);
+  std::vector<int64_t> all = standIns(holder.program, sharding, -1);
   for (int64_t process = 0; process < fabric().numProcesses(); ++process) {
     std::vector<std::pair<ShardRegion, size_t>> boxes; // dense ones of a message, and where
     std::string message;
@@ -183,11 +244,61 @@ Expected<HostTensor> Session::gather(const std::vector<Holder<T>> &holders, Tens
 // Outputs
 //===----------------------------------------------------------------------===//
 
-Expected<HostTensor> Session::getOutput(const std::string &name) const {
+std::vector<Session::Holder<plan::Output>> Session::holdersOfOutput(const std::string &name) const {
   std::vector<Holder<plan::Output>> holders;
   for (int program = 0; program < plan().programs_size(); ++program)
     if (const plan::Output *output = findByName(plan().programs(program).outputs(), name))
       holders.push_back({program, output});
+  return holders;
+}
+
+/// The mean over the first dimension.
+static HostTensor meanOfRows(const HostTensor &rows) {
+  TensorType type = rows.type;
+  const int64_t count = type.shape.front();
+  type.shape.erase(type.shape.begin());
+  HostTensor mean(type);
+  const int64_t elements = type.numElements();
+  for (int64_t i = 0; i < elements; ++i) {
+    double sum = 0;
+    for (int64_t row = 0; row < count; ++row)
+      sum += elementAt(rows, row * elements + i);
+    setElement(mean, i, sum / static_cast<double>(count));
+  }
+  return mean;
+}
+
+int64_t Session::replicaOf(int64_t device) const {
+  return prepared->mesh.blockIndex(device, {prepared->replicas->axis});
+}
+
+int64_t Session::numReplicasRead() const {
+  if (!prepared->replicas)
+    return 1;
+  if (!readsOwnResults())
+    return prepared->replicas->count;
+  std::set<int64_t> found;
+  for (int64_t device : fabric().devices())
+    found.insert(replicaOf(device));
+  return std::ssize(found);
+}
+
+bool Session::readsOwnResults() const {
+  if (ownResults)
+    return *ownResults;
+  auto isOutputHeld = [&](const plan::Output *output) {
+    return heldEverywhere(holdersOfOutput(output->name())) != nullptr;
+  };
+  auto isHeld = [&](const plan::State *state) {
+    return !isStepState(state->kind()) || heldEverywhere(holdersOfState(state->name())) != nullptr;
+  };
+  ownResults = std::ranges::all_of(distinctOutputs(plan()), isOutputHeld) &&
+               std::ranges::all_of(distinctStates(plan()), isHeld);
+  return *ownResults;
+}
+
+Expected<HostTensor> Session::getOutput(const std::string &name) const {
+  std::vector<Holder<plan::Output>> holders = holdersOfOutput(name);
   if (holders.empty())
     return Error{fmt::format("the plan has no output \"{}\"", name)};
   if (!hasRun)
@@ -201,24 +312,18 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
                              last->plan().entry().empty()
                                  ? "the plan's own entry point"
                                  : fmt::format("the entry point \"{}\"", last->plan().entry()))};
-  return gather(holders, typeOf(*holders.front().binding), "output", /*readsKept=*/true);
+  const bool differs = prepared->replicas && prepared->replicas->outputs.count(name);
+  Expected<HostTensor> found =
+      gather(holders, typeOf(*holders.front().binding), "output", /*readsKept=*/true, differs);
+  return found && differs ? Expected<HostTensor>(meanOfRows(*found)) : found;
 }
 
 //===----------------------------------------------------------------------===//
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// The shard of a state with a copy for each replica: the first dimension is that of the replicas.
-static ShardRegion ofReplica(ShardRegion region, int64_t replica, int64_t replicas) {
-  region.global.insert(region.global.begin(), replicas);
-  region.offset.insert(region.offset.begin(), replica);
-  region.size.insert(region.size.begin(), 1);
-  region.local.insert(region.local.begin(), 1);
-  return region;
-}
-
 std::vector<StateShard> Session::stateShards() const {
-  std::optional<Replicas> replicas = replicasOf(plan());
+  const std::optional<Replicas> &replicas = prepared->replicas;
   const Mesh &mesh = prepared->mesh;
   // A state that several programs have is that of the first one.
   std::map<std::string, const plan::Program *> programOf;
@@ -232,9 +337,8 @@ std::vector<StateShard> Session::stateShards() const {
       ShardRegion region = regionOf(mesh, state, device->index());
       plan::Sharding sharding = state.sharding();
       if (replicas && replicas->differ(state)) {
-        sharding.add_dims()->add_axes(replicas->axis);
-        region = ofReplica(std::move(region), mesh.blockIndex(device->index(), {replicas->axis}),
-                           replicas->count);
+        sharding = shardingOf(sharding, /*ofReplicas=*/true);
+        region = ofReplica(std::move(region), replicaOf(device->index()), replicas->count);
       }
       shards.push_back({&state, device->index(), std::move(region),
                         programOf.at(state.name()) == &program &&

@@ -205,11 +205,14 @@ std::string CheckpointedRun::describe() const {
                      formatBytes(saver->fileBytes()), formatBytes(saver->memoryBytes()));
 }
 
+bool CheckpointedRun::isDueByClock() const {
+  return goesByClock() && std::chrono::duration<double>(Clock::now() - lastBegun).count() >=
+                              options.checkpointEvery.seconds;
+}
+
 Expected<bool> CheckpointedRun::isDue(int64_t step) const {
-  // The clocks of processes differ.
-  if (const CheckpointInterval &every = options.checkpointEvery; every.steps == 0)
-    return options.processes.any(std::chrono::duration<double>(Clock::now() - lastBegun).count() >=
-                                 every.seconds);
+  if (goesByClock()) // the clocks of processes differ
+    return options.processes.any(isDueByClock());
   return step % options.checkpointEvery.steps == 0;
 }
 
@@ -228,6 +231,7 @@ void CheckpointedRun::write(int64_t step, const StepOutcomes &outcomes) {
   manifest.identity = identity;
   manifest.position.step = step;
   manifest.position.nextBatch = firstBatch(step + 1);
+  manifest.position.outerForgotten = outerForgotten();
   outcomes.addTo(manifest.position);
   manifest.learningRate = learningRate;
   copiedStep = step;

@@ -45,6 +45,9 @@ public:
   bool changesUpdates() const {
     return source && source->manifest().identity.updateSettings != identity.updateSettings;
   }
+  /// The last step after which nothing is applied that was sent before: that of a run with another
+  /// schedule of outer steps.
+  int64_t outerForgotten() const { return changesUpdates() ? start.step : start.outerForgotten; }
 
   /// Compares the run with the one that was saved, and sets the states that the checkpoint has; the
   /// others are for Session::initializeOtherStates(). Without steps to do, only the parameters must
@@ -60,12 +63,17 @@ public:
 
   /// Whether a checkpoint is due after the step.
   Expected<bool> isDue(int64_t step) const;
+  /// Whether that goes by the clock, and whether the time has come by the one of this process.
+  bool goesByClock() const { return options.checkpointEvery.steps == 0; }
+  bool isDueByClock() const;
   /// Copies the states after a step, and puts into its metrics how long that took.
   MaybeError copy(StepMetrics &metrics);
   /// Begins to write what was copied, after the step and the batches that have been used up.
   void write(int64_t step, const StepOutcomes &outcomes);
   /// The error of a checkpoint that has been written in the meantime.
   MaybeError poll() { return saver->poll(); }
+  /// Whether poll() asks the other processes.
+  bool pollAgrees() const { return saver->isUnderWay(); }
   /// Waits for the last one. Returns its path, empty if the run has written none.
   Expected<std::string> finish();
 

@@ -8,6 +8,7 @@
 
 #include "plan/PlanTypes.h"
 #include "runtime/train/ChromeTrace.h"
+#include "runtime/train/Guarded.h"
 #include "runtime/train/SavedWeights.h"
 #include "simulator/PlanSimulation.h"
 #include "support/Format.h"

@@ -7,9 +7,7 @@
 #include "runtime/train/OuterSteps.h"
 
 #include "support/OuterEntries.h"
-#include "support/StartThread.h"
 
-#include <chrono>
 #include <fmt/format.h>
 #include <utility>
 
@@ -43,27 +41,13 @@ bool OuterSteps::isDue(int64_t step) const {
   return false;
 }
 
-OuterSteps::~OuterSteps() { (void)settle(); }
-
-MaybeError OuterSteps::settle() {
-  if (!sender.joinable())
-    return std::nullopt;
-  auto begin = std::chrono::steady_clock::now();
-  sender.join();
-  waitedFor += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  return failure;
-}
-
 /// Begins to send a fragment, one at a time.
-MaybeError OuterSteps::start(int64_t fragment) {
+void OuterSteps::start(int64_t fragment) {
   Session *send = fragments[static_cast<size_t>(fragment)].send;
-  sender = startThread("what is sent to other replicas", [this, send, fragment] {
-    auto begin = std::chrono::steady_clock::now();
+  sender.start([send, fragment] {
     MaybeError error = send->step();
-    failure = error ? error->inContext(fmt::format("sending fragment {}", fragment)) : error;
-    sentFor += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return error ? error->inContext(fmt::format("sending fragment {}", fragment)) : error;
   });
-  return std::nullopt;
 }
 
 MaybeError OuterSteps::run(int64_t step) {
@@ -78,8 +62,7 @@ MaybeError OuterSteps::run(int64_t step) {
     if (schedule.isSentAfter(k, step, steps)) {
       if (MaybeError error = fragment.take->step())
         return error->inContext(fmt::format("taking fragment {}", k));
-      if (MaybeError error = start(k))
-        return error;
+      start(k);
     }
     if (!isApplied(k, step))
       continue;

@@ -9,12 +9,12 @@
 
 #include "plan/OuterFragments.h"
 #include "runtime/executor/Session.h"
+#include "runtime/train/BackgroundWork.h"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace dtc::runtime {
@@ -22,8 +22,6 @@ namespace dtc::runtime {
 /// When the outer steps of a plan run, of all its parameters or of fragments.
 class OuterSteps {
 public:
-  ~OuterSteps();
-
   /// Those of the session's plan; null if its replicas do not differ.
   static std::unique_ptr<OuterSteps> find(Session &session);
 
@@ -40,10 +38,10 @@ public:
   /// states that it sends are then not to be read.
   MaybeError run(int64_t step);
   /// Waits for the fragment that is being sent.
-  MaybeError settle();
+  MaybeError settle() { return sender.settle(); }
   /// The seconds in which fragments were sent, and those in which settle() waited for them.
-  double sendingSeconds() const { return sentFor; }
-  double waitedSeconds() const { return waitedFor; }
+  double sendingSeconds() const { return sender.workedSeconds(); }
+  double waitedSeconds() const { return sender.waitedSeconds(); }
   /// The outer step of all parameters; null if it is divided into fragments.
   Session *whole() const { return all; }
   /// The bytes that outer steps have sent so far.
@@ -59,16 +57,14 @@ private:
   Session *all = nullptr;
   OuterFragments schedule;
   std::vector<Fragment> fragments;
-  MaybeError start(int64_t fragment);
+  void start(int64_t fragment);
   bool isApplied(int64_t fragment, int64_t step) const {
     return step - schedule.delay > forgotten && schedule.isAppliedAfter(fragment, step, steps);
   }
 
   int64_t steps = 0; // 0: not set
   int64_t forgotten = 0;
-  std::thread sender;
-  MaybeError failure; // of the sender, once it is joined
-  double sentFor = 0, waitedFor = 0;
+  BackgroundWork sender{"what is sent to other replicas"};
 };
 
 } // namespace dtc::runtime

@@ -262,10 +262,12 @@ MaybeError TrainingRun::openOuterSteps() {
                  "again; say with --outer-every after how many steps it runs, such as 50"};
   if (MaybeError error = outerSteps ? outerSteps->setEvery(outerEvery) : std::nullopt)
     return Error{"--outer-every " + error->message};
-  if (outerSteps && checkpoints && checkpoints->changesUpdates())
-    outerSteps->forgetUntil(begin.step);
+  if (outerSteps && checkpoints)
+    outerSteps->forgetUntil(checkpoints->outerForgotten());
   if (clientsData)
     clients = std::make_unique<ClientTraining>(*clientsData, *session, clientNoise());
+  else if (outerSteps && options.processes.areSeveral() && session->readsOwnResults())
+    beside = std::make_unique<StepAgreement>(options.processes);
   Session *first = session->findEntry(kOuterBeginEntry);
   return first && begin.step == 0 ? first->step() : std::nullopt;
 }
@@ -359,6 +361,12 @@ void TrainingRun::describe() const {
     printTo(out, "{}\n", printable(evaluation->describe(steps)));
   if (checkpoints)
     printTo(out, "{}\n", printable(checkpoints->describe()));
+  if (const std::optional<Replicas> &replicas = session->getPrepared().replicas;
+      outerSteps && !clients && session->numReplicasRead() < replicas->count)
+    printTo(out,
+            "losses and norms are means over {} of {} replicas along {}, which are in this "
+            "process\n",
+            session->numReplicasRead(), replicas->count, printable(replicas->axis));
   std::fflush(out);
 }
 

@@ -19,7 +19,8 @@
 namespace dtc::runtime {
 
 /// Follows which steps a program skipped, by its step state. Its optimizers skip a step, on all
-/// devices, whose gradient has no finite norm.
+/// devices, whose gradient has no finite norm; of replicas that differ each decides for itself, and
+/// a step counts as skipped where one of them has skipped it.
 class StepOutcomes {
 public:
   StepOutcomes() = default;
@@ -30,7 +31,9 @@ public:
   /// Puts what a run needs to go on into its position, besides the states.
   void addTo(RunPosition &position) const;
 
+  /// Where replicas decide for themselves, of all that are read together.
   int64_t skippedSteps() const { return state.skippedSteps; }
+  int64_t replicas() const { return state.replicas; }
   /// The last step whose loss and gradient were finite, 0 if none were: the weights that it began
   /// with were.
   int64_t lastFiniteStep() const { return lastFinite; }

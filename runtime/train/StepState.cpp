@@ -9,8 +9,11 @@
 #include "plan/PlanTypes.h"
 #include "runtime/data/Sampling.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
 #include <span>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -43,29 +46,39 @@ MaybeError startStepState(Session &session, const std::optional<LossScaling> &sc
   return setIfThere(session, plan::State::RANDOM_KEY, words);
 }
 
-/// The scalar state of that kind; none if the plan does not have it.
-static Expected<std::optional<double>> readScalar(const Session &session, plan::State::Kind kind) {
+/// The scalar state of that kind, of each replica; empty if the plan does not have it.
+static Expected<std::vector<double>> readScalars(const Session &session, plan::State::Kind kind) {
+  std::vector<double> elements;
   const plan::State *state = findState(session.plan(), kind);
   if (!state)
-    return std::optional<double>();
-  Expected<HostTensor> value = session.getState(state->name());
-  if (!value)
-    return value.error();
-  return std::optional<double>(elementAt(*value, 0));
+    return elements;
+  Expected<HostTensor> values = session.getStateOfReplicas(state->name());
+  if (!values)
+    return values.error();
+  for (int64_t i = 0; i < values->type.numElements(); ++i)
+    elements.push_back(elementAt(*values, i));
+  return elements;
+}
+
+static int64_t sumOf(const std::vector<double> &values) {
+  return static_cast<int64_t>(std::accumulate(values.begin(), values.end(), 0.0));
 }
 
 Expected<StepState> readStepState(const Session &session) {
-  auto applied = readScalar(session, plan::State::APPLIED_STEPS);
+  auto applied = readScalars(session, plan::State::APPLIED_STEPS);
   if (!applied)
     return applied.error();
-  auto skipped = readScalar(session, plan::State::SKIPPED_STEPS);
+  auto skipped = readScalars(session, plan::State::SKIPPED_STEPS);
   if (!skipped)
     return skipped.error();
-  auto scale = readScalar(session, plan::State::LOSS_SCALE);
-  if (!scale)
-    return scale.error();
-  return StepState{static_cast<int64_t>(applied->value_or(0)),
-                   static_cast<int64_t>(skipped->value_or(0)), *scale};
+  auto scales = readScalars(session, plan::State::LOSS_SCALE);
+  if (!scales)
+    return scales.error();
+  StepState state{sumOf(*applied), sumOf(*skipped), std::nullopt,
+                  std::max<int64_t>(std::ssize(*applied), 1)};
+  if (!scales->empty())
+    state.lossScale = *std::ranges::min_element(*scales);
+  return state;
 }
 
 } // namespace dtc::runtime

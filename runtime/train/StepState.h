@@ -23,11 +23,13 @@ namespace dtc::runtime {
 
 /// The counters of a run; zeros for a plan that does not train.
 struct StepState {
+  /// Where replicas decide for themselves, each is the sum of these replicas' counters.
   int64_t appliedSteps = 0;
   int64_t skippedSteps = 0;
-  std::optional<double> lossScale; // of the next step, if the plan scales its loss
+  std::optional<double> lossScale; // of the next step, if the plan scales its loss; the lowest
+  int64_t replicas = 1;
 
-  int64_t stepsDone() const { return appliedSteps + skippedSteps; }
+  int64_t stepsDone() const { return (appliedSteps + skippedSteps) / replicas; }
 };
 
 /// Sets what the options decide: the loss scale, if the plan has one, and the key of random masks,
@@ -36,7 +38,8 @@ struct StepState {
 MaybeError startStepState(Session &session, const std::optional<LossScaling> &scaling,
                           uint64_t seed, int64_t nextBatch);
 
-/// Reads the counters after a step, or before the first.
+/// Reads the counters after a step, or before the first: those of the replicas that
+/// Session::getStateOfReplicas() gives.
 Expected<StepState> readStepState(const Session &session);
 
 } // namespace dtc::runtime

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/train/Guarded.h"
 #include "runtime/train/ModelMetrics.h"
 #include "runtime/train/TrainingRun.h"
 
@@ -187,40 +188,57 @@ MaybeError TrainingRun::evaluate(StepMetrics &metrics, ProgressReport &report) {
 MaybeError TrainingRun::copyCheckpoint(StepMetrics &metrics) {
   if (!checkpoints)
     return std::nullopt;
+  if (beside && checkpoints->pollAgrees())
+    if (MaybeError error = beside->settle())
+      return error;
   if (MaybeError error = checkpoints->poll())
     return error;
   // The last step has one when it is known how the run has ended. Where the time for one has come
   // while the next step is in flight, that has it.
   if (metrics.step == steps || !inFlight.empty())
     return std::nullopt;
+  Expected<bool> due = checkpointIsDue(metrics.step);
+  if (!due || !*due)
+    return due ? std::nullopt : MaybeError(due.error());
   // Weights that are finite, but whose loss is not, are not to take the place of good ones.
-  if (metrics.loss && !std::isfinite(*metrics.loss))
-    return std::nullopt;
-  Expected<bool> due = checkpoints->isDue(metrics.step);
-  if (!due)
-    return due.error();
-  Expected<bool> stopped = *due ? stops() : due;
-  if (!stopped)
-    return stopped.error();
-  if (!*due || *stopped)
-    return std::nullopt;
+  Expected<bool> waits = inAny(stop || (metrics.loss && !std::isfinite(*metrics.loss)));
+  if (!waits || *waits)
+    return waits ? std::nullopt : MaybeError(waits.error());
   if (MaybeError error = outerSteps ? outerSteps->settle() : std::nullopt)
     return error;
+  if (beside)
+    beside->saved();
   return checkpoints->copy(metrics);
+}
+
+Expected<bool> TrainingRun::inAny(bool holds) {
+  if (MaybeError error = beside ? beside->settle() : std::nullopt)
+    return *error;
+  return options.processes.any(holds);
+}
+
+Expected<bool> TrainingRun::checkpointIsDue(int64_t step) const {
+  return beside && checkpoints->goesByClock() ? Expected<bool>(beside->saves())
+                                              : checkpoints->isDue(step);
 }
 
 /// Whether the step can be started: it is one of the run, nothing reads the states after the one in
 /// flight, and the run was not asked to stop.
-Expected<bool> TrainingRun::mayStart(int64_t step) const {
+Expected<bool> TrainingRun::mayStart(int64_t step) {
   if (step > steps)
     return false;
   if (!inFlight.empty()) {
     int64_t before = inFlight.back().number;
     if (outerStepIsDue(before) || (evaluation && evaluation->isDue(before, steps)))
       return false;
-    Expected<bool> due = checkpoints ? checkpoints->isDue(before) : false;
+    Expected<bool> due = checkpoints ? checkpointIsDue(before) : false;
     if (!due || *due)
       return due ? Expected<bool>(false) : due;
+  }
+  if (beside) {
+    if (MaybeError error = beside->poll(step, stop, checkpoints && checkpoints->isDueByClock()))
+      return *error;
+    return !beside->stops();
   }
   Expected<bool> stopped = stops();
   return stopped ? Expected<bool>(!*stopped) : stopped;
@@ -323,12 +341,15 @@ MaybeError TrainingRun::runSteps() {
     statesAreWhole = false;
     failure = failure ? failure : error;
   }
+  if (MaybeError error = beside ? beside->settle() : std::nullopt)
+    failure = failure ? failure : error;
   if (failure)
     return failure;
   report.finish();
   if (result.stepsSkipped > 0)
-    printTo(out, "skipped {} of {} steps, whose gradients were not finite\n", result.stepsSkipped,
-            result.stepsDone);
+    printTo(out, "skipped {} of {} steps{}, whose gradients were not finite\n", result.stepsSkipped,
+            result.stepsDone * outcomes.replicas(),
+            outcomes.replicas() > 1 ? fmt::format(" of {} replicas", outcomes.replicas()) : "");
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);

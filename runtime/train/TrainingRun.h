@@ -18,6 +18,7 @@
 #include "runtime/train/OuterSteps.h"
 #include "runtime/train/ProgressReport.h"
 #include "runtime/train/SavedFiles.h"
+#include "runtime/train/StepAgreement.h"
 #include "runtime/train/StepOutcomes.h"
 #include "runtime/train/StepState.h"
 #include "runtime/train/TrainLoop.h"
@@ -28,9 +29,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deque>
-#include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,7 +82,8 @@ private:
   MaybeError addWaits(StepMetrics &metrics);
   MaybeError reportWaits() const;
   MaybeError endStep(ProgressReport &report, bool hasFailed);
-  Expected<bool> mayStart(int64_t step) const;
+  Expected<bool> mayStart(int64_t step);
+  Expected<bool> checkpointIsDue(int64_t step) const;
   bool leavesInFlight() const;
   MaybeError giveLearningRates(int64_t step);
   MaybeError giveInputs(int64_t step);
@@ -92,11 +92,12 @@ private:
   MaybeError save(MaybeError failure);
   MaybeError checkWeights() const;
   MaybeError finish();
-  template <typename Work> static MaybeError guarded(const Work &work);
   Expected<std::optional<double>> scalarOutput(const std::string &name) const;
   bool trains() const { return dtc::trains(*plan); }
+  /// Whether it holds in some process; the same in all.
+  Expected<bool> inAny(bool holds);
   /// Whether some process was asked to stop; the same in all.
-  Expected<bool> stops() const { return options.processes.any(stop); }
+  Expected<bool> stops() { return inAny(stop); }
   void noteNoLabelCounts();
   MaybeError noteFrom(const DataSource &source, const char *flag) const;
   void note(const std::string &text) const {
@@ -112,6 +113,7 @@ private:
   std::shared_ptr<const plan::Plan> plan;
   std::unique_ptr<Session> session;
   std::unique_ptr<OuterSteps> outerSteps;       // null if replicas do not differ
+  std::unique_ptr<StepAgreement> beside;        // null if steps wait for other processes
   std::unique_ptr<DataSource> data;             // null if the plan needs none
   const ClientsSource *clientsData = nullptr;   // the data, if they are those of clients
   std::unique_ptr<ClientTraining> clients;      // null if replicas train for none
@@ -141,17 +143,6 @@ private:
   bool hasDiverged = false;
   double waitedSeconds = 0, stepSeconds = 0; // of this process, in all its steps
 };
-
-/// An exception must not lose what was trained.
-template <typename Work> MaybeError TrainingRun::guarded(const Work &work) {
-  try {
-    return work();
-  } catch (const std::bad_alloc &) {
-    return Error{"out of memory (see ulimit -v)"};
-  } catch (const std::exception &exception) {
-    return Error{exception.what()};
-  }
-}
 
 } // namespace dtc::runtime
 

@@ -48,6 +48,12 @@ MaybeError TrainingRun::addWaits(StepMetrics &metrics) {
   stepSeconds += metrics.seconds;
   if (!options.writesMetrics())
     return std::nullopt;
+  if (beside) { // the processes meet in outer steps of all parameters alone
+    if (!outerSteps->whole() || !outerStepIsDue(metrics.step))
+      return std::nullopt;
+    if (MaybeError error = beside->settle())
+      return error;
+  }
   Expected<std::vector<double>> all = options.processes.inFirst(waited);
   if (!all)
     return all.error();

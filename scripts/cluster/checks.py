@@ -78,13 +78,21 @@ def without_block(text, field):
     return text[:begin] + text[end:]
 
 
-def cluster_file(calibrated, rate, latency):
+def calibrated(options, devices):
+    """The path of what --calibrated names, or of what is measured now, with as many devices at work."""
+    if not options.calibrated:
+        print("calibrating", flush=True)
+        tool("dtc-run", "calibrate", "measured.textproto", "--devices", devices, "--threads", 1)
+    return options.calibrated or "measured.textproto"
+
+
+def cluster_file(calibrated, rate, latency, hosts=4):
     """The cluster of hosts with such links, whose devices are those that dtc-run calibrate has measured."""
     text = "\n" + pathlib.Path(calibrated).read_text()
     device = re.search(r"\ndevices \{\s+name: (\"[^\"]*\")", text)[1]
     text = without_block(without_block(text, "node_kinds"), "nodes")
     return text + (f'node_kinds {{\n  name: "host"\n  device: {device}\n  devices: 1\n'
-                   f"  device_network_bandwidth: {rate:g}\n}}\nnodes {{\n  node: \"host\"\n  count: 4\n}}\n"
+                   f"  device_network_bandwidth: {rate:g}\n}}\nnodes {{\n  node: \"host\"\n  count: {hosts}\n}}\n"
                    f"network {{\n  latency: {latency:g}\n}}\n")
 
 
@@ -95,10 +103,7 @@ def check_prediction(options, folder):
          "attn_pdrop": 0, "embd_pdrop": 0, "resid_pdrop": 0}))
     make_model("m.mlir", batch=4, seq=32, config="config.json")
     make_data("text.txt", 4000, 64)
-    measured = options.calibrated or "measured.textproto"
-    if not options.calibrated:
-        print("calibrating", flush=True)
-        tool("dtc-run", "calibrate", measured, "--devices", 4, "--threads", 1)
+    measured = calibrated(options, 4)
     pathlib.Path("hosts.textproto").write_text(cluster_file(measured, options.rate, options.latency))
     good = True
     for mesh, zero in (("dp=4", 0), ("dp=4", 1), ("dp=2,tp=2", 0), ("pp=2,dp=2", 0)):

@@ -5,7 +5,7 @@ import pathlib
 import re
 import time
 
-from checks import expect
+from checks import calibrated, cluster_file, expect
 from hosts import Hosts
 from runs import TREE, Run, make_data, make_model, tool
 
@@ -36,6 +36,13 @@ def seconds_of(cluster, method):
     return all_steps - first, "; " + said[0] if said else ""
 
 
+def predicted(method):
+    """The seconds of a step that dtc-plan simulate says, with a part of the outer steps."""
+    outer = ["--outer-every", EVERY] if "--outer" in METHODS[method] else []
+    simulated = json.loads(tool("dtc-plan", "simulate", f"{method}.plan", "--cluster", "hosts.textproto", "--json", *outer))
+    return simulated["outer_round"]["seconds"] / EVERY if outer else simulated["step_seconds"]
+
+
 def check_outer(options, folder):
     """Fragments that are sent beside steps hide what they send. Prints a table of tokens a second."""
     config = json.loads((TREE / "examples/gpt2-tiny/config.json").read_text())
@@ -45,6 +52,7 @@ def check_outer(options, folder):
     make_data("text.txt", 40000, 64)
     for method, flags in METHODS.items():
         tool("dtc-compile", "m.mlir", "--mesh", "dp=2", *flags, "-o", f"{method}.plan")
+    pathlib.Path("hosts.textproto").write_text(cluster_file(calibrated(options, 2), options.rate, options.latency, 2))
     found = {}
     for link in ("free", "shaped"):
         shape = {"rate": options.rate, "latency": options.latency} if link == "shaped" else {}
@@ -58,7 +66,9 @@ def check_outer(options, folder):
     for method in METHODS:
         free, shaped = (tokens / found[method, link][0] for link in ("free", "shaped"))
         shares[method] = shaped / free
-        print(f"{method}: {free:.0f} tokens/s over a free link, {shaped:.0f} over a shaped one: {shares[method]:.2f}"
+        simulated = options.batch * 64 / predicted(method)
+        print(f"{method}: {free:.0f} tokens/s over a free link, {shaped:.0f} over a shaped one: {shares[method]:.2f}; "
+              f"simulated {simulated:.0f} ({simulated / shaped - 1:+.1%})"
               f"{found[method, 'shaped'][1]}", flush=True)
     good = expect(shares["outer steps"] > shares["gradients"], "outer steps are less slowed down than gradients")
     return good & expect(shares["4 fragments"] > shares["outer steps"], "fragments hide a part of what outer steps send")

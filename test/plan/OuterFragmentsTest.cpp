@@ -24,6 +24,7 @@ enum class Mistake {
   SendsParameter,   ///< what sends reads a parameter
   StepPends,        ///< the step updates what is sent
   StepReadsPending, ///< the step reads what is sent
+  ApplySends,       ///< what applies has a collective over the replicas
   OuterStateDiffers ///< what applies adds the replica's own parameters to an outer state
 };
 
@@ -64,6 +65,8 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake = Mistake::No
   } else {
     builder.task("apply");
     builder.kernel("sub", {s, p}, {s});
+    if (mistake == Mistake::ApplySends)
+      builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, s, builder.buffer(DType::F32, {4}));
     if (mistake == Mistake::OuterStateDiffers)
       builder.kernel("add", {s, w}, {s});
     builder.kernel("copy", {s}, {w});
@@ -167,6 +170,12 @@ TEST(OuterFragments, AreSentByCollectivesInTheirOwnBytes) {
 TEST(OuterFragments, HaveOuterStatesThatAreAlike) {
   EXPECT_ERROR(verifyPlan(planWith(kOne, Mistake::OuterStateDiffers)),
                "state \"s\" differs between the replicas along \"dp\" after the outer step");
+}
+
+TEST(OuterFragments, SendNothingWhereTheyAreApplied) {
+  EXPECT_ERROR(verifyPlan(planWith(kOne, Mistake::ApplySends)),
+               "entry point \"outer_apply.0.after.3\": task \"apply\" has a collective over "
+               "\"dp\" (ALL_REDUCE), along which replicas train on their own");
 }
 
 } // namespace outerFragmentsTest

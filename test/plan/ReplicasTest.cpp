@@ -19,8 +19,8 @@ using namespace dtc::runtime::testing;
 /// The mistake that a plan of this test has.
 enum class Mistake {
   None,
-  OutputDiffers,       ///< an output of the step is not reduced over the outer axis
-  StepStateDiffers,    ///< neither is what counts steps
+  StepSends,           ///< the step reduces an output over the outer axis
+  StepStateDiffers,    ///< of clients: what counts steps is not reduced over the outer axis
   OuterStepSkipsState, ///< the outer step leaves a parameter as it is
   OuterStepReadsOwn,   ///< and adds to its sum what differs
   OuterStepReadsPart,  ///< and adds to its sum the replica's part of a state
@@ -49,10 +49,10 @@ static plan::Plan planOf(const std::string &entry, Mistake mistake) {
     uint32_t sum = builder.buffer(DType::F32, {2}, plan::Buffer::OUTPUT);
     builder.task("step");
     builder.kernel("add", {w, x}, {w});
-    if (mistake == Mistake::OutputDiffers)
-      builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, x, sum);
-    else
+    if (mistake == Mistake::StepSends || mistake == Mistake::StepStateDiffers)
       builder.collective(plan::Collective::ALL_REDUCE, {"dp", "tp"}, x, sum);
+    else
+      builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, x, sum);
     if (mistake == Mistake::StepStateDiffers)
       builder.kernel("add", {steps, one}, {steps});
     builder.schedule(0);
@@ -100,6 +100,7 @@ TEST(Replicas, DifferInWhatTheirDataChange) {
   EXPECT_EQ(replicas->axis, "dp");
   EXPECT_EQ(replicas->count, 2);
   EXPECT_EQ(replicas->states, std::set<std::string>{"w"});
+  EXPECT_EQ(replicas->outputs, std::set<std::string>{"sum"});
   EXPECT_FALSE(replicasOf(planWith(Mistake::None, "other")));
 }
 
@@ -124,14 +125,38 @@ TEST(Replicas, AddUpInACompressedForm) {
   EXPECT_OK(checkReplicas(step));
 }
 
-TEST(Replicas, AgreeOnOutputs) {
-  EXPECT_ERROR(verifyPlan(planWith(Mistake::OutputDiffers)),
+TEST(Replicas, SendNothingInTheStep) {
+  EXPECT_ERROR(
+      checkReplicas(planWith(Mistake::StepSends)),
+      "task \"step\" has a collective over \"dp\" (ALL_REDUCE), along which replicas train "
+      "on their own; expected those of outer steps alone");
+}
+
+/// Replicas of clients may send each other scalars, and have the outputs and the step state of all.
+static plan::Plan clientsWith(Mistake mistake) {
+  plan::Plan plan = planWith(mistake);
+  *plan.add_entry_points() = planOf("outer_check", Mistake::None);
+  return plan;
+}
+
+TEST(Replicas, OfClientsAgreeOnOutputs) {
+  EXPECT_OK(checkReplicas(clientsWith(Mistake::StepSends)));
+  EXPECT_ERROR(checkReplicas(clientsWith(Mistake::None)),
                "output \"sum\" differs between the replicas along \"dp\"");
 }
 
-TEST(Replicas, AgreeOnTheStepState) {
-  EXPECT_ERROR(verifyPlan(planWith(Mistake::StepStateDiffers)),
+TEST(Replicas, OfClientsAgreeOnTheStepState) {
+  EXPECT_ERROR(checkReplicas(clientsWith(Mistake::StepStateDiffers)),
                "the step state \"dtc.applied_steps\" differs between the replicas along \"dp\"");
+  plan::Plan alone = planWith(Mistake::StepStateDiffers);
+  for (plan::Program &program : *alone.mutable_programs())
+    for (plan::Task &task : *program.mutable_tasks())
+      for (plan::Instruction &instruction : *task.mutable_instructions())
+        if (instruction.has_collective())
+          instruction.mutable_collective()->mutable_axes()->erase(
+              instruction.mutable_collective()->mutable_axes()->begin());
+  EXPECT_OK(checkReplicas(alone));
+  EXPECT_TRUE(replicasOf(alone)->states.count("dtc.applied_steps"));
 }
 
 TEST(Replicas, AreAlikeAfterTheOuterStep) {

@@ -62,6 +62,9 @@ static void addSimulationFlags(CLI::App &app, PlanArguments &args) {
   app.add_option("--tokens", args.tokens, "Of a whole training, such as 300e9: its days and cost")
       // With more the cost is no finite number in the end.
       ->check(numberBetween(1.0, 1e18, "a number from 1 to 1e18"));
+  app.add_option("--outer-every", args.outerEvery,
+                 "Simulate a round of this many steps too, with the outer steps of the plan")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 31));
   app.add_option("--trace", args.trace,
                  "Write the step as a trace for ui.perfetto.dev, a JSON file");
   app.add_option("--report", args.report,

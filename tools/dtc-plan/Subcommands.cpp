@@ -179,6 +179,13 @@ int dtc::simulatePlan(const PlanArguments &args) {
     return fail(fmt::format("--tokens: {} has no input of tokens, so that there is no telling how "
                             "many steps {:g} tokens take; leave --tokens out",
                             args.path, args.tokens));
+  if (args.outerEvery > 0) {
+    Expected<OuterRound> round =
+        simulateOuterRound(**plan, *cluster, args.outerEvery, simulation->stepSeconds);
+    if (!round)
+      return fail("--outer-every: " + round.error().message);
+    simulation->outerRound = *round;
+  }
   if (!args.trace.empty())
     if (MaybeError error = writeTextFile(args.trace, simulationToTrace(**plan, *simulation)))
       return fail("--trace: " + error->message);

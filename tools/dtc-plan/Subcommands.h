@@ -33,6 +33,7 @@ struct PlanArguments {
   std::string cluster;
   int64_t devices = 0;
   double tokens = 0;
+  int64_t outerEvery = 0; // 0: not asked for
   std::string trace;
   std::string report;
 };

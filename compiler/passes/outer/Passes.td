@@ -18,12 +18,12 @@ def SeparateReplicasPass : Pass<"dtc-separate-replicas", "::mlir::ModuleOp"> {
     So a mean over the batch is the mean over the replica's part, whether it divides by a constant or by a sum of
     counts. A maximum or a minimum is that of the replica's part.
 
-    Two things still go between replicas in each step. A step is skipped by all replicas or by none: what decides
-    (`dtc.agreed`) is the maximum over all. An output is the mean over the replicas.
+    Nothing goes between replicas in a step: each skips it or not for itself, and an output, such as the loss, is that of
+    the replica. An output of a function that updates no state, such as the loss of an evaluation, is the mean over the replicas.
 
-    With `clients` the replicas train for clients of federated learning. Each skips a step or not for itself; the step counts
-    as applied where the gradient of one has a finite norm. An input, `client_active`, is 0 for a replica that skips the step
-    in any case. A further output, `client_losses`, has the loss of each.
+    With `clients` the replicas train for clients of federated learning. The step counts as applied where the gradient of one
+    has a finite norm, and an output is the mean over the replicas. An input, `client_active`, is 0 for a replica that skips the
+    step in any case. A further output, `client_losses`, has the loss of each.
 
     A state that `axis` splits, an input that it splits in another dimension than the first or unevenly, and any other
     collective over `axis` are errors.

@@ -67,6 +67,7 @@ private:
   void separate(dist::AllReduceOp op);
   Value activeBound(OpBuilder &builder, Value norm, Operation *like);
   void decideAlone(OpBuilder &builder, Value norm, Operation *like);
+  bool trainsAlone();
   LogicalResult averageOutputs();
   void addReplicaLosses(Value loss);
 
@@ -183,12 +184,7 @@ void ReplicaSeparation::separate(dist::AllReduceOp op) {
   // Of clients, all agree on whether one of them applies the step, but each decides for itself.
   if (isAgreed && clients && isa<ConvertOp>(made))
     return;
-  if (isAgreed && !clients) {
-    // All replicas decide alike: what compares the value sees that of all.
-    Value agreed = reducedOver(builder, own, op.getKind(), mesh.name, name, "what all agree on");
-    place(agreed.getDefiningOp(), op);
-    all.replaceUsesWithIf(agreed, [&](OpOperand &use) { return isa<CompareOp>(use.getOwner()); });
-  } else if (!isAgreed && op.getKind() == ReductionKind::Sum) {
+  if (!isAgreed && op.getKind() == ReductionKind::Sum) {
     Value part = own;
     own = multiplied(builder, part, double(mesh.axes[axis].size), op);
     if (part == all)
@@ -219,6 +215,14 @@ void ReplicaSeparation::addReplicaLosses(Value loss) {
                               attrs.getDictionary(builder.getContext()));
 }
 
+/// Whether the function trains replicas that send each other nothing.
+bool ReplicaSeparation::trainsAlone() {
+  const unsigned count = function.getNumResults();
+  return !clients && llvm::any_of(llvm::seq(count), [&](unsigned index) {
+    return bool(function.getResultAttr(index, "dtc.updates"));
+  });
+}
+
 LogicalResult ReplicaSeparation::averageOutputs() {
   Operation *ret = function.front().getTerminator();
   OpBuilder builder(ret);
@@ -239,6 +243,8 @@ LogicalResult ReplicaSeparation::averageOutputs() {
              << "the output '" << output.getValue() << "' has type " << value.getType()
              << ", expected floats: it is reported as the mean over the replicas along \"" << name
              << "\"";
+    if (trainsAlone())
+      continue; // a run takes the mean of those that it has
     if (clients && output.getValue() == "loss")
       addReplicaLosses(value);
     Value sum = reducedOver(builder, value, ReductionKind::Sum, mesh.name, name, output.getValue());

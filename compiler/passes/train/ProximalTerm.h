@@ -7,6 +7,8 @@
 #ifndef DTC_COMPILER_PASSES_TRAIN_PROXIMALTERM_H
 #define DTC_COMPILER_PASSES_TRAIN_PROXIMALTERM_H
 
+#include "support/OuterStates.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/DenseMap.h"
@@ -16,10 +18,6 @@ namespace dtc {
 /// The state of a parameter (`dtc.state`) that counts the steps that were applied to it since the
 /// last outer step, of replicas that train for clients.
 inline constexpr llvm::StringLiteral kInnerStepsState = "inner_steps";
-
-/// The state of a parameter (`dtc.state`) that keeps the value that it had after the last outer
-/// step, or before the first step.
-inline constexpr llvm::StringLiteral kOuterParametersState = "outer_params";
 
 /// The states of that kind of a function's parameters, by `dtc.param`.
 llvm::DenseMap<mlir::Attribute, mlir::BlockArgument>

@@ -34,7 +34,8 @@ CheckpointManifest fullManifest() {
       .adapters = "def",
       .operations = "0123",
       .updateSettings = "clip=1"};
-  manifest.position = {.step = 12, .skippedInARow = 1, .lastFiniteStep = 11, .nextBatch = 24};
+  manifest.position = {
+      .step = 12, .skippedInARow = 1, .lastFiniteStep = 11, .nextBatch = 24, .outerForgotten = 10};
   manifest.learningRate = "constant at 0.1";
   manifest.model = "m";
   manifest.producer = "p";
@@ -75,6 +76,7 @@ TEST(Manifest, ReadsWhatItWrites) {
   EXPECT_EQ(read->position.skippedInARow, 1);
   EXPECT_EQ(read->position.lastFiniteStep, 11);
   EXPECT_EQ(read->position.nextBatch, 24);
+  EXPECT_EQ(read->position.outerForgotten, 10);
   EXPECT_EQ(read->tensors.at("w").regions, written.tensors.at("w").regions);
   EXPECT_EQ(read->tensors.at("w.m").parameter, "w");
   EXPECT_TRUE(read->tensors.at("steps").isStepState);

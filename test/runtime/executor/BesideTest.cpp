@@ -85,11 +85,12 @@ private:
   Gate *gate;
 };
 
-/// An entry point of a plan whose step doubles `w` and adds up its sum over both devices; "take"
-/// copies `w` to `p`, and "send" sums that.
+/// An entry point of a plan of 2 replicas of 2 devices, whose step adds to `w` the sum of its input
+/// over the devices of a replica; "take" copies `w` to `p`, and "send" sums that over the replicas.
 static plan::Plan planOf(const std::string &entry) {
   PlanBuilder builder;
   builder.axis("dp", 2);
+  builder.axis("tp", 2);
   uint32_t w = builder.state("w", DType::F32, {4}, {{}}).buffer();
   plan::State &pending = builder.state("p", DType::F32, {4}, {{}});
   pending.set_kind(plan::State::OPTIMIZER);
@@ -104,7 +105,7 @@ static plan::Plan planOf(const std::string &entry) {
   uint32_t sum = builder.buffer(DType::F32, {4});
   builder.task("task");
   if (entry.empty()) {
-    builder.collective(plan::Collective::ALL_REDUCE, {"dp"}, one, sum);
+    builder.collective(plan::Collective::ALL_REDUCE, {"tp"}, one, sum);
     builder.kernel("add", {w, sum}, {w});
   } else if (entry.starts_with("outer_take")) {
     builder.kernel("copy", {w}, {p});
@@ -146,9 +147,9 @@ TEST(Beside, StepsGoOnWhileAFragmentIsSent) {
   ASSERT_OK((*session)->findEntry("outer_take.0")->step());
   MaybeError sent;
   std::thread sender([&] { sent = (*session)->findEntry("outer_send.0")->step(); });
-  for (int wait = 0; gate.waiting < 2 && wait < 30000; ++wait)
+  for (int wait = 0; gate.waiting < 4 && wait < 30000; ++wait)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  EXPECT_EQ(gate.waiting, 2);
+  EXPECT_EQ(gate.waiting, 4);
   // The collective of a step is not held back by that of the other lane.
   for (int step = 0; step < 3; ++step)
     EXPECT_OK((*session)->step());

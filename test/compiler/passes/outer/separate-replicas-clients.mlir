@@ -1,5 +1,5 @@
 // RUN: dtc-opt %s --dtc-separate-replicas="axis=dp clients=true" | FileCheck %s
-// RUN: dtc-opt %s --dtc-separate-replicas="axis=dp" | FileCheck %s --check-prefix=AGREED
+// RUN: dtc-opt %s --dtc-separate-replicas="axis=dp" | FileCheck %s --check-prefix=ALONE
 
 // A replica decides by its own norm, and takes no step where it is not active. The counter of steps goes by all norms. The loss of
 // each replica is an output.
@@ -23,9 +23,15 @@
 // CHECK-NEXT:    %[[LOSSES:.*]] = dtc.broadcast %[[LOSS]]
 // CHECK:         return %{{.*}}, %{{.*}}, %{{.*}}, %[[LOSSES]]
 
-// AGREED-NOT:    client_
-// AGREED:        %[[AGREED:.*]] = dist.all_reduce max %{{.*}} over @mesh ["dp"]
-// AGREED:        dtc.compare lt %[[AGREED]],
+// Without clients nothing goes between replicas: the norm is completed inside a replica, and the loss is that of the replica.
+// ALONE-NOT:     {{client_|"dp".*all_reduce|all_reduce.*"dp"}}
+// ALONE:         %[[LOSS:.*]] = dtc.mul
+// ALONE-NEXT:    %[[ABS:.*]] = dtc.abs %[[LOSS]]
+// ALONE-NEXT:    %[[NORM:.*]] = dist.all_reduce max %[[ABS]] over @mesh ["tp"]
+// ALONE-NOT:     all_reduce{{.*}}"dp"
+// ALONE:         %[[APPLIES:.*]] = dtc.compare lt %[[NORM]],
+// ALONE-NOT:     all_reduce{{.*}}"dp"
+// ALONE:         return %[[LOSS]],
 
 dist.mesh @mesh <"dp"=2, "tp"=2>
 func.func @train_step(%w: tensor<f32> {dtc.param = "w", dtc.global_shape = array<i64>, dist.sharding = #dist.sharding<@mesh, []>},
