@@ -20,19 +20,15 @@
 using namespace mlir;
 using namespace dtc;
 
-static ArrayRef<int64_t> dimsOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 Value ModelBuilder::expertsOfBestGroups(Value ranks, const RoutingKind &kind) {
-  ArrayRef<int64_t> shape = dimsOf(ranks);
+  ArrayRef<int64_t> shape = shapeOf(ranks);
   Value grouped = reshape(ranks, {shape[0], shape[1], kind.groups, shape[2] / kind.groups});
   auto ofGroups = ReductionKind::Max;
   if (kind.groupScore == GroupScore::TwoBest) {
     ofGroups = ReductionKind::Sum;
     Value isBest = TopKOp::create(builder, loc, getMaskType(grouped.getType()), grouped,
                                   builder.getI64IntegerAttr(2));
-    grouped = SelectOp::create(builder, loc, isBest, grouped, constant(dimsOf(grouped), 0));
+    grouped = SelectOp::create(builder, loc, isBest, grouped, constant(shapeOf(grouped), 0));
   }
   Value best = ReduceOp::create(builder, loc, grouped, ofGroups, ArrayRef<int64_t>{3});
   Value isBest = TopKOp::create(builder, loc, getMaskType(best.getType()), best,
@@ -43,7 +39,7 @@ Value ModelBuilder::expertsOfBestGroups(Value ranks, const RoutingKind &kind) {
 }
 
 Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
-  ArrayRef<int64_t> shape = dimsOf(logits);
+  ArrayRef<int64_t> shape = shapeOf(logits);
   Routing routing;
   // In the model's own type, so that nothing is rounded where a plan computes in 16 bits: a
   // conversion is not narrowed.
@@ -70,7 +66,7 @@ Routing ModelBuilder::route(Value logits, const RoutingKind &kind, Value bias) {
   if (kind.normalizes) {
     Value sum = ReduceOp::create(builder, loc, weights, ReductionKind::Sum, ArrayRef<int64_t>{2});
     if (kind.epsilon != 0)
-      sum = add(sum, constant(dimsOf(sum), kind.epsilon));
+      sum = add(sum, constant(shapeOf(sum), kind.epsilon));
     weights = DivOp::create(
         builder, loc, weights,
         BroadcastOp::create(builder, loc, weights.getType(), sum, ArrayRef<int64_t>{0, 1}));
@@ -165,8 +161,8 @@ Value ModelBuilder::droppedTokens(const Routing &routing) {
   Value ofSequences =
       ReduceOp::create(builder, loc, chosen, ReductionKind::Sum, ArrayRef<int64_t>{1});
   Value excess = SubOp::create(builder, loc, ofSequences,
-                               constant(dimsOf(ofSequences), double(routing.capacity)));
-  excess = MaximumOp::create(builder, loc, excess, constant(dimsOf(excess), 0));
+                               constant(shapeOf(ofSequences), double(routing.capacity)));
+  excess = MaximumOp::create(builder, loc, excess, constant(shapeOf(excess), 0));
   return ReduceOp::create(builder, loc, excess, ReductionKind::Sum, ArrayRef<int64_t>{0});
 }
 
@@ -183,7 +179,7 @@ ExpertLoads ModelBuilder::noLoads(int64_t experts, bool ofSequences) {
 
 ExpertLoads ModelBuilder::addLoads(const ExpertLoads &others, const Routing &routing) {
   SmallVector<int64_t> summed{1};
-  if (dimsOf(others.counts).size() == 1)
+  if (shapeOf(others.counts).size() == 1)
     summed.insert(summed.begin(), 0);
   auto plus = [&](Value sum, Value value) {
     return add(sum, ReduceOp::create(builder, loc, value, ReductionKind::Sum, summed));
@@ -198,13 +194,13 @@ ExpertLoads ModelBuilder::addLoads(const ExpertLoads &others, const Routing &rou
   Value chosen = ConvertOp::create(builder, loc, routing.isSelected, elementType);
   loads.counts = plus(others.counts, chosen);
   loads.shares = plus(others.shares, shares);
-  loads.tokens += double(dimsOf(chosen)[0] * dimsOf(chosen)[1]);
+  loads.tokens += double(shapeOf(chosen)[0] * shapeOf(chosen)[1]);
   return loads;
 }
 
 Value ModelBuilder::balanceLoss(const ExpertLoads &loads) {
-  int64_t experts = dimsOf(loads.counts).back();
-  bool ofSequences = dimsOf(loads.counts).size() == 2;
+  int64_t experts = shapeOf(loads.counts).back();
+  bool ofSequences = shapeOf(loads.counts).size() == 2;
   auto sequences = double(loads.sequences);
   double tokens = loads.tokens / sequences;
   Value product = einsum(ofSequences ? "be,be->" : "e,e->", loads.counts, loads.shares);

@@ -1,4 +1,4 @@
-//===- ModelBuilder.h - Building blocks of imported models ----------------===//
+//===- ModelBuilder.h - Parameters and layers of imported models ----------===//
 //
 // Part of dtc, under the Apache License v2.0. See LICENSE.
 //
@@ -17,6 +17,7 @@
 #include "compiler/import/ConfigReader.h"
 #include "compiler/import/ExpertRows.h"
 #include "compiler/import/ImportModel.h"
+#include "compiler/import/ModelOps.h"
 #include "plan/FileTensors.h"
 
 #include "mlir/IR/Builders.h"
@@ -31,15 +32,6 @@
 #include <vector>
 
 namespace dtc {
-
-/// A dimension of a parameter: its size and its logical axis, "" for none.
-struct Dim {
-  int64_t size;
-  llvm::StringRef axis = "";
-};
-
-/// The functions that models apply element by element in their MLPs.
-enum class Activation { GeluTanh, Gelu, Relu, Silu, Tanh, Sigmoid };
 
 /// Rotary positions: theta, or frequencies of as many pairs as are rotated; the rotated elements
 /// are multiplied by the factor.
@@ -99,7 +91,7 @@ struct ExpertLoads {
   int64_t sequences = 1; ///< B, or 1 where all are added up
 };
 
-class ModelBuilder {
+class ModelBuilder : public ModelOps {
 public:
   /// Begins a function. The names of parameters begin with `parameterPrefix` ("transformer");
   /// `outputLayer` is the name of the output projection.
@@ -145,51 +137,7 @@ public:
   mlir::OwningOpRef<mlir::ModuleOp> finish(mlir::Value loss, ConfigReader &reader);
 
   //===--------------------------------------------------------------------===//
-  // Ops
-  //===--------------------------------------------------------------------===//
-
-  mlir::Value einsum(llvm::StringRef equation, mlir::Value lhs, mlir::Value rhs);
-  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
-  /// Marks `x` [B, S, D] as a value of the residual stream: its sequence is the logical axis
-  /// "residual_seq".
-  mlir::Value residual(mlir::Value x);
-  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
-  mlir::Value scale(mlir::Value x, double factor);
-  /// `x` [B, S, D], each row times the one element of its row in `factors` [B, S, 1].
-  mlir::Value mulRows(mlir::Value x, mlir::Value factors);
-  /// x, and -limit or limit where it is outside of them.
-  mlir::Value clip(mlir::Value x, double limit);
-  /// x, and limit where it is larger.
-  mlir::Value clipAbove(mlir::Value x, double limit);
-  /// x + number.
-  mlir::Value shift(mlir::Value x, double number);
-  /// cap * tanh(x / cap).
-  mlir::Value softcap(mlir::Value x, double cap);
-  /// `axes` names the result's dimensions; empty: they have no names.
-  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape,
-                      llvm::ArrayRef<llvm::StringRef> axes = {});
-  mlir::Value activation(Activation kind, mlir::Value x);
-
-  /// `x` plus `bias`, which has x's last dimensions.
-  mlir::Value addBias(mlir::Value x, mlir::Value bias);
-
-  /// The part of `x` at `index` of `dim`, without that dimension.
-  mlir::Value select(mlir::Value x, int64_t dim, int64_t index);
-
-  /// Elements [begin, begin + size) of the dimension `dim`.
-  mlir::Value take(mlir::Value x, int64_t dim, int64_t begin, int64_t size);
-
-  /// The values one after the other along the dimension `dim`.
-  mlir::Value concat(mlir::Value first, mlir::Value second, int64_t dim);
-
-  /// `x` whose elements 0, 2, 4... of the dimension `dim` come before elements 1, 3, 5...
-  mlir::Value halvesOfPairs(mlir::Value x, int64_t dim);
-
-  /// x [B, S, E] for each of `heads`: [B, S, H, E].
-  mlir::Value forEachHead(mlir::Value x, Dim heads);
-
-  //===--------------------------------------------------------------------===//
-  // Layers
+  // Layers (ModelLayers.cpp)
   //===--------------------------------------------------------------------===//
 
   /// The adapter of the current layer's linear layer `name` ("q_proj"; "" where that is the current
@@ -304,8 +252,6 @@ public:
   /// The loads of a layer plus `others`, those of the layers before it.
   ExpertLoads addLoads(const ExpertLoads &others, const Routing &routing);
 
-  mlir::Value zero() { return constant({}, 0); }
-
   /// The loss that is smallest where the tokens of the layers are spread evenly over the experts
   /// (Fedus et al., "Switch Transformers", arXiv:2101.03961, section 2.2): X times the sum over
   /// experts of the share of tokens that choose it and its mean score. Where the loads are of each
@@ -337,7 +283,6 @@ private:
                                   const AttentionScores &scores, double dropout);
   /// i1 [B, S, X]: the experts that a token may choose, by the scores of their groups.
   mlir::Value expertsOfBestGroups(mlir::Value ranks, const RoutingKind &kind);
-  mlir::RankedTensorType getType(llvm::ArrayRef<int64_t> shape);
   mlir::Value addInput(llvm::StringRef name, mlir::RankedTensorType type,
                        llvm::ArrayRef<llvm::StringRef> axes);
   mlir::Value addLabels(llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<llvm::StringRef> axes);
@@ -347,16 +292,13 @@ private:
   /// The scores [B, ..., S, S] where query and key are in one segment, and so little elsewhere that
   /// nothing is left of it after a softmax.
   mlir::Value maskScores(mlir::Value scores);
-  mlir::Value constant(llvm::ArrayRef<int64_t> shape, double value);
+  static int64_t numElements(const std::vector<Dim> &dims);
   mlir::Value randomKey();
 
-  mlir::OpBuilder builder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::Block *block;
-  mlir::Type elementType;
   std::string modelPrefix;
   std::string layerPrefix;
-  mlir::Location loc;
   unsigned numParameters = 0;
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttrs;
   llvm::SmallVector<mlir::Value> metrics;

@@ -445,6 +445,14 @@ uint64_t PreparedPlan::workspaceBytes(size_t index) const {
   });
 }
 
+uint64_t PreparedPlan::workspaceBeside(size_t index) const {
+  uint64_t most = 0;
+  for (const std::shared_ptr<const PreparedPlan> &entry : entryPoints)
+    if (entry->runsBeside())
+      most = std::max<uint64_t>(most, entry->programs[index].workspaceBytes);
+  return most;
+}
+
 uint64_t PreparedPlan::hostArenaBytes(size_t index) const {
   return mostOf(*this, [&](const PreparedPlan &plan) -> uint64_t {
     return plan.programs[index].program->host_arena_bytes();

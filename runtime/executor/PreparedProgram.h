@@ -100,6 +100,14 @@ using PreparedInstruction =
     std::variant<PreparedKernel, PreparedHostCall, PreparedCollective, PreparedWait,
                  PreparedStartTransfer, PreparedFinishTransfer>;
 
+inline bool isCollective(const PreparedInstruction &instruction) {
+  return std::holds_alternative<PreparedCollective>(instruction);
+}
+inline bool isTransfer(const PreparedInstruction &instruction) {
+  return std::holds_alternative<PreparedStartTransfer>(instruction) ||
+         std::holds_alternative<PreparedFinishTransfer>(instruction);
+}
+
 /// One end of the messages of a channel.
 struct PreparedTransfer {
   struct Tensor {
@@ -178,6 +186,8 @@ struct PreparedPlan {
   /// The bytes that a device that runs program `index` needs for all entry points.
   uint64_t arenaBytes(size_t index) const;
   uint64_t workspaceBytes(size_t index) const;
+  /// The workspace that entry points have for themselves which run beside the others.
+  uint64_t workspaceBeside(size_t index) const;
   uint64_t hostArenaBytes(size_t index) const;
   uint64_t hostWorkspaceBytes(size_t index) const;
   /// Whether program `index` has async collectives in any entry point.

@@ -38,19 +38,6 @@ double Session::waitedSeconds() const {
   return sum / static_cast<double>(devices.size());
 }
 
-Fabric::MemoryUse Session::memoryOfFabric(int64_t device) const {
-  auto program = static_cast<int>(prepared->mesh.programOf(device));
-  return fabric().memoryFor(communicatorNeeds(*prepared->plan, program));
-}
-
-std::string Session::describeFabricMemory() const {
-  Fabric::MemoryUse most;
-  for (int64_t device : fabric().devices())
-    if (Fabric::MemoryUse use = memoryOfFabric(device); use.bytes > most.bytes)
-      most = std::move(use);
-  return most.description;
-}
-
 uint64_t Session::peakBytes() const {
   uint64_t most = 0;
   for (size_t i = 0; i < prepared->programs.size(); ++i)

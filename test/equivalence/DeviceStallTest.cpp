@@ -12,6 +12,7 @@
 #include "plan/PlanTypes.h"
 #include "runtime/backends/cuda/CudaBackend.h"
 #include "test/equivalence/Training.h"
+#include "test/lib/Times.h"
 #include "test/lib/fabrics/NcclFabrics.h"
 #include "test/lib/files/SourcePath.h"
 #include "test/lib/plans/TrainStep.h"
@@ -22,6 +23,7 @@
 #include <array>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <iostream>
 #include <mutex>
 
 namespace deviceStallTest {
@@ -32,6 +34,8 @@ using namespace dtc::test;
 namespace {
 
 constexpr double kTimeout = 0.4; // in seconds
+/// The limit of a run in which no device stands still, however slow the machine is.
+constexpr double kNoTimeout = 3600;
 
 /// The parts of a run, in order.
 enum Part { Prepare, Initialize, Train, Evaluate, Save, kNumParts };
@@ -84,7 +88,7 @@ protected:
 
   /// Trains two steps, evaluates and reads the states. The error of the first that fails, or of
   /// what did not return.
-  MaybeError run(Ends *ends = nullptr) {
+  MaybeError run(double timeout, Ends *ends = nullptr) {
     MaybeError hung;
     auto onHang = [&](const Error &error) {
       hung = error;
@@ -92,7 +96,7 @@ protected:
     };
     auto session = runtime::Session::create(plan, runtime::createCudaBackend(),
                                             {.openFabric = runtime::testing::ncclFabric(),
-                                             .stallTimeout = kTimeout,
+                                             .stallTimeout = timeout,
                                              .onHang = onHang,
                                              .graphs = GetParam().graphs});
     MaybeError error = session ? std::nullopt : MaybeError(session.error());
@@ -139,14 +143,9 @@ private:
 
 } // namespace
 
-TEST_P(DeviceStall, EndsTheRunWithItsPlace) {
-  const Place &place = GetParam();
-  Ends ends = {};
-  restart();
-  MaybeError error = run(&ends);
-  ASSERT_FALSE(error) << error->message;
+/// Makes the fault happen in the next run, which is to be as the one that had these ends.
+static void arrange(const Place &place, const Ends &ends) {
   uint64_t begin = place.part == Prepare ? 0 : ends[place.part - 1], end = ends[place.part];
-  restart();
   if (place.fault == Call) {
     standin::stallCall(static_cast<uint64_t>(place.share), place.function, place.device);
   } else {
@@ -159,13 +158,31 @@ TEST_P(DeviceStall, EndsTheRunWithItsPlace) {
     else
       standin::loseDeviceAt(n, place.device, cudaErrorLaunchFailure);
   }
-  const auto start = std::chrono::steady_clock::now();
-  error = run();
-  ASSERT_TRUE(error);
-  // The limit, as long again for threads to return, and what the steps before have taken.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
-  EXPECT_NE(error->message.find(place.expected), std::string::npos) << error->message;
-  EXPECT_NE(error->message.find(place.culprit), std::string::npos) << error->message;
+}
+
+TEST_P(DeviceStall, EndsTheRunWithItsPlace) {
+  const Place &place = GetParam();
+  Ends ends = {};
+  restart();
+  MaybeError error = run(kNoTimeout, &ends);
+  ASSERT_FALSE(error) << error->message;
+  // On a busy machine a device may seem to stand still before it does.
+  EXPECT_TRUE(passesWithMoreTime([&](int factor) {
+    restart();
+    arrange(place, ends);
+    const auto start = std::chrono::steady_clock::now();
+    MaybeError error = run(kTimeout * factor);
+    // The limit, as long again for threads to return, and what the steps before have taken.
+    bool endsInTime = std::chrono::steady_clock::now() - start < std::chrono::seconds(5) * factor;
+    bool isAsExpected = endsInTime && error &&
+                        error->message.find(place.expected) != std::string::npos &&
+                        error->message.find(place.culprit) != std::string::npos;
+    if (!isAsExpected)
+      std::cerr << "With a limit of " << kTimeout * factor << " s"
+                << (endsInTime ? "" : ", too late") << ": " << (error ? error->message : "no error")
+                << "\n";
+    return isAsExpected;
+  }));
 }
 
 const Place kPlaces[] = {

@@ -77,18 +77,22 @@ class Searching(unittest.TestCase):
 
     def test_ctrl_c_ends_a_search(self):
         def interrupt():
-            time.sleep(0.3)
-            sent.append(time.monotonic())
+            time.sleep(0.01)  # the search goes on
+            sent.append(time.process_time())
             os.kill(os.getpid(), signal.SIGINT)
+
+        def report(*_):  # the first one says that the search is at work
+            if not thread.ident:
+                thread.start()
         sent = []
         thread = threading.Thread(target=interrupt)
-        thread.start()
-        with self.assertRaises(KeyboardInterrupt):
-            dtc.compile(CAPTURES / "llama.mlir", mesh="auto", devices=64)
-        seconds = time.monotonic() - sent[0]
+        with mock.patch.object(SearchProgress, "__call__", side_effect=report):
+            with self.assertRaises(KeyboardInterrupt):
+                dtc.compile(CAPTURES / "llama.mlir", mesh="auto", devices=64)
         thread.join()
-        self.assertLess(seconds, 5)  # a second, on a machine that does nothing else
-        print(f"the search ended {seconds:.2f} s after Ctrl-C", file=sys.stderr)
+        seconds = time.process_time() - sent[0]
+        self.assertLess(seconds, 5)  # of the CPU, which other work on the machine leaves as they are
+        print(f"the search used {seconds:.2f} s of the CPU after Ctrl-C", file=sys.stderr)
         # The next one is not disturbed.
         self.assertIn("chosen", dtc.compile(MLP, mesh="auto", devices=2).search)
 

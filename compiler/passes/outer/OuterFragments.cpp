@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "compiler/analysis/DescribeLocation.h"
 #include "compiler/passes/CheckProgram.h"
 #include "compiler/passes/outer/OuterStepBuilder.h"
 #include "dialects/dtc/DtcDialect.h"
@@ -13,6 +14,7 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <map>
+#include <string>
 
 using namespace mlir;
 using namespace dtc;
@@ -33,18 +35,17 @@ struct NameOrder {
   }
 };
 
-using ParameterGroups = std::map<StringRef, ParameterGroup, NameOrder>;
+using ParameterGroups = std::map<std::string, ParameterGroup, NameOrder>;
 } // namespace
 
-/// The layer of a parameter: its name up to the first number between dots; empty if there is none.
-static StringRef layerOf(StringRef name) {
-  for (size_t begin = 0; begin < name.size();) {
-    size_t end = std::min(name.find('.', begin), name.size());
-    if (StringRef part = name.slice(begin, end); !part.empty() && llvm::all_of(part, llvm::isDigit))
-      return name.take_front(end);
-    begin = end + 1;
-  }
-  return {};
+/// The layer of a parameter; empty if it is in none. A model that is a list of layers names them by
+/// their numbers alone.
+static std::string layerOf(StringRef name) {
+  StringRef first = name.split('.').first;
+  if (!first.empty() && llvm::all_of(first, llvm::isDigit))
+    return first.str();
+  LayerName layer(name);
+  return layer.prefix.empty() ? "" : layer.layer();
 }
 
 /// The elements of the whole parameter.
@@ -68,8 +69,8 @@ static ParameterGroups findGroups(ModuleOp module) {
       auto name = function.getArgAttrOfType<StringAttr>(index, DtcDialect::kParamAttrName);
       if (!name || !updated.contains(index) || !seen.insert(name.getValue()).second)
         continue;
-      StringRef layer = layerOf(name.getValue());
-      ParameterGroup &group = groups[layer.empty() ? name.getValue() : layer];
+      std::string layer = layerOf(name.getValue());
+      ParameterGroup &group = groups[layer.empty() ? name.str() : layer];
       group.isLayer = !layer.empty();
       group.elements += elementsOf(function, index);
       group.names.push_back(name.getValue());

@@ -146,8 +146,12 @@ TEST(Beside, StepsGoOnWhileAFragmentIsSent) {
   ASSERT_OK((*session)->step()); // w is 2
   ASSERT_OK((*session)->findEntry("outer_take.0")->step());
   MaybeError sent;
-  std::thread sender([&] { sent = (*session)->findEntry("outer_send.0")->step(); });
-  for (int wait = 0; gate.waiting < 4 && wait < 30000; ++wait)
+  std::atomic<bool> hasEnded = false;
+  std::thread sender([&] {
+    sent = (*session)->findEntry("outer_send.0")->step();
+    hasEnded = true;
+  });
+  while (gate.waiting < 4 && !hasEnded)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(gate.waiting, 4);
   // The collective of a step is not held back by that of the other lane.

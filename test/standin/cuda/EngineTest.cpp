@@ -161,10 +161,17 @@ TEST_F(EngineTest, TimesOfEvents) {
   float milliseconds = -1;
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, first, last), cudaErrorInvalidResourceHandle);
   EXPECT_CUDA(cudaEventRecord(first, stream));
-  EXPECT_CUDA(cudaLaunchHostFunc(
-      stream, [](void *) { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }, nullptr));
+  // The stream goes on when it has been asked.
+  std::atomic<bool> mayGoOn = false;
+  auto wait = [](void *flag) {
+    static_cast<std::atomic<bool> *>(flag)->wait(false);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  };
+  EXPECT_CUDA(cudaLaunchHostFunc(stream, wait, &mayGoOn));
   EXPECT_CUDA(cudaEventRecord(last, stream));
   EXPECT_EQ(cudaEventElapsedTime(&milliseconds, first, last), cudaErrorNotReady);
+  mayGoOn = true;
+  mayGoOn.notify_one();
   EXPECT_CUDA(cudaEventSynchronize(last));
   EXPECT_CUDA(cudaEventElapsedTime(&milliseconds, first, last));
   EXPECT_GE(milliseconds, 2);

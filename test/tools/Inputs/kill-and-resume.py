@@ -58,10 +58,20 @@ def kill_at_random(process, longest):
                 pass
             while not is_writing() and process.poll() is None:
                 pass
-        # A checkpoint of a small model takes some milliseconds, most of them in fsync().
-        end = time.monotonic() + choice.random() * 0.01
-        while time.monotonic() < end:
-            pass
+        # A checkpoint of a small model takes some milliseconds, most of them in fsync(). One that is over before the process
+        # stands still is not the one: the next is looked at sooner.
+        delay = choice.random() * 0.01
+        while process.poll() is None:
+            end = time.monotonic() + delay
+            while time.monotonic() < end:
+                pass
+            process.send_signal(signal.SIGSTOP)
+            if is_writing():
+                break
+            process.send_signal(signal.SIGCONT)
+            delay /= 2
+            while not is_writing() and process.poll() is None:
+                pass
     else:
         time.sleep(choice.random() * longest)
     if process.poll() is not None:

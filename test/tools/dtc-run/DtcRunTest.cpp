@@ -20,6 +20,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 #include <iostream>
+#include <sys/wait.h>
 #include <thread>
 
 using namespace dtc;
@@ -41,6 +42,14 @@ protected:
   }
 
   int run(const std::vector<std::string> &arguments) { return waitForTool(start(arguments)); }
+  /// Waits until a run has written metrics, or has ended.
+  void waitForMetrics(pid_t tool) const {
+    siginfo_t end = {};
+    while (!dir.read("m.jsonl").starts_with("{") && end.si_pid == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      ASSERT_EQ(waitid(P_PID, static_cast<id_t>(tool), &end, WEXITED | WNOHANG | WNOWAIT), 0);
+    }
+  }
   std::string out() const { return dir.read("out"); }
   std::string err() const { return dir.read("err"); }
 
@@ -153,8 +162,7 @@ TEST_F(DtcRun, SigtermTwiceInARowIsOneRequest) {
   std::string weights = dir.path("w.safetensors");
   pid_t child = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
                        "--metrics", dir.path("m.jsonl"), "--inject-delay", "device=0,seconds=1"});
-  for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  waitForMetrics(child);
   kill(child, SIGTERM);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill(child, SIGTERM);
@@ -171,8 +179,7 @@ TEST_F(DtcRun, AnInterruptEndsTheRunAfterItsStepAndSaves) {
     pid_t child = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
                          "--metrics", metrics, "--log-every", "1000000000"});
     // The first line of metrics says that the run is at work.
-    for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    waitForMetrics(child);
     kill(child, signal);
     EXPECT_EQ(waitForTool(child), 128 + signal) << err();
     EXPECT_TRUE(contains(out(), "interrupted after step "));
@@ -186,8 +193,7 @@ TEST_F(DtcRun, AnInterruptOfOneOfSeveralProcessesIsNoLoss) {
   pid_t parent = start({plan, "--data", text, "--steps", "1000000000", "--save", weights,
                         "--metrics", dir.path("m.jsonl"), "--checkpoint", dir.path("ck"),
                         "--max-restarts", "1", "--processes", "2"});
-  for (int i = 0; i < 3000 && dir.read("m.jsonl").empty(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  waitForMetrics(parent);
   std::string number = std::to_string(parent);
   std::ifstream children("/proc/" + number + "/task/" + number + "/children");
   pid_t first = 0, second = 0;
@@ -206,8 +212,7 @@ TEST_F(DtcRun, OneRunWritesAMetricsFile) {
                           {plan, "--data", text, "--steps", "1000000000", "--metrics", metrics,
                            "--log-every", "1000000000"},
                           dir.path("out1"), dir.path("err1"));
-  for (int i = 0; i < 3000 && !dir.read("m.jsonl").starts_with("{"); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  waitForMetrics(first);
   EXPECT_EQ(run({plan, "--data", text, "--steps", "1", "--metrics", metrics}), 1);
   EXPECT_TRUE(err().starts_with("error: " + metrics + ": another process (process " +
                                 std::to_string(first) + ") is writing to it; name another file"))

@@ -220,7 +220,7 @@ TEST_F(NcclFabricTest, AnErrorThatComesLaterEndsTheRun) {
   standin::loseDevice(1, cudaErrorLaunchFailure);
   EXPECT_OK(enqueue(0));
   MaybeError error = network.queues[0]->finish();
-  for (int i = 0; i < 500 && !error; ++i) {
+  while (!error) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     error = network.queues[0]->finish();
   }
