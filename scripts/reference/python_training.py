@@ -90,7 +90,7 @@ def compare(name, dtype, optimizer, layout):
     ours, theirs = OPTIMIZERS[optimizer]
     torch.manual_seed(0)
     model, loss, example = MODELS[name]()
-    if hasattr(model, "begin"):  # from its own parameters, all of which are ones, SGD diverges
+    if hasattr(model, "begin"):  # drawn as in capture.py: from the ones that some of them have, SGD diverges
         models.randomize(model, torch.Generator().manual_seed(0))
         model.begin()
     if dtype == "f64":
