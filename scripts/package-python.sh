@@ -1,14 +1,17 @@
 #!/usr/bin/env bash
 # Builds the wheel of dtc for the python3 of PATH, with all shared libraries that it needs but those of glibc in it. What trains
 # with it needs no compiler, no LLVM and no Debian packages. With --cuda it trains on GPUs too, by the libraries of the wheels
-# nvidia-*: `pip install dtc[cuda]`.
-# Usage: scripts/package-python.sh [--cuda] [folder of the wheel, default: build/wheels]
+# nvidia-*: `pip install dtc[cuda]`. The environment may have DTC_CUDA_ARCHITECTURES, and CMAKE_ARGS with arguments for CMake.
+# Usage: scripts/package-python.sh [--cuda] [folder of the wheel, default: build/wheels, with --cuda build/wheels-cuda]
 set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 settings=()
+name=wheels
 if [ "${1-}" = --cuda ]; then
   shift
-  settings=(--config-settings=cmake.define.DTC_CUDA=ON --config-settings=cmake.define.DTC_CUDNN=ON
+  name=wheels-cuda
+  # A folder of its own: what CMake remembers of a build with GPUs is an error in one without them.
+  settings=(--config-settings=build-dir=build/wheel-cuda --config-settings=cmake.define.DTC_CUDA=ON --config-settings=cmake.define.DTC_CUDNN=ON
     --config-settings=cmake.define.DTC_NCCL=ON
     "--config-settings=cmake.define.DTC_CUDA_ARCHITECTURES=${DTC_CUDA_ARCHITECTURES:-80-real;90-real;100}")
 fi
@@ -16,7 +19,7 @@ if [ $# -gt 1 ] || [[ ${1-} == -* ]]; then
   echo "error: found '$*', expected [--cuda] [folder]" >&2
   exit 2
 fi
-folder="${1:-$root/build/wheels}"
+folder="${1:-$root/build/$name}"
 scratch="$(mktemp -d)"
 trap 'rm -rf "$scratch"' EXIT
 

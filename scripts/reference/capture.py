@@ -30,7 +30,7 @@ from families import everything_in_f64  # noqa: E402
 # Models that take a maximum over the samples of a batch, or normalize by it, which microbatches do not see.
 WHOLE_BATCH = ("operators", "resnet", "windows", "qwen3_moe", "mixture")
 EXPERTS = ("mixtral", "qwen3_moe", "mixture", "gpt_oss", "deepseek_v2", "deepseek_v3")
-CLASSES = {"mixture": 5, "functions": 5, "mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5, "ceilings": 5}
+CLASSES = {"activations": 5, "mixture": 5, "functions": 5, "mlp": 5, "operators": 6, "vit": 5, "resnet": 5, "resnet-eval": 5, "convnext": 5, "whisper": 5, "windows": 5, "ceilings": 5}
 
 
 def capture_in(name, dtype, initial=None):

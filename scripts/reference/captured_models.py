@@ -477,10 +477,31 @@ def norms():
     return Norms(), loss, {name: torch.zeros(BATCH, SEQ, dtype=torch.long) for name in ("tokens", "labels")}
 
 
+class Activations(nn.Module):
+    """Activations that are captured by their parts, each on a layer of its own, with values on both sides of their bounds."""
+
+    def __init__(self):
+        super().__init__()
+        self.functions = (F.relu6, F.hardtanh, F.celu, F.selu, F.mish, F.logsigmoid, F.softsign, F.softshrink, F.hardshrink, F.hardswish,
+                          lambda x: x * torch.sign(x), torch.expm1, lambda x: torch.log1p(x.square()), lambda x: F.celu(40 * x, 0.5) / 40)
+        self.layers = nn.ModuleList(nn.Linear(6, 7) for _ in self.functions)
+        self.head = nn.Linear(7, 5)
+
+    def forward(self, features):
+        return self.head(sum(function(3 * layer(features)) for function, layer in zip(self.functions, self.layers, strict=True)))
+
+
+def activations():
+    def loss(model, batch):
+        return F.cross_entropy(model(batch["features"]), batch["labels"])
+    return Activations(), loss, {"features": torch.zeros(BATCH, 6), "labels": torch.zeros(BATCH, dtype=torch.long)}
+
+
 MODELS = {
     "mlp": mlp,
     "decoder": decoder,
     "operators": operators,
+    "activations": activations,
     "gpt2": of_transformers("GPT2", vocab_size=29, n_positions=20, n_embd=16, n_layer=2, n_head=4, n_inner=20,
                             resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0),
     "llama": of_transformers("Llama", **SIZES, num_key_value_heads=2),

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import warnings
 
+import models
 import torch
 from captured_models import MODELS
 from capture import CLASSES, EXPERTS, WHOLE_BATCH, draw, ignored_of
@@ -89,6 +90,9 @@ def compare(name, dtype, optimizer, layout):
     ours, theirs = OPTIMIZERS[optimizer]
     torch.manual_seed(0)
     model, loss, example = MODELS[name]()
+    if hasattr(model, "begin"):  # drawn as in capture.py: from the ones that some of them have, SGD diverges
+        models.randomize(model, torch.Generator().manual_seed(0))
+        model.begin()
     if dtype == "f64":
         model, example = model.double(), in_double(example)
     # The losses of transformers convert logits to f32.

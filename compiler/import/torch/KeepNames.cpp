@@ -114,7 +114,8 @@ void dtc::torch::takeRequests(Value value, Operation *op, ArrayAttr names,
 }
 
 /// The dimensions of the one shape that those of the other are, or begin with, or are the first
-/// part of; -1 where there is none.
+/// part of; -1 where there is none. Both have as many elements, at least one: else the products
+/// below would never be equal, and it would read beyond the shapes.
 static SmallVector<int64_t> reshapedDims(ArrayRef<int64_t> source, ArrayRef<int64_t> target) {
   SmallVector<int64_t> dims(target.size(), -1);
   size_t from = 0, to = 0;

@@ -172,6 +172,11 @@ static bool join(MutableArrayRef<PartProduct> products, unsigned weight) {
                                      products.front().added->bias.whole, *dims);
     all = AddOp::create(builder, loc, all, bias);
   }
+  // The gradients of slices, padded, are added in the reverse order. A sum of two that touch is a
+  // concatenation, and another one stays a sum.
+  llvm::sort(products, [](const PartProduct &a, const PartProduct &b) {
+    return a.weight.index < b.weight.index;
+  });
   for (PartProduct &product : products) {
     Operation *replaced = dims ? product.added->add.getOperation() : product.einsum.getOperation();
     SmallVector<int64_t> offsets(shapeOf(all).size(), 0), sizes(shapeOf(all));

@@ -23,10 +23,33 @@ def repeat(x, repeats):
     return wide.reshape([count * size for count, size in pairs])
 
 
+def log1p(x):
+    """log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u."""
+    u = 1 + x
+    return u.log() + (x - (u - 1)) / u
+
+
+def expm1(x):
+    """tanh(x / 2) (exp(x) + 1), which loses nothing near 0."""
+    return (0.5 * x).tanh() * (x.exp() + 1)
+
+
+def sign(x):
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+def hardtanh(x, min_val=-1, max_val=1):
+    return x.clamp(min_val, max_val)
+
+
 def decompositions(aten):
-    """Those of operators that torch does not decompose, by operator. `aten` is torch.ops.aten: this file is also read
-    without torch."""
-    return {aten.repeat.default: repeat}
+    """Those of operators that torch does not decompose, or decomposes so that an unused branch overflows, by operator. `aten` is
+    torch.ops.aten: this file is also read without torch."""
+    def celu(x, alpha=1.0):
+        return aten.elu.default(x, alpha, 1.0, 1 / alpha)
+
+    return {aten.repeat.default: repeat, aten.log1p.default: log1p, aten.expm1.default: expm1, aten.sign.default: sign,
+            aten.sgn.default: sign, aten.hardtanh.default: hardtanh, aten.celu.default: celu}
 
 
 def is_converted(operator):

@@ -81,15 +81,15 @@ static std::string ownFile() {
   return fs::path(found.dli_fname).is_absolute() || error ? found.dli_fname : link.string();
 }
 
-LibraryFolders libraryFolders() {
+LibraryFolders libraryFolders(const std::string &file) {
   LibraryFolders folders;
   folders.before = splitAtColons(environment("DTC_CUDA_LIBRARIES"));
+  for (std::string &folder : wheelFoldersBeside(file))
+    folders.before.push_back(std::move(folder));
   for (const char *name : {"CUDA_HOME", "CUDA_PATH"})
     if (std::string root = environment(name); !root.empty())
       folders.after.push_back(fs::path(root) / "lib64");
   folders.after.push_back("/usr/local/cuda/lib64");
-  for (std::string &folder : wheelFoldersBeside(ownFile()))
-    folders.after.push_back(std::move(folder));
   if (std::string root = environment("VIRTUAL_ENV"); !root.empty())
     addWheels(root, folders.after);
   for (const std::string &folder : splitAtColons(environment("PATH"))) {
@@ -113,7 +113,7 @@ LibraryFolders libraryFolders() {
 
 Expected<VendorLibrary> VendorLibrary::open(const std::string &library, const std::string &file,
                                             const std::string &wheel) {
-  LibraryFolders folders = libraryFolders();
+  LibraryFolders folders = libraryFolders(ownFile());
   std::vector<std::string> candidates, unusable;
   for (const std::string &folder : folders.before)
     candidates.push_back(fs::path(folder) / file);

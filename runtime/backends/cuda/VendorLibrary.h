@@ -6,9 +6,11 @@
 //
 // One program runs with and without the libraries of a vendor: it opens them when it needs them.
 // They are sought, in this order, in the folders that DTC_CUDA_LIBRARIES names (with colons
-// between), where the dynamic linker looks (LD_LIBRARY_PATH, /etc/ld.so.conf), in the CUDA toolkit
-// (CUDA_HOME, CUDA_PATH, /usr/local/cuda), and in the Python wheels nvidia-* (beside the package
-// dtc, of the active virtual environment, of the first python3 of PATH, of the system).
+// between), in the Python wheels nvidia-* beside the package dtc, where the dynamic linker looks
+// (LD_LIBRARY_PATH, /etc/ld.so.conf), in the CUDA toolkit (CUDA_HOME, CUDA_PATH, /usr/local/cuda),
+// and in the wheels nvidia-* of the active virtual environment, of the first python3 of PATH, of
+// the user and of the system. Wheels beside dtc come before the linker, since PyTorch loads them
+// too: of two files with the same name of a library, a process has the one that was loaded first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +24,12 @@
 
 namespace dtc::runtime::cuda {
 
-/// The folders in which open() looks, but for those of the dynamic linker.
+/// The folders in which open() looks, before and after those of the dynamic linker.
 struct LibraryFolders {
   std::vector<std::string> before, after;
 };
-LibraryFolders libraryFolders();
+/// Those of the program or the shared library `file`, which may be empty.
+LibraryFolders libraryFolders(const std::string &file);
 
 /// The folders of libraries of the wheels nvidia-* that are installed where the file's own package
 /// is: it is `packages/dtc/_native.abi3.so` or `packages/dtc/bin/dtc-run`.

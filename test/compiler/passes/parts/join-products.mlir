@@ -1,15 +1,15 @@
 // RUN: dtc-opt %s --split-input-file --dtc-join-products | FileCheck %s
 
-// With its bias, as in GPT-2; the parts may come in any order.
+// With its bias, as in GPT-2; the parts may come in any order, and their slices are in that of the parts.
 // CHECK-LABEL: func.func @thirds(
 // CHECK-SAME: %[[W:arg0]]: tensor<8x3x2x5xf32>, %[[B:arg1]]: tensor<3x2x5xf32>, %[[X:arg2]]
 // CHECK-NEXT: %[[Y:.*]] = dtc.einsum "bsd,dahe->bsahe" %[[X]], %[[W]] : {{.*}} -> tensor<4x6x3x2x5xf32>
 // CHECK-NEXT: %[[BIAS:.*]] = dtc.broadcast %[[B]] dims [2, 3, 4]
 // CHECK-NEXT: %[[ALL:.*]] = dtc.add %[[Y]], %[[BIAS]]
-// CHECK-NEXT: %[[S1:.*]] = dtc.slice %[[ALL]] offsets [0, 0, 1, 0, 0] sizes [4, 6, 1, 2, 5]
-// CHECK-NEXT: %[[R1:.*]] = dtc.reshape %[[S1]]
-// CHECK-NEXT: %[[S0:.*]] = dtc.slice %[[ALL]] offsets [0, 0, 0, 0, 0]
+// CHECK-NEXT: %[[S0:.*]] = dtc.slice %[[ALL]] offsets [0, 0, 0, 0, 0] sizes [4, 6, 1, 2, 5]
 // CHECK-NEXT: %[[R0:.*]] = dtc.reshape %[[S0]]
+// CHECK-NEXT: %[[S1:.*]] = dtc.slice %[[ALL]] offsets [0, 0, 1, 0, 0]
+// CHECK-NEXT: %[[R1:.*]] = dtc.reshape %[[S1]]
 // CHECK-NEXT: %[[S2:.*]] = dtc.slice %[[ALL]] offsets [0, 0, 2, 0, 0]
 // CHECK-NEXT: %[[R2:.*]] = dtc.reshape %[[S2]]
 // CHECK-NEXT: return %[[R0]], %[[R1]], %[[R2]]

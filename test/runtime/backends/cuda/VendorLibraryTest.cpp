@@ -71,7 +71,7 @@ TEST(VendorLibrary, LooksIntoWheels) {
   fs::path lib = fs::path(dir.path("venv")) / "lib/python3.12/site-packages/nvidia/cu13/lib";
   fs::create_directories(lib);
   Variable environment("VIRTUAL_ENV", dir.path("venv"));
-  std::vector<std::string> after = libraryFolders().after;
+  std::vector<std::string> after = libraryFolders("").after;
   EXPECT_NE(std::find(after.begin(), after.end(), lib.string()), after.end());
 }
 
@@ -89,6 +89,17 @@ TEST(VendorLibrary, LooksBesideThePackageOfPython) {
   for (const char *unknown : {"", "dtc/bin/dtc-run"})
     EXPECT_EQ(wheelFoldersBeside(unknown), std::vector<std::string>()) << unknown;
   fs::current_path(before);
+}
+
+TEST(VendorLibrary, TakesThePackagesBesideItsOwnBeforeTheSystem) {
+  TempDir dir;
+  fs::path packages = dir.path("packages");
+  std::string lib = packages / "nvidia/cudnn/lib";
+  fs::create_directories(lib);
+  Variable folders("DTC_CUDA_LIBRARIES", "/first");
+  LibraryFolders found = libraryFolders(packages / "dtc/_native.abi3.so");
+  EXPECT_EQ(found.before, (std::vector<std::string>{"/first", lib}));
+  EXPECT_EQ(std::find(found.after.begin(), found.after.end(), lib), found.after.end());
 }
 
 TEST(VendorLibrary, SaysWhyAFileCannotBeOpened) {
