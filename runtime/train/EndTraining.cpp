@@ -155,7 +155,8 @@ MaybeError TrainingRun::finish() {
   if (!options.tracePath.empty()) {
     if (MaybeError error = writeChromeTrace(*session, options.tracePath))
       return error;
-    printTo(out, "traced {}\n", printable(options.tracePath));
+    printTo(out, "traced {}\n{}", printable(options.tracePath),
+            formatTracedCommunication(tracedCommunication(*session)));
   }
   // The printed output is the purpose of a plan that does not train.
   if ((std::fflush(out) != 0 || std::ferror(out)) && !trains()) {

@@ -123,6 +123,18 @@ std::string formatProfile(const std::vector<ProfileEntry> &profile) {
   return table;
 }
 
+std::string formatTracedCommunication(const std::vector<CommunicationTime> &times) {
+  if (times.empty())
+    return "";
+  std::string table = fmt::format("{:<16} {:>7} {:>14} {:>10} {:>7}\n", "in these steps", "calls",
+                                  "ms for others", "ms moving", "hidden");
+  for (const CommunicationTime &time : times)
+    table += fmt::format("{:<16} {:>7} {:>14.3f} {:>10.3f} {:>6.1f}%\n", time.name, time.calls,
+                         (time.seconds - time.movingSeconds) * 1e3, time.movingSeconds * 1e3,
+                         100 * time.hiddenShare());
+  return table;
+}
+
 std::string formatMeasuredCollectives(const MeasuredCollectives &time) {
   if (time.seconds <= 0)
     return "";

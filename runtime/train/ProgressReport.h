@@ -8,6 +8,7 @@
 #define DTC_RUNTIME_TRAIN_PROGRESSREPORT_H
 
 #include "runtime/executor/Session.h"
+#include "runtime/executor/TracedCommunication.h"
 #include "runtime/metrics/StepMetrics.h"
 #include "support/Tensor.h"
 
@@ -53,6 +54,9 @@ private:
 
 /// A table of the profile; see Session::profile().
 std::string formatProfile(const std::vector<ProfileEntry> &profile);
+
+/// A table of the communication in the traced steps; empty if there was none.
+std::string formatTracedCommunication(const std::vector<CommunicationTime> &times);
 
 /// "collectives: 0.123 s, 64% overlapped with computation"; empty if there were none.
 std::string formatMeasuredCollectives(const MeasuredCollectives &time);

@@ -7,7 +7,9 @@
 // The gradient of a weight is needed by nothing but the update, so that a backward pass can compute
 // it later than the gradient that goes on to the layer before (Qi et al., "Zero Bubble Pipeline
 // Parallelism", arXiv:2401.10241, section 2). Here such products move to where a device would wait
-// for a collective.
+// for a collective. Where they do not suffice, products that come after the wait and do not need
+// the collective move before it: such as the gradients of the queries' projection while those of
+// keys and values travel home around a ring.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,6 +77,14 @@ private:
   /// its result, until they take `seconds`, would hold too much, or there are no more. Returns the
   /// seconds that they take.
   double delayProducts(Operation *collective, Operation *place, double seconds);
+  /// Whether `op`, which stands after `place`, can stand before it with the ops of `movable`, and
+  /// needs no collective that is not awaited there yet.
+  bool canComeEarlier(Operation *op, Operation *place,
+                      const llvm::SetVector<Operation *> &movable) const;
+  /// Moves products that stand after `place`, and what they need, to just before it, until they
+  /// take `seconds`, would hold too much, or another collective starts: what follows hides that
+  /// one. Returns the seconds that the moved ops take.
+  double advanceProducts(Operation *collective, Operation *place, double seconds);
 
   Block &block;
   llvm::DenseMap<Operation *, Place> places;
@@ -209,6 +219,71 @@ double CollectiveHiding::delayProducts(Operation *collective, Operation *place, 
   return found;
 }
 
+bool CollectiveHiding::canComeEarlier(Operation *op, Operation *place,
+                                      const llvm::SetVector<Operation *> &movable) const {
+  int64_t number = places.at(place).number;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    Operation *maker = operand.getDefiningOp();
+    if (!maker || operand.getParentBlock() != &block || movable.contains(maker))
+      return true;
+    return places.at(maker).number < number &&
+           (!isCollective(maker) || places.at(firstUser(maker)).number < number);
+  });
+}
+
+/// Adds `product` to `moving`, with the ops of `movable` that it needs.
+static void addWithNeeded(Operation *product, const llvm::SetVector<Operation *> &movable,
+                          llvm::SmallPtrSetImpl<Operation *> &moving) {
+  SmallVector<Operation *> open{product};
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val();
+    if (!moving.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && movable.contains(maker))
+        open.push_back(maker);
+  }
+}
+
+double CollectiveHiding::advanceProducts(Operation *collective, Operation *place, double seconds) {
+  llvm::SetVector<Operation *> movable; // in the block's order
+  llvm::SmallPtrSet<Operation *, 8> moving;
+  int64_t bytesLeft = kHeldTimes * exchangedBytes(collective);
+  double found = 0;
+  Operation *op = place->getNextNode();
+  for (unsigned i = 0; op && !isCollective(op) && i < kSearchedOps && found < seconds;
+       ++i, op = op->getNextNode()) {
+    if (!isMovable(op) || !canComeEarlier(op, place, movable))
+      continue;
+    movable.insert(op);
+    if (!op->hasTrait<dtc::OpTrait::MatrixProducts>())
+      continue;
+    llvm::SmallPtrSet<Operation *, 8> more = moving;
+    addWithNeeded(op, movable, more);
+    for (Operation *each : more)
+      if (!moving.contains(each))
+        for (Value result : each->getResults())
+          bytesLeft -= tensorBytes(result.getType());
+    if (bytesLeft < 0)
+      break;
+    for (Operation *each : more)
+      if (moving.insert(each).second)
+        found += places.at(each).seconds;
+  }
+  double before = places.at(place).computed + found;
+  for (Operation *each = place; each != op; each = each->getNextNode()) {
+    places[each].computed = before;
+    before += isCollective(each) || moving.contains(each) ? 0 : places.at(each).seconds;
+  }
+  for (Operation *movableOp : movable) {
+    if (!moving.contains(movableOp))
+      continue;
+    movableOp->moveBefore(place);
+    places[movableOp].number = places.at(place).number - 1;
+  }
+  return found;
+}
+
 void CollectiveHiding::run() {
   double computed = 0, lastEnd = 0;
   for (Operation *op = &block.front(); op; op = op->getNextNode()) {
@@ -216,7 +291,9 @@ void CollectiveHiding::run() {
       double exposed = running.end - computed;
       if (exposed > 0) {
         exposed -= delayProducts(running.collective, op, exposed);
-        computed += std::max(exposed, 0.0);
+        double advanced = exposed > 0 ? advanceProducts(running.collective, op, exposed) : 0;
+        exposed -= advanced;
+        computed += advanced + std::max(exposed, 0.0);
       }
       awaited.push_back(
           {places.at(running.collective).number, places.at(op).number, std::max(-exposed, 0.0)});

@@ -209,3 +209,65 @@ func.func @holds_too_much(%x: tensor<64x256xf32>, %dy: tensor<64x128xf32>, %smal
   %0 = dtc.exp %rows : tensor<8x2xf32>
   return %0, %dw : tensor<8x2xf32>, tensor<256x128xf32>
 }
+
+// -----
+
+// Where nothing can be delayed, what comes later and needs no result of the collective comes before the wait, with the
+// ops that it needs: the gradients of the queries' projection while those of the keys travel home.
+dist.mesh @mesh <"cp"=2>
+// CHECK-LABEL: func @comes_earlier
+func.func @comes_earlier(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x32xf32>)
+    -> (tensor<32x256xf32>, tensor<32x256xf32>) {
+  // CHECK-NEXT: %[[HOME:.*]] = dist.all_reduce
+  // CHECK-NEXT: %[[TURNED:.*]] = dtc.neg %{{.*}} : tensor<64x256xf32>
+  // CHECK-NEXT: dtc.einsum "bd,be->de" %{{.*}}, %[[TURNED]]
+  // CHECK-NEXT: dtc.exp %[[HOME]]
+  // CHECK-NEXT: dtc.einsum
+  %home = dist.all_reduce sum %dk over @mesh ["cp"] : tensor<64x256xf32>
+  %keys = dtc.exp %home : tensor<64x256xf32>
+  %dwk = dtc.einsum "bd,be->de" %x, %keys : (tensor<64x32xf32>, tensor<64x256xf32>) -> tensor<32x256xf32>
+  %queries = dtc.neg %dq : tensor<64x256xf32>
+  %dwq = dtc.einsum "bd,be->de" %x, %queries : (tensor<64x32xf32>, tensor<64x256xf32>) -> tensor<32x256xf32>
+  return %dwk, %dwq : tensor<32x256xf32>, tensor<32x256xf32>
+}
+
+// -----
+
+// What stands behind the next collective hides that one, and stays.
+dist.mesh @mesh <"cp"=2>
+// CHECK-LABEL: func @hides_the_next
+func.func @hides_the_next(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
+    -> (tensor<64x256xf32>, tensor<128x256xf32>) {
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dtc.exp
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dtc.einsum
+  // CHECK-NEXT: dtc.exp
+  %home = dist.all_reduce sum %dk over @mesh ["cp"] : tensor<64x256xf32>
+  %keys = dtc.exp %home : tensor<64x256xf32>
+  %next = dist.all_reduce sum %keys over @mesh ["cp"] : tensor<64x256xf32>
+  %dwq = dtc.einsum "bd,be->de" %x, %dq : (tensor<64x128xf32>, tensor<64x256xf32>) -> tensor<128x256xf32>
+  %last = dtc.exp %next : tensor<64x256xf32>
+  return %last, %dwq : tensor<64x256xf32>, tensor<128x256xf32>
+}
+
+// -----
+
+// A product stays behind the wait if its result would take more than twice what is exchanged, or if it needs another
+// collective, which nothing has awaited yet.
+dist.mesh @mesh <"cp"=2>
+// CHECK-LABEL: func @stays_behind
+func.func @stays_behind(%small: tensor<4x4xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
+    -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<128x256xf32>) {
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: %[[OTHER:.*]] = dist.all_reduce
+  // CHECK-NEXT: dtc.exp
+  // CHECK-NEXT: dtc.einsum "ab,bc->ac" %[[OTHER]]
+  // CHECK-NEXT: dtc.einsum "bd,be->de"
+  %home = dist.all_reduce sum %small over @mesh ["cp"] : tensor<4x4xf32>
+  %other = dist.all_reduce sum %small over @mesh ["cp"] : tensor<4x4xf32>
+  %keys = dtc.exp %home : tensor<4x4xf32>
+  %product = dtc.einsum "ab,bc->ac" %other, %small : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+  %dwq = dtc.einsum "bd,be->de" %x, %dq : (tensor<64x128xf32>, tensor<64x256xf32>) -> tensor<128x256xf32>
+  return %keys, %product, %dwq : tensor<4x4xf32>, tensor<4x4xf32>, tensor<128x256xf32>
+}
