@@ -82,7 +82,12 @@ ProductScaler::Quantized ProductScaler::quantize(EinsumOp einsum, unsigned opera
                             before->getBlock(), isOfPass ? stage.getAsOpaquePointer() : nullptr}];
   if (entry.elements)
     return entry;
-  builder.setInsertionPoint(before);
+  // Next to what makes the tensor, one kernel may do both.
+  Operation *maker = value.getDefiningOp();
+  if (maker && maker->getBlock() == before->getBlock() && dist::getStage(maker) == stage)
+    builder.setInsertionPointAfter(maker);
+  else
+    builder.setInsertionPoint(before);
   Location loc = einsum.getLoc();
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   SmallVector<Operation *> made;
@@ -101,6 +106,7 @@ ProductScaler::Quantized ProductScaler::quantize(EinsumOp einsum, unsigned opera
     made.push_back(most);
     all = most;
   }
+  builder.setInsertionPoint(before);
   auto quantized = dist::QuantizeF8Op::create(
       builder, loc, cast<RankedTensorType>(value.getType()).clone(type), scalar, value, all);
   made.push_back(quantized);

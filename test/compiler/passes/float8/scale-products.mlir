@@ -48,3 +48,21 @@ func.func @stay(%x: tensor<16x24xbf16>, %w: tensor<24x48xbf16>, %y: tensor<16x32
     : (tensor<16x32xf32>, tensor<32x48xf32>) -> tensor<16x48xf32>
   return %0, %1 : tensor<16x48xbf16>, tensor<16x48xf32>
 }
+
+// -----
+
+// The largest magnitude of a tensor is next to the op that makes it.
+// CHECK-LABEL: func.func @next
+// CHECK: %[[X:.*]] = dtc.neg %arg0
+// CHECK-NEXT: %[[LX:.*]] = dist.largest_magnitude %[[X]]
+// CHECK-NEXT: dtc.neg %arg1
+// CHECK-NEXT: dist.quantize_f8 %[[X]] by %[[LX]]
+// CHECK-NEXT: dist.largest_magnitude %arg2
+dist.mesh @mesh <"dp"=2>
+func.func @next(%x: tensor<16x32xbf16>, %y: tensor<16x48xbf16>, %w: tensor<32x48xbf16>) -> (tensor<16x48xbf16>, tensor<16x48xbf16>) {
+  %0 = dtc.neg %x : tensor<16x32xbf16>
+  %1 = dtc.neg %y : tensor<16x48xbf16>
+  %2 = dtc.einsum "bi,io->bo" %0, %w {dtc.float8 = [f8E4M3FN, f8E4M3FN], dist.operand_axes = [[], []]}
+    : (tensor<16x32xbf16>, tensor<32x48xbf16>) -> tensor<16x48xbf16>
+  return %1, %2 : tensor<16x48xbf16>, tensor<16x48xbf16>
+}
