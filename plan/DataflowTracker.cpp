@@ -113,10 +113,15 @@ MaybeError DataflowTracker::checkMoment(OperandName what, uint32_t buffer,
         fmt::format("{} is a value of an earlier repetition of the loop over microbatches, "
                     "written by {}",
                     operand(), describeWriter(value))};
-  if (point.inLoop && value.microbatch == point.microbatch)
-    return std::nullopt;
   // The value of one of several microbatches or repetitions is no sum of them.
   bool isOnlyOne = microbatches == 1 && point.repetition == 0;
+  if (point.closes && !isSum(buffer) && !isMadeOfSums(buffer) && !isOnlyOne)
+    return Error{fmt::format("{} is read by an instruction that runs for the last microbatch alone "
+                             "and holds the value of microbatch {}, written by {}; expected a sum, "
+                             "or what is made outside of the loop",
+                             operand(), value.microbatch, describeWriter(value))};
+  if (point.inLoop && value.microbatch == point.microbatch)
+    return std::nullopt;
   if (!point.inLoop && int64_t{value.microbatch} + 1 == microbatches &&
       (isSum(buffer) || isMadeOfSums(buffer) || isOnlyOne))
     return std::nullopt;

@@ -49,6 +49,7 @@ public:
     uint32_t microbatch = 0;
     int repetition = 0;  // of the loop over microbatches
     bool inLoop = false; // the entry is in it
+    bool closes = false; // the instruction is a closing one
     int64_t now = 0;
   };
   ProgramPoint point;

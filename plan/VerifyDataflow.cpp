@@ -229,6 +229,7 @@ MaybeError DataflowWalk::runTask(uint32_t number) {
     if (!closes && closing.contains(number, i))
       continue;
     state.point.instruction = i;
+    state.point.closes = closing.contains(number, i);
     ++state.point.now;
     if (MaybeError error =
             runInstruction(task.instructions(i), kernelFacts[number][static_cast<size_t>(i)]))
@@ -277,6 +278,7 @@ MaybeError DataflowWalk::runKernel(const plan::KernelCall &call, const KernelFac
 }
 
 MaybeError DataflowWalk::checkEnd() {
+  state.point.closes = false;
   if (MaybeError error = state.checkAllFinished())
     return error;
   ++state.point.now;

@@ -271,6 +271,27 @@ TEST(ClosingInstructions, ReadNoSumOfFewerMicrobatches) {
                                            "microbatch 2, but holds that of microbatch 1");
 }
 
+TEST(ClosingInstructions, ReadNoValueOfOneMicrobatch) {
+  // `prepared` is made of the sum, and of the value of a microbatch or of a state.
+  auto errorOf = [](uint32_t SumPlan::*other, uint32_t count, bool repeatsLoop) {
+    SumPlan plan(count, upTo(count));
+    plan.addTo(1, "add", plan.sum, plan.prepared);
+    plan.program().mutable_tasks(1)->mutable_instructions(2)->mutable_kernel()->add_inputs(plan.*
+                                                                                           other);
+    return plan.errorOfUse(plan.prepared, repeatsLoop);
+  };
+  for (bool repeatsLoop : {false, true}) {
+    EXPECT_EQ(errorOf(&SumPlan::s, 2, repeatsLoop), "");
+    EXPECT_TRUE(
+        contains(errorOf(&SumPlan::value, 2, repeatsLoop),
+                 "instruction 2 (kernel add), microbatch 1: input 1 (buffer 2, f32[8]) is "
+                 "read by an instruction that runs for the last microbatch alone and holds "
+                 "the value of microbatch 1, written by task \"add\", instruction 0 (kernel "
+                 "neg), microbatch 1; expected a sum, or what is made outside of the loop"));
+    EXPECT_EQ(errorOf(&SumPlan::value, 1, repeatsLoop).empty(), !repeatsLoop);
+  }
+}
+
 TEST(ClosingInstructions, LeaveBytesAloneThatAreNeeded) {
   // `prepared` lies where `value` does: "add" reads `value` before and makes it again, so that this
   // is right only as the last microbatch has no other one after it.
