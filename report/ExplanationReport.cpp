@@ -148,7 +148,7 @@ private:
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
          total.asyncSeconds > 0
-             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
+             ? fmt::format(", {} of it overlapped", formatDuration(total.asyncSeconds))
              : "");
     if (explanation.outerStep)
       line("{} after every H-th step (dtc-run --outer-every H): {} more in {} {}, {}; "
