@@ -137,8 +137,8 @@ std::string checkCase(PublishedCase &row) {
   if (row.sequenceParallel && row.tp == 1)
     return "column sequence_parallel: found true with tp 1; give a tp of at least 2, or false";
   if (row.isMegatron() && row.zero > 0)
-    return fmt::format("column executed_by: found {} with zero {}, expected zero 0, of which its "
-                       "update is known here; give that, or dtc",
+    return fmt::format("column executed_by: found {} with zero {}, expected zero 0, whose update "
+                       "is the one that is known here; give that, or dtc",
                        row.executedBy, row.zero);
   if (row.devices() > 1 << 20)
     return fmt::format("columns tp, pp, dp: found {} devices, expected at most {}", row.devices(),

@@ -326,12 +326,12 @@ Expected<LayerPrediction> benchmarks::predictLayer(const PublishedCase &row,
   llvm::ArrayRef<ModelCosts> costs = probe.find(
       {row.tp, /*ep=*/1, /*cp=*/1, row.microbatch, row.sequenceParallel, options.recompute});
   if (costs.empty() || costs.front().layers == 0)
-    return Error{fmt::format("{}: {}", row.config,
-                             probe.numLayers() == 0
-                                 ? "found no layers that repeat each other, of which one could be "
-                                   "timed; give a model of more than 3 layers that are alike"
-                                 : "a layer on each stage does not compile; see what a whole step "
-                                   "says, without --layer")};
+    return Error{fmt::format(
+        "{}: {}", row.config,
+        probe.numLayers() == 0 ? "found no layers that repeat each other, so that one could be "
+                                 "timed for all; give a model of more than 3 layers that are alike"
+                               : "a layer on each stage does not compile; see what a whole step "
+                                 "says, without --layer")};
   LayerPrediction result{costs.front().layer.forward, costs.front().layer.backward};
   if (row.isMegatron() && row.recompute == "full")
     if (llvm::ArrayRef<ModelCosts> kept = probe.find({row.tp, /*ep=*/1, /*cp=*/1, row.microbatch,

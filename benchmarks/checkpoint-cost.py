@@ -84,7 +84,7 @@ class WriteTimes:
 
 
 def plain_write(size):
-    """Seconds for a sequential write with fsync of so many bytes."""
+    """Seconds for a sequential write with fsync of `size` bytes."""
     part = os.urandom(PART)
     start = time.monotonic()
     with open("plain", "wb", buffering=0) as file:

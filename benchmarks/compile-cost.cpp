@@ -196,7 +196,7 @@ static int runMain(int argc, char **argv) {
   app.add_option("--seq", args.seq, "Tokens in a sequence")
       ->check(CLI::Range(int64_t{1}, int64_t{2048}))
       ->capture_default_str();
-  app.add_option("--repeats", args.repeats, "Runs of which the median is taken")
+  app.add_option("--repeats", args.repeats, "Runs whose median is taken")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   if (auto status = parseCommandLine(app, argc, argv))

@@ -226,7 +226,7 @@ static int runMain(int argc, char **argv) {
           ->check(CLI::PositiveNumber)
           ->capture_default_str();
   CLI::Option *seconds =
-      app.add_option("--seconds", arguments.seconds, "Go on for so many seconds with each model")
+      app.add_option("--seconds", arguments.seconds, "Go on for this many seconds with each model")
           ->check(CLI::PositiveNumber)
           ->capture_default_str();
   CLI::Option *save =

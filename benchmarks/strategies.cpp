@@ -183,8 +183,9 @@ static int runMain(int argc, char **argv) {
       ->check(CLI::Range(int64_t{2}, int64_t{64}))
       ->capture_default_str();
   int64_t microbatches = 0;
-  app.add_option("--pipelines", microbatches,
-                 "Compare pipelines of so many microbatches instead, with one device of one thread")
+  app.add_option(
+         "--pipelines", microbatches,
+         "Compare pipelines of this many microbatches instead, with one device of one thread")
       ->check(CLI::Range(int64_t{2}, int64_t{1024}));
   if (auto status = parseCommandLine(app, argc, argv))
     return *status;

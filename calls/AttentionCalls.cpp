@@ -58,8 +58,7 @@ static SequenceShard checkSequence(SignatureChecker &check, int64_t local) {
                             paddedShardSize(shard.size, blocks) != local))
       check.failAttribute(
           "sequence", fmt::format("{}", shard.size),
-          fmt::format("a size of which one of {} blocks has {} elements, rounded up", blocks,
-                      local));
+          fmt::format("a size whose {} blocks have {} elements each, rounded up", blocks, local));
   }
   if (check.hasAttribute("zigzag")) {
     shard.parts = check.intAttribute("zigzag");

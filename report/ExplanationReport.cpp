@@ -149,7 +149,7 @@ private:
              : "each device sends",
          formatBytes(total.bytes), total.calls, callsOf(total), formatDuration(total.seconds),
          total.asyncSeconds > 0
-             ? fmt::format(", of which {} overlapped", formatDuration(total.asyncSeconds))
+             ? fmt::format(", {} of it overlapped", formatDuration(total.asyncSeconds))
              : "");
     writeOuterStep();
     line("times are estimates for rings: bytes / bandwidth and a latency for each message");

@@ -161,9 +161,8 @@ private:
     field("schedule", describeTimeline(timeline));
     if (timeline.isDrawable())
       field("a step",
-            formatDuration(step.seconds()) + (shown.seconds() < step.seconds()
-                                                  ? ", of which the figure shows the pipelined part"
-                                                  : ""));
+            formatDuration(step.seconds()) +
+                (shown.seconds() < step.seconds() ? "; the figure shows its pipelined part" : ""));
     if (inner.seconds() > 0)
       field("bubble", fmt::format("{:.1f}% of the {} from the first forward to the last backward",
                                   100 * timeline.bubbleShare(), formatDuration(inner.seconds())));

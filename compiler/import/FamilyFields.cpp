@@ -543,8 +543,8 @@ static int64_t readClasses(ConfigReader &reader) {
                    "; leave one of them out");
   }
   if (classes == 1)
-    reader.error("there is 1 class ('id2label' or 'num_labels'), of which transformers makes a "
-                 "regression, which is not supported; expected at least 2");
+    reader.error("there is 1 class ('id2label' or 'num_labels'), and transformers makes a "
+                 "regression of that, which is not supported; expected at least 2");
   reader.requireOneOf("problem_type", {"single_label_classification"});
   return classes;
 }

@@ -123,9 +123,9 @@ static void checkSequence(ConfigReader &reader, llvm::StringRef field, int64_t p
                           const TransformerConfig &config, const ImportOptions &options) {
   if (options.seq > positions - config.firstPosition)
     reader.error(reader.quote(field) + " is " + std::to_string(positions) +
-                 (config.firstPosition ? ", of which texts have those from " +
-                                             std::to_string(config.firstPosition) + " on"
-                                       : "") +
+                 (config.firstPosition
+                      ? ", and texts begin at position " + std::to_string(config.firstPosition)
+                      : "") +
                  ", less than the sequence length " + std::to_string(options.seq) +
                  "; choose a shorter one with --seq");
 }

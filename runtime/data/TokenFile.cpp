@@ -131,8 +131,9 @@ Expected<std::string> TokenFile::noteOnText() const {
   size_t first = text.find_first_not_of(" \t\r\n");
   bool isNamedJson = hasSuffix(path(), ".json") || hasSuffix(path(), ".jsonl");
   if (isNamedJson || text.compare(std::min(first, text.size()), 2, "{\"") == 0)
-    return std::string("is JSON, of which each byte is a token; dtc-data makes tokens of the texts "
-                       "in it");
+    return std::string(
+        "is JSON, and each byte of it would be a token; dtc-data makes tokens of the "
+        "texts in it");
   return std::string();
 }
 

@@ -212,7 +212,7 @@ class OverBefore(Exception):
 
 
 def steps_of(run, count):
-    """Waits until the run has written the metrics of so many steps. Whether it has."""
+    """Waits until the run has written the metrics of `count` steps. Whether it has."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and run.poll():
         try:
@@ -274,7 +274,7 @@ def undisturbed(cluster, per_host, plan):
 
 
 def check_faults(options, folder):
-    """Each fault, so many times at random moments."""
+    """Each fault, several times at random moments."""
     make_model("m.mlir")
     make_data("text.txt", 4000, 64)
     make_data("other.txt", 4001, 64)

@@ -156,7 +156,7 @@ class Hosts:
                 *map(str, command)]
 
     def mpirun(self, per_host, command, options=()):
-        """The command by mpirun, in so many processes on each host."""
+        """The command by mpirun, in `per_host` processes on each host."""
         return self.on(self.count, ["mpirun", "--allow-run-as-root", "--hostfile", self.hostfile, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent",
                            self.agent, "--mca", "btl", "tcp,self,vader", "--bind-to", "none", "--map-by",
                            f"ppr:{per_host}:node", "-n", per_host * self.count, *options, *command])

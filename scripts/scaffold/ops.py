@@ -98,7 +98,7 @@ def find_file(changes, paths, pattern, what):
     for path in paths:
         if match := re.search(pattern, changes.read(path), re.MULTILINE | re.DOTALL):
             return path, match
-    raise ScaffoldError(f"found no {what}, of which the skeleton is a copy")
+    raise ScaffoldError(f"found no {what}, from which the skeleton is copied")
 
 
 def closing_brace(text, opening):

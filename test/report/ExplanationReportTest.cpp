@@ -37,8 +37,8 @@ TEST(ExplanationReport, Text) {
        {"model  explained, 8 devices\n",
         "links: dp 25 GB/s 10 us (assumed), tp.0 100 GB/s 2 us (from the plan), tp.1 100 GB/s "
         "(from the plan) 10 us (assumed)\n",
-        "each device sends 11.4 KiB in 10 collectives, 194.2 us one after the other, of which "
-        "20.1 us overlapped\n",
+        "each device sends 11.4 KiB in 10 collectives, 194.2 us one after the other, 20.1 us "
+        "of it overlapped\n",
         "  1  all_reduce over tp                        6      1.5 KiB      9.0 KiB     144.1 us   "
         "74.2%\n",
         "     at      h.*.attn (task micro_step, 2 in the plan)\n",

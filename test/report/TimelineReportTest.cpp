@@ -94,7 +94,7 @@ TEST(TimelineReport, OtherWork) {
   timeline.programs[0].back().end = end + 20;
   std::string text = formatTimeline(timeline, 46);
   EXPECT_FALSE(contains(text, "=="));
-  EXPECT_TRUE(contains(text, "a step      26.0 s, of which the figure shows"));
+  EXPECT_TRUE(contains(text, "a step      26.0 s; the figure shows"));
 }
 
 TEST(TimelineReport, NothingToDraw) {

@@ -314,7 +314,7 @@ class NewOp(Skeleton):
             path = self.tree / file
             text = path.read_text()
             path.write_text(text.replace(old, new))
-            self.refuses(f"found no {missing}, of which the skeleton is a copy", "new-op", "soft_sign")
+            self.refuses(f"found no {missing}, from which the skeleton is copied", "new-op", "soft_sign")
             path.write_text(text)
 
     def test_both_backends_list_the_kernel(self):

@@ -279,7 +279,7 @@ static void addStepFlags(CLI::App &app, TrainOptions &options) {
       ->check(CLI::IsMember({"constant", "linear", "cosine"}))
       ->default_str("cosine");
   app.add_option("--loss-scale", options.lossScale,
-                 "What the loss is multiplied by at first, in a plan that scales it (default: "
+                 "The factor of the loss at first, in a plan that scales it (default: "
                  "65536)");
   app.add_option("--loss-scale-growth-interval", options.lossScaleGrowthInterval,
                  "Steps without a skipped one after which the loss scale doubles (default: 2000)")

@@ -338,7 +338,7 @@ void LargestElements::follow(Operation *op) {
   if ((handler && (this->*handler)(arguments)) || conversion.log.errors.size() != errors)
     return;
   fail(op,
-       "takes what torch.topk gives, of which dtc knows the elements but not their order; weigh "
+       "takes the result of torch.topk, whose elements dtc knows, but not their order; weigh "
        "them, divide them by their sum, add them up or put them back by scatter, and give them to "
        "dtc.torch.experts()");
 }

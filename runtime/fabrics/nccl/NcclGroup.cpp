@@ -58,10 +58,11 @@ static std::string describeMemory(ncclResult_t result, int gpu) {
   if ((result != ncclUnhandledCudaError && result != ncclSystemError) ||
       cudaSetDevice(gpu) != cudaSuccess || cudaMemGetInfo(&free, &total) != cudaSuccess)
     return "";
-  return fmt::format("; cuda {} has {} free, of which communicators take what they need beside the "
-                     "plan's memory: if that is little, compile for more or smaller shards, or "
-                     "limit their channels (--nccl-channels)",
-                     gpu, formatBytes(free));
+  return fmt::format(
+      "; cuda {} has {} free, and communicators take what they need of it beside the "
+      "plan's memory: if that is little, compile for more or smaller shards, or "
+      "limit their channels (--nccl-channels)",
+      gpu, formatBytes(free));
 }
 
 Error NcclGroup::describe(size_t rank, ncclResult_t result, const std::string &what) const {

@@ -229,8 +229,8 @@ TEST(TokenSource, ATextThatIsNoneHasANote) {
   EXPECT_TRUE(contains(noteOf("a.dat", "a\0b\0c\0"s), "a.dat: has bytes of 0, which no text has"));
   for (const char *name : {"a.jsonl", "a.JSON", "a.txt"})
     EXPECT_TRUE(contains(noteOf(name, "\n{\"text\": 1}"), std::string(name) +
-                                                              ": is JSON, of which "
-                                                              "each byte is a token"));
+                                                              ": is JSON, and each byte of it "
+                                                              "would be a token"));
 }
 
 TEST(TokenSource, ATextIsASequenceOfBytes) {

@@ -330,7 +330,7 @@ void checkHeads(const CudnnTensor &tensor) {
   size_t axis = tensor.strides[rank - 1] == 1 ? rank - 1 : rank - 2;
   if (tensor.strides[axis] != 1)
     throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED_LAYOUT,
-                     fmt::format("{} has strides {}, of which none of the last two is 1",
+                     fmt::format("{} has strides {}, and neither of the last two is 1",
                                  tensor.describe(), fmt::join(tensor.strides, ", "))};
   if (tensor.dims[axis] % 8 != 0 || tensor.dims[axis] > 256)
     throw CudnnError{CUDNN_STATUS_NOT_SUPPORTED_SHAPE,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs a program in so many processes with the variables that torchrun sets: by-variables.py PROCESSES PROGRAM ARGUMENT...
+"""Runs a program in PROCESSES processes with the variables that torchrun sets: by-variables.py PROCESSES PROGRAM ARGUMENT...
 
 The last process is started first. Prints what they have printed and their exit statuses."""
 

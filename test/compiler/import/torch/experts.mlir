@@ -27,7 +27,7 @@
 // SOFTMAX: %[[SHARES:.*]] = dtc.softmax %[[SCORES]]
 // SOFTMAX: dtc.reduce sum %[[SHARES]] dims [1]
 
-// ORDER: error: {{.*}}order.mlir: h.1 (a.py:7): 'aten.slice' takes what torch.topk gives, of which dtc knows the elements but not their order; weigh them, divide them by their sum, add them up or put them back by scatter, and give them to dtc.torch.experts()
+// ORDER: error: {{.*}}order.mlir: h.1 (a.py:7): 'aten.slice' takes the result of torch.topk, whose elements dtc knows, but not their order; weigh them, divide them by their sum, add them up or put them back by scatter, and give them to dtc.torch.experts()
 // ORDER-OF-TENSOR: 'aten.mul' combines the largest elements of rows with a tensor by their order, which dtc does not know; compute with one number for each row
 // SMALLEST: 'aten.topk' takes the smallest elements, or not along the last dimension of floats, for which there is no rule; negate or transpose the operand
 // TWO: 'aten.add' combines the results of several torch.topk, or repeats them, for which there is no rule

@@ -185,9 +185,9 @@ void forBadOrders(const std::function<void(const AttributeMap &, const std::stri
   for (int64_t size : {int64_t{0}, int64_t{-1}, int64_t{4}, int64_t{6}, int64_t{9}, huge})
     refuse({{"sequence", size}, {"sequence_axes", Axes{"cp"}}},
            "attribute 'sequence' is " + std::to_string(size) +
-               ", expected a size of which one of 2 blocks has 4 elements, rounded up");
+               ", expected a size whose 2 blocks have 4 elements each, rounded up");
   refuse({{"sequence", int64_t{8}}, {"sequence_axes", Axes{}}},
-         "attribute 'sequence' is 8, expected a size of which one of 1 blocks has 4 elements");
+         "attribute 'sequence' is 8, expected a size whose 1 blocks have 4 elements each");
   refuse({{"sequence", int64_t{8}}, {"sequence_axes", Axes{"pp"}}},
          "attribute 'sequence_axes' is \"pp\", expected distinct axes of the mesh");
   refuse({{"sequence", int64_t{8}}, {"sequence_axes", Axes{"cp", "cp"}}},
