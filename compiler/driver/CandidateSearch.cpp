@@ -459,6 +459,10 @@ std::optional<Candidate> CandidateSearch::recomputeLeast(const ResolvedOptions &
   for (int plan = 0; plan < plans; ++plan) {
     if (isEnding && *isEnding)
       return std::nullopt;
+    if (slowestNow && boundSeconds && *boundSeconds >= *slowestNow) {
+      leastSeconds = boundSeconds;
+      return std::nullopt;
+    }
     bool isDone = true;
     for (auto [search, bound] : llvm::zip_equal(searches, bounds)) {
       const SavedBytesTrial *found = search.best();

@@ -106,6 +106,9 @@ public:
   /// The seconds without recomputation in any case, where `slowest` is finite and that plan is too
   /// large.
   std::optional<double> boundSeconds;
+  /// Where it falls to `boundSeconds` while the search recomputes, the search ends as `slowest` has
+  /// it.
+  const std::atomic<double> *slowestNow = nullptr;
   /// Whether run() proves that a runtime would take the plan, which its user must do otherwise.
   bool provesPlan = true;
   /// Whether modules are verified once passes have made them. If not, the user of a candidate must

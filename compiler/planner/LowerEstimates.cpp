@@ -9,7 +9,6 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -94,6 +93,13 @@ void LowerEstimates::add(ArrayRef<ParallelStrategy> more) {
   probe.findAll(keys);
   size_t number = all.size();
   llvm::append_range(all, more);
+  for (const ParallelStrategy &strategy : more) {
+    CostKey key = keyOf(strategy);
+    auto [known, isNew] = keyNumbers.try_emplace(key, distinctKeys.size());
+    if (isNew)
+      distinctKeys.push_back(std::move(key));
+    keyNumberOf.push_back(known->second);
+  }
   for (; number < all.size(); ++number)
     if (std::optional<LowerEstimate> found = bound(number))
       ordered.push_back(*found);
@@ -107,7 +113,7 @@ void LowerEstimates::probeNext(const Estimates &next, double slowest) {
     if (keys.size() == kProbesAhead || each.seconds > slowest)
       break;
     const ParallelStrategy &strategy = all[each.strategy];
-    CostKey key = each.isBound ? keyOf(strategy) : strategy.key(traits.batch);
+    CostKey key = each.isBound ? knownKeyOf(each) : strategy.key(traits.batch);
     if (!probe.isKnown(key) && !llvm::is_contained(keys, key))
       keys.push_back(std::move(key));
   }
@@ -115,12 +121,14 @@ void LowerEstimates::probeNext(const Estimates &next, double slowest) {
 }
 
 void LowerEstimates::resolve(size_t index) {
-  std::vector<LowerEstimate> bounds;
-  std::copy_if(ordered.begin() + ptrdiff_t(index), ordered.end(), std::back_inserter(bounds),
-               [](const LowerEstimate &each) { return each.isBound; });
-  probeNext(bounds, std::numeric_limits<double>::infinity());
+  probeNext(llvm::make_filter_range(ArrayRef(ordered).drop_front(index),
+                                    [](const LowerEstimate &each) { return each.isBound; }),
+            std::numeric_limits<double>::infinity());
+  std::vector<bool> isKnown;
+  for (const CostKey &key : distinctKeys)
+    isKnown.push_back(probe.isKnown(key));
   llvm::erase_if(ordered, [&](LowerEstimate &each) {
-    if (!each.isBound || !probe.isKnown(keyOf(all[each.strategy])))
+    if (!each.isBound || !isKnown[keyNumberOf[each.strategy]])
       return false;
     std::optional<LowerEstimate> found = find(all[each.strategy], each.strategy);
     each = found.value_or(each);
@@ -139,7 +147,7 @@ std::optional<size_t> LowerEstimates::takeNext(double slowest) {
   while (!left->empty() && left->begin()->seconds <= slowest) {
     const LowerEstimate next = *left->begin();
     const ParallelStrategy &strategy = all[next.strategy];
-    if (!probe.isKnown(next.isBound ? keyOf(strategy) : strategy.key(traits.batch)))
+    if (!probe.isKnown(next.isBound ? knownKeyOf(next) : strategy.key(traits.batch)))
       probeNext(*left, slowest);
     left->erase(left->begin());
     if (!next.isBound)

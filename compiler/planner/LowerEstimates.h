@@ -80,6 +80,10 @@ private:
                          llvm::ArrayRef<ModelCosts> costs);
   /// The estimate, or a bound of it where only the costs of a larger microbatch are known.
   std::optional<LowerEstimate> bound(size_t number);
+  /// What keyOf() says of the strategy of an estimate in the list.
+  const CostKey &knownKeyOf(const LowerEstimate &listed) const {
+    return distinctKeys[keyNumberOf[listed.strategy]];
+  }
   /// A key but for its samples.
   static CostKey familyOf(CostKey key);
   /// Probes the next few unknown keys of estimates, in order: the keys that the estimate needs for
@@ -91,6 +95,9 @@ private:
   const ModelProperties &traits;
   Setting setting;
   std::vector<ParallelStrategy> all;
+  std::vector<size_t> keyNumberOf; ///< for each strategy: the number of its key
+  std::vector<CostKey> distinctKeys;
+  std::map<CostKey, size_t> keyNumbers; ///< of those
   std::vector<LowerEstimate> ordered;
   std::optional<std::set<LowerEstimate>> left; ///< once some were taken: those that were not
   std::map<CostKey, int64_t> largestSamples;   ///< that are probed, by family

@@ -71,6 +71,7 @@ void SimulatedSearch::settleAlike(size_t index) {
   kinds.push_back(kinds[index]);
   alikes.add(partly->strategy);
   isDone.push_back(false);
+  isTimed.push_back(false);
   choice.best.push_back(std::move(*partly));
 }
 

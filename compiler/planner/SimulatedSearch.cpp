@@ -70,7 +70,8 @@ SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOp
                                  PlannerResult &choice, llvm::function_ref<bool()> goesOn)
     : options(options), choice(choice), goesOn(goesOn), most(mostSimulations(model)),
       isThorough(most >= kManySimulations), work{most, kListedSimulations},
-      isDone(choice.best.size(), false), alikes(options), trials(model, name, options) {
+      isDone(choice.best.size(), false), isTimed(isDone), alikes(options),
+      trials(model, name, options) {
   for (const EstimatedStrategy &entry : choice.best) {
     kinds.push_back(kindOf(entry.strategy));
     alikes.add(entry.strategy);
@@ -117,6 +118,7 @@ bool SimulatedSearch::take(EstimatedStrategy &entry, const StrategyTrial &trial)
 
 void SimulatedSearch::noteTime(size_t index, double seconds) {
   ++choice.progress.simulated;
+  isTimed[index] = true;
   double error = seconds / choice.best[index].estimate.seconds();
   auto [known, fresh] = errors.try_emplace(kinds[index], error);
   known->second = std::min(known->second, error);
@@ -127,14 +129,31 @@ StrategyTrial SimulatedSearch::trialOf(size_t index) {
   const std::vector<ParallelStrategy> upcoming = findUpcoming(index);
   auto [known, isNew] = tried.try_emplace(standardOrder(strategy, options));
   StrategyTrial trial;
-  if (isNew)
-    trial = trials.take(strategy, upcoming, best, goesOn);
+  if (isNew) {
+    const size_t first = firstInNodes(index);
+    trial = trials.take(choice.best[first].strategy, upcoming, best, goesOn);
+    // The plan of a choice has the order of its own strategy.
+    if (first != index && trial.simulation && trial.simulation->stepSeconds < best)
+      trial = trials.take(strategy, upcoming, best, goesOn);
+  }
   StrategyTrial &from = isNew ? trial : known->second, &to = isNew ? known->second : trial;
   to.failure = from.failure;
   to.boundSeconds = from.boundSeconds;
   to.closestBytes = from.closestBytes;
   to.simulation = from.simulation;
   return trial;
+}
+
+size_t SimulatedSearch::firstInNodes(size_t index) const {
+  // As long as strategies are tried to find the choice, most are the best of all.
+  if (!work.isListing)
+    return index;
+  const ParallelStrategy order = standardOrder(choice.best[index].strategy, options);
+  for (size_t other = 0; other < index; ++other)
+    if (alikes.differInNodes(other, index) &&
+        standardOrder(choice.best[other].strategy, options) == order)
+      return other;
+  return index;
 }
 
 void SimulatedSearch::simulateOne(size_t index) {
@@ -246,8 +265,8 @@ std::optional<size_t> SimulatedSearch::findNear() const {
   auto isKnown = [&](size_t index) {
     if (isThorough || !isLikeSimulated(index))
       return false;
-    for (auto [other, entry] : llvm::enumerate(choice.best))
-      if (other != chosen && entry.simulation && alikes.differInBuckets(other, index) &&
+    for (size_t other = 0; other < isTimed.size(); ++other)
+      if (other != chosen && isTimed[other] && alikes.differInBuckets(other, index) &&
           !alikes.differInNodes(other, index) && !alikes.differInBuckets(*chosen, index))
         return true;
     return false;
@@ -322,14 +341,21 @@ std::optional<size_t> SimulatedSearch::findNext() {
 
 std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
   const Work workBefore = work;
-  const std::vector<bool> doneBefore = isDone;
+  const std::vector<bool> doneBefore = isDone, timedBefore = isTimed;
   const size_t simulatedBefore = simulatedEstimates.size();
+  // The first strategy most often fits: then it is the choice, and what is to be listed beside it
+  // comes next.
+  const bool isFirst = !chosen && work.left > 0;
+  if (isFirst) {
+    chosen = index;
+    best = likelySeconds(index);
+  }
   std::vector<ParallelStrategy> upcoming;
   std::set<ParallelStrategy> orders; // of strategies that are tried before
   for (auto &[order, trial] : tried)
     orders.insert(order);
   for (std::optional<size_t> next = index; next; next = findNext()) {
-    const ParallelStrategy &strategy = choice.best[*next].strategy;
+    const ParallelStrategy &strategy = choice.best[firstInNodes(*next)].strategy;
     if (orders.insert(standardOrder(strategy, options)).second && *next != index)
       upcoming.push_back(strategy);
     if (upcoming.size() == kUpcoming)
@@ -339,11 +365,17 @@ std::vector<ParallelStrategy> SimulatedSearch::findUpcoming(size_t index) {
     for (size_t other = 0; other < isDone.size(); ++other)
       if (alikes.differInRecompute(other, *next))
         isDone[other] = true;
+    isTimed[*next] = true;
     simulatedEstimates.push_back(choice.best[*next].estimate.seconds());
     countWork(*next);
   }
+  if (isFirst) {
+    chosen.reset();
+    best = std::numeric_limits<double>::infinity();
+  }
   work = workBefore;
   isDone = doneBefore;
+  isTimed = timedBefore;
   simulatedEstimates.resize(simulatedBefore);
   return upcoming;
 }

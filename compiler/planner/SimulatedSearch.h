@@ -54,6 +54,10 @@ private:
   /// The trial of a strategy of `choice.best`: that of one that lies on the devices in the same
   /// way, without its candidate, if there was one, and else one of its own.
   StrategyTrial trialOf(size_t index);
+  /// The first strategy of `choice.best` that differs from one at most in the order of the devices,
+  /// where strategies are tried for the list alone: which of them is asked for depends on what is
+  /// known by then, and trials ahead of that shall be of use.
+  size_t firstInNodes(size_t index) const;
   /// Simulates a strategy of `choice.best`, and chooses it if it is the fastest so far.
   void simulateOne(size_t index);
   /// Whether a strategy with one recomputation is hardly faster, if at all, than one with the other
@@ -121,6 +125,7 @@ private:
   std::vector<std::string> kinds;
   AlikeStrategies alikes;
   std::vector<bool> isDone;
+  std::vector<bool> isTimed; ///< simulated
   /// What was found of the strategies that were tried, but for their candidates, by
   /// standardOrder().
   std::map<ParallelStrategy, StrategyTrial> tried;

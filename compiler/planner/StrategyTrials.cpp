@@ -50,6 +50,7 @@ StrategyTrial StrategyTrials::run(ModuleOp ofThread, const ParallelStrategy &str
   ScopedDiagnosticHandler quiet(ofThread.getContext(), [](Diagnostic &) { return success(); });
   auto search = std::make_unique<CandidateSearch>(ofThread, name, options.cluster);
   search->slowest = slowest;
+  search->slowestNow = &slowest;
   search->isEnding = &isEnding;
   search->provesPlan = false;
   search->verifies = false;

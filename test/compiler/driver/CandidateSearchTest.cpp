@@ -363,6 +363,17 @@ TEST(CandidateSearch, EndsWhereAStepIsTooSlow) {
     ASSERT_TRUE(search.boundSeconds);
     EXPECT_DOUBLE_EQ(*search.boundSeconds, secondsOf(*all));
   }
+  // The same holds where the limit falls while the search recomputes.
+  for (double times : {0.5, 2.0}) {
+    const std::atomic<double> slowestNow = times * secondsOf(*all);
+    CandidateSearch search(*module, "model");
+    search.slowest = std::numeric_limits<double>::max();
+    search.slowestNow = &slowestNow;
+    EXPECT_EQ(search.run(options).has_value(), times > 1);
+    EXPECT_EQ(search.leastSeconds.has_value(), times < 1);
+    ASSERT_TRUE(search.boundSeconds);
+    EXPECT_DOUBLE_EQ(*search.boundSeconds, secondsOf(*all));
+  }
   // A search that is to end makes no candidate.
   const std::atomic<bool> isEnding = true;
   CandidateSearch search(*module, "model");
