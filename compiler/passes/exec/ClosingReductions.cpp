@@ -70,12 +70,13 @@ private:
   bool collect(Operation *op, llvm::SetVector<Operation *> &chain);
   bool collectInput(Operation *reader, Value input, llvm::SetVector<Operation *> &chain);
   bool writesFreely(Operation *op) const;
+  bool workFollows(const llvm::SetVector<Operation *> &chain) const;
   void move(Operation *op);
 
   exec::ProgramOp program;
   exec::AccessFinder accesses;
   Loop loop;
-  exec::TaskOp host;
+  mutable exec::TaskOp host; // its ops are listed by const functions
   /// By value: sums, and what was moved, with the instruction of the host after which it is there;
   /// null: at the beginning of the host.
   llvm::DenseMap<Value, Operation *> ready;
@@ -180,6 +181,20 @@ bool Mover::collectInput(Operation *reader, Value input, llvm::SetVector<Operati
          !addsToSum(maker) && collect(maker, chain);
 }
 
+/// Whether the host computes after the last of the sums: else nothing would hide the reduction
+/// there.
+bool Mover::workFollows(const llvm::SetVector<Operation *> &chain) const {
+  auto kernels = host.getOps<exec::KernelOp>();
+  return llvm::any_of(kernels, [&](exec::KernelOp kernel) {
+    return !moved.contains(kernel) && llvm::all_of(chain, [&](Operation *op) {
+      return llvm::all_of(accesses.of(op).reads, [&](Value input) {
+        Operation *other = ready.lookup(valueOf(input));
+        return !other || other->isBeforeInBlock(kernel);
+      });
+    });
+  });
+}
+
 /// To the place after the last of its operands, and after what was moved there before.
 void Mover::move(Operation *op) {
   Operation *place = nullptr;
@@ -211,7 +226,7 @@ void Mover::run() {
   findReadersAndMakers();
   for (Operation &op : llvm::make_early_inc_range(loop.after.getBody().front())) {
     llvm::SetVector<Operation *> chain;
-    if (isReduction(op) && collect(&op, chain))
+    if (isReduction(op) && collect(&op, chain) && workFollows(chain))
       for (Operation *each : chain)
         move(each);
   }
