@@ -59,8 +59,9 @@ TEST(OuterRound, WaitsForTheRestOfWhatIsSent) {
 TEST(OuterRound, WaitsBeforeAnotherFragmentIsApplied) {
   // A fragment is applied 9 steps later, but the other one 4 steps after it is sent.
   EXPECT_DOUBLE_EQ(followOuterRound(scheduleOf(9), timesWith(6), 10).exposed, 5);
-  // Where they coincide, the other one is applied while the fragment is sent.
-  EXPECT_DOUBLE_EQ(followOuterRound(scheduleOf(5), timesWith(6), 10).exposed, 2.5);
+  // Where they coincide, the second fragment is applied while the first is sent, and not the other
+  // way round: the steps wait for 0.75 and for 1 s, and 1 s is taken before and after.
+  EXPECT_DOUBLE_EQ(followOuterRound(scheduleOf(5), timesWith(6), 10).exposed, 2.75);
 }
 
 } // namespace outerRoundTest
