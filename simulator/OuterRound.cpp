@@ -28,13 +28,14 @@ struct Clocks {
 /// What comes after a step.
 static void takePartsAfter(int64_t step, const OuterFragments &schedule,
                            const OuterStepTimes &times, int64_t every, Clocks &clocks) {
-  for (int64_t k = 0; k < std::ssize(times.fragments); ++k) {
-    const OuterStepTimes::Fragment &fragment = times.fragments[static_cast<size_t>(k)];
-    const bool isSent = schedule.isSentAfter(k, step, every);
-    const bool isApplied = schedule.isAppliedAfter(k, step, every);
-    if (isSent || isApplied)
+  const int64_t count = std::ssize(times.fragments);
+  for (int64_t k = 0; k < count; ++k)
+    if (schedule.isSentAfter(k, step, every) || schedule.isAppliedAfter(k, step, every))
       clocks.settle();
-    if (isSent) {
+  for (int64_t k = 0; k < count; ++k) {
+    const OuterStepTimes::Fragment &fragment = times.fragments[static_cast<size_t>(k)];
+    const bool isApplied = schedule.isAppliedAfter(k, step, every);
+    if (schedule.isSentAfter(k, step, every)) {
       clocks.run += fragment.take;
       clocks.sent = clocks.run + fragment.send;
     }
