@@ -24,7 +24,9 @@ using namespace dtc;
 /// The letters of einsums for the dimensions of `x` before its `last` ones: those of the batch and,
 /// if there is one, the sequence.
 static std::string firstLetters(Value x, size_t last) {
-  return StringRef("bs").take_front(cast<RankedTensorType>(x.getType()).getShape().size() - last).str();
+  return StringRef("bs")
+      .take_front(cast<RankedTensorType>(x.getType()).getShape().size() - last)
+      .str();
 }
 
 Value ModelBuilder::adapterInput(StringRef name, Value x, const std::vector<Dim> &in,
