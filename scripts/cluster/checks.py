@@ -4,10 +4,9 @@ import json
 import pathlib
 import re
 import statistics
-import sys
 
 from hosts import Hosts, name
-from runs import STARTS, TREE, Run, make_data, make_model, tool
+from runs import STARTS, Run, make_data, make_model, tool
 
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

@@ -10,7 +10,6 @@ import signal
 import struct
 import subprocess
 import sys
-import time
 
 TUNSETIFF, IFF_TAP, IFF_NO_PI = 0x400454CA, 0x0002, 0x1000
 CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET, PR_SET_PDEATHSIG = 0x00020000, 0x20000000, 0x40000000, 1
