@@ -68,6 +68,11 @@ const Strategy kStrategies[] = {
     {"dp=2,pp=2 m=2 zero=2 schedule=zb-h1 bucket=0", 1},
     {"pp=2 m=4 schedule=1f1b", 1},
     {"dp=2,tp=2,pp=2 m=2 zero=1", 1},
+    // Reductions in the last microbatch:
+    {"dp=2 m=3 zero=1 bucket=0", 1},
+    {"dp=2 m=2 bucket=1024", 2},
+    {"dp=2,pp=2 m=2 bucket=0", 2},
+    {"dp=2,pp=2 m=4 zero=1 schedule=zb-v bucket=0", 1},
 };
 
 /// All that a run leaves, as bytes.
