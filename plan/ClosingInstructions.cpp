@@ -9,36 +9,41 @@
 #include "plan/KernelTable.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace dtc {
 
 namespace {
 
-/// Spreads from the sums of the loop to all that is made of them.
+/// Spreads from the sums of the loop to all that is made of them, once to each instruction.
 class Spread {
 public:
   Spread(const plan::Program &program, std::vector<std::vector<bool>> &byTask)
-      : program(program), byTask(byTask), isWhole(static_cast<size_t>(program.buffers_size())),
-        isInLoop(static_cast<size_t>(program.tasks_size())) {}
+      : program(program), byTask(byTask), isInLoop(static_cast<size_t>(program.tasks_size())) {}
 
   void run() {
     for (uint32_t e = program.loop_begin(); e < program.loop_end(); ++e)
       isInLoop[program.schedule(static_cast<int>(e)).task()] = true;
-    bool hasSums = false;
-    for (size_t t = 0; t < isInLoop.size(); ++t)
-      if (isInLoop[t])
-        for (const plan::Instruction &instruction :
-             program.tasks(static_cast<int>(t)).instructions())
-          if (readsOwnOutput(instruction.kernel().kernel()))
-            for (uint32_t output : instruction.kernel().outputs())
-              hasSums = isWhole[valueOf(output)] = true;
-    // What one task makes may be read in another one.
-    for (bool grows = hasSums; grows;) {
-      grows = false;
-      for (size_t t = 0; t < isInLoop.size(); ++t)
-        if (isInLoop[t])
-          grows |= addTask(program.tasks(static_cast<int>(t)), byTask[t]);
+    isWhole.resize(static_cast<size_t>(program.buffers_size()));
+    forEachInLoop([&](size_t, const plan::Instruction &instruction, size_t) {
+      if (readsOwnOutput(instruction.kernel().kernel()))
+        addOutputs(instruction);
+    });
+    if (found.empty())
+      return;
+    findReaders();
+    while (!found.empty()) {
+      size_t value = found.back();
+      found.pop_back();
+      for (auto [task, at] : readers[value])
+        addReader(task, at);
     }
+    forEachInLoop([&](size_t task, const plan::Instruction &instruction, size_t at) {
+      const std::vector<bool> &closing = byTask[task];
+      if (instruction.has_wait() && instruction.wait().instruction() < at && !closing.empty() &&
+          closing[instruction.wait().instruction()])
+        byTask[task][at] = true;
+    });
   }
 
 private:
@@ -47,42 +52,54 @@ private:
     return at.has_view_of() ? at.view_of() : buffer;
   }
 
-  bool reads(const plan::Instruction &instruction) const {
-    auto whole = [&](uint32_t buffer) { return isWhole[valueOf(buffer)]; };
-    const auto &tensors = instruction.collective().tensors();
-    return std::any_of(instruction.kernel().inputs().begin(), instruction.kernel().inputs().end(),
-                       whole) ||
-           std::any_of(tensors.begin(), tensors.end(),
-                       [&](const plan::CollectiveTensor &tensor) { return whole(tensor.input()); });
+  /// Calls use(task, instruction, its number in the task).
+  template <typename Use> void forEachInLoop(const Use &use) const {
+    for (size_t t = 0; t < isInLoop.size(); ++t) {
+      const plan::Task &task = program.tasks(static_cast<int>(t));
+      for (int i = 0; isInLoop[t] && i < task.instructions_size(); ++i)
+        use(t, task.instructions(i), static_cast<size_t>(i));
+    }
   }
 
-  /// Whether something was added.
-  bool addTask(const plan::Task &task, std::vector<bool> &closing) {
-    bool grows = false;
-    for (int i = 0; i < task.instructions_size(); ++i) {
-      const plan::Instruction &instruction = task.instructions(i);
-      auto at = static_cast<size_t>(i);
-      bool isClosing = instruction.has_wait()
-                           ? instruction.wait().instruction() < at && !closing.empty() &&
-                                 closing[instruction.wait().instruction()]
-                           : reads(instruction);
-      if (!isClosing || (!closing.empty() && closing[at]))
-        continue;
-      grows = true;
-      closing.resize(static_cast<size_t>(task.instructions_size()));
-      closing[at] = true;
-      for (uint32_t output : instruction.kernel().outputs())
-        isWhole[valueOf(output)] = true;
+  void findReaders() {
+    readers.resize(isWhole.size());
+    forEachInLoop([&](size_t task, const plan::Instruction &instruction, size_t at) {
+      for (uint32_t input : instruction.kernel().inputs())
+        readers[valueOf(input)].emplace_back(task, at);
       for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
-        isWhole[valueOf(tensor.output())] = true;
-    }
-    return grows;
+        readers[valueOf(tensor.input())].emplace_back(task, at);
+    });
+  }
+
+  void addReader(size_t task, size_t at) {
+    const auto &instructions = program.tasks(static_cast<int>(task)).instructions();
+    std::vector<bool> &closing = byTask[task];
+    closing.resize(static_cast<size_t>(instructions.size()));
+    if (closing[at])
+      return;
+    closing[at] = true;
+    addOutputs(instructions[static_cast<int>(at)]);
+  }
+
+  void addOutputs(const plan::Instruction &instruction) {
+    auto add = [&](uint32_t output) {
+      if (isWhole[valueOf(output)])
+        return;
+      isWhole[valueOf(output)] = true;
+      found.push_back(valueOf(output));
+    };
+    std::for_each(instruction.kernel().outputs().begin(), instruction.kernel().outputs().end(),
+                  add);
+    for (const plan::CollectiveTensor &tensor : instruction.collective().tensors())
+      add(tensor.output());
   }
 
   const plan::Program &program;
   std::vector<std::vector<bool>> &byTask;
-  std::vector<bool> isWhole;  // by value: a sum, or made of sums
   std::vector<bool> isInLoop; // by task
+  std::vector<bool> isWhole;  // by value: a sum, or made of sums
+  std::vector<size_t> found;  // of these, those whose readers are not added yet
+  std::vector<std::vector<std::pair<size_t, size_t>>> readers; // of the loop, by value
 };
 
 } // namespace

@@ -215,7 +215,7 @@ MaybeError DataflowWalk::endSkip() {
 }
 
 bool DataflowWalk::closesIn(const plan::ScheduleEntry &entry) const {
-  bool isLastRepetition = !state.point.inLoop || !repeatsLoop || state.point.repetition > 0;
+  bool isLastRepetition = !repeatsLoop || state.point.repetition > 0;
   return isLastRepetition && closing.anyIn(entry.task()) &&
          entry.microbatch() == closing.lastMicrobatch();
 }

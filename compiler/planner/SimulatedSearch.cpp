@@ -69,9 +69,8 @@ static std::string kindOf(const ParallelStrategy &strategy) {
 SimulatedSearch::SimulatedSearch(ModuleOp model, StringRef name, const PlannerOptions &options,
                                  PlannerResult &choice, llvm::function_ref<bool()> goesOn)
     : options(options), choice(choice), goesOn(goesOn), most(mostSimulations(model)),
-      isThorough(most >= kManySimulations), work{most, kListedSimulations},
-      isDone(choice.best.size(), false), isTimed(isDone), alikes(options),
-      trials(model, name, options) {
+      isThorough(most >= kManySimulations), work{most, kListedSimulations}, alikes(options),
+      isDone(choice.best.size(), false), isTimed(isDone), trials(model, name, options) {
   for (const EstimatedStrategy &entry : choice.best) {
     kinds.push_back(kindOf(entry.strategy));
     alikes.add(entry.strategy);

@@ -72,10 +72,14 @@ static std::optional<std::string> describeReplicas(const std::map<std::string, S
       return fmt::format("the checkpoint has {} replicas and the plan {}: the first {} go on, and "
                          "outer steps are means over these",
                          had, saved.copies, saved.copies);
+    const bool hasOuter = std::ranges::any_of(tensors, [](const auto &each) {
+      return each.first.ends_with(std::string(".") + kOuterParametersState);
+    });
     if (saved.copies > had)
       return fmt::format("the checkpoint has {} replica{} and the plan {}: the further ones begin "
-                         "with the newest outer parameters",
-                         had, had == 1 ? "" : "s", saved.copies);
+                         "with {}",
+                         had, had == 1 ? "" : "s", saved.copies,
+                         hasOuter ? "the newest outer parameters" : "the parameters of these");
   }
   return std::nullopt;
 }

@@ -197,8 +197,9 @@ std::optional<DeviceExecutor::Position> DeviceExecutor::position() const {
     }
   if (std::optional<DeviceProgress::Position> host = instructions.getProgress().position()) {
     size_t before = begun > 0 ? newest().entriesEnqueued() : 0;
+    bool repeats = layout.entries.size() - before > program.schedule.size() - host->entry;
     return Position{begun, host->entry, host->instruction, before,
-                    instructions.reachedIn(host->entry, host->instruction)};
+                    instructions.reachedIn(host->entry, host->instruction, repeats)};
   }
   return std::nullopt;
 }

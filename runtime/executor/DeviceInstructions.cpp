@@ -274,8 +274,8 @@ void DeviceInstructions::drain() {
 
 /// Finds which communication the device has reached in an entry: from its marks; or, for a device
 /// that computes on the host's thread, from the instruction that the thread is at.
-ReachedCommunication DeviceInstructions::reachedIn(size_t entry,
-                                                   std::optional<size_t> instruction) const {
+ReachedCommunication DeviceInstructions::reachedIn(size_t entry, std::optional<size_t> instruction,
+                                                   bool repeats) const {
   const uint32_t task = program.schedule[entry].task;
   const size_t begin = program.taskBegin[task], end = program.taskBegin[task + 1];
   ReachedCommunication found;
@@ -291,7 +291,7 @@ ReachedCommunication DeviceInstructions::reachedIn(size_t entry,
     return found;
   const uint32_t microbatchOfEntry = program.schedule[entry].microbatch;
   for (size_t i = begin; i <= *instruction; ++i) {
-    if (!program.runsFor(i, microbatchOfEntry, batches - 1, batches))
+    if (!program.runsFor(i, microbatchOfEntry, repeats ? 0 : batches - 1, batches))
       continue;
     if (isCollective(program.instructions[i]))
       found.collective = i;

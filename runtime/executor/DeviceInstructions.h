@@ -70,7 +70,10 @@ public:
   CommunicatorBytes sent() const;
   /// How many instructions of the program are in stretches, if there are graphs.
   size_t inGraphs() const { return graphs ? graphs->instructions() : 0; }
-  ReachedCommunication reachedIn(size_t entry, std::optional<size_t> instruction) const;
+  /// Which communication the device has reached in an entry; `instruction`: that of the host.
+  /// `repeats`: the loop runs again after the repetition that the entry is in.
+  ReachedCommunication reachedIn(size_t entry, std::optional<size_t> instruction,
+                                 bool repeats = false) const;
 
 private:
   MaybeError openNetwork(Fabric &fabric, const DeviceOptions &options);

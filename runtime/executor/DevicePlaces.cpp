@@ -239,8 +239,10 @@ DeviceFlight DevicePlaces::flightOf(const DeviceExecutor &device) const {
       begin = position->instruction.value_or(begin);
     for (size_t index = begin; index < program.taskBegin[task + 1] && flight.next.size() < mostNext;
          ++index)
-      if (auto operation = operationAt(device, entry, index))
-        flight.next.push_back(std::move(*operation));
+      if (program.runsFor(index, program.schedule[entry].microbatch, /*repetition=*/0,
+                          /*batches=*/1))
+        if (auto operation = operationAt(device, entry, index))
+          flight.next.push_back(std::move(*operation));
   }
   return flight;
 }

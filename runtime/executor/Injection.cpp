@@ -201,6 +201,11 @@ Expected<PreparedInjection> prepareInjection(const PreparedPlan &plan, const Inj
     return Error{fmt::format("microbatch is {}, for which device {} does not run the task \"{}\"",
                              injection.microbatch, injection.device,
                              program.program->tasks(static_cast<int>(task)).name())};
+  if (!program.runsFor(prepared.instruction, static_cast<uint32_t>(injection.microbatch),
+                       /*repetition=*/0, /*batches=*/1))
+    return Error{fmt::format("microbatch is {}, but match {} of {} runs for the last microbatch "
+                             "alone; expected {}",
+                             injection.microbatch, index + 1, wanted, program.lastMicrobatch)};
   const auto &call = std::get<PreparedKernel>(program.instructions[prepared.instruction]);
   const plan::KernelCall &kernel = program.instruction(prepared.instruction).kernel();
   uint32_t output = *floatOutput(program, kernel);

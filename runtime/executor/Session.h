@@ -89,8 +89,8 @@ public:
   Expected<HostTensor> getStateOfReplicas(const std::string &name) const;
   /// How many replicas have a part in what getOutput() gives; 1 where they do not differ.
   int64_t numReplicasRead() const;
-  /// Whether each process has all of every output and of the step state, so that reading them sends
-  /// nothing.
+  /// Whether each process has all of every output and of the step state, of each replica that it
+  /// has a part of, so that reading them sends nothing.
   bool readsOwnResults() const;
 
   /// The shards of all states on the devices of this process. Those that are first make up every
@@ -230,7 +230,9 @@ private:
   std::vector<int64_t> standIns(int64_t program, const plan::Sharding &sharding,
                                 int64_t process) const;
   template <typename T>
-  const Holder<T> *heldEverywhere(const std::vector<Holder<T>> &holders) const;
+  bool holdsWhole(const Holder<T> &holder, int64_t process, bool ofReplicas) const;
+  template <typename T>
+  const Holder<T> *heldEverywhere(const std::vector<Holder<T>> &holders, bool ofReplicas) const;
   template <typename T>
   Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
                               const char *what, bool readsKept, bool ofReplicas) const;

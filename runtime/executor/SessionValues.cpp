@@ -124,17 +124,28 @@ std::vector<int64_t> Session::standIns(int64_t program, const plan::Sharding &sh
   return devices;
 }
 
-/// The first program with the binding whose shards are all in this process; null if some process
-/// has no such program.
+/// Whether the process has all shards of a tensor; `ofReplicas`: of each replica that it has a part
+/// of.
 template <typename T>
-const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &holders) const {
+bool Session::holdsWhole(const Holder<T> &holder, int64_t process, bool ofReplicas) const {
+  const plan::Sharding &sharding = holder.binding->sharding();
+  const size_t shards = standIns(holder.program, sharding, -1).size();
+  std::map<int64_t, size_t> held; // by replica
+  for (int64_t device : standIns(holder.program, shardingOf(sharding, ofReplicas), process))
+    ++held[ofReplicas ? replicaOf(device) : 0];
+  return !held.empty() &&
+         std::ranges::all_of(held, [&](const auto &each) { return each.second == shards; });
+}
+
+/// The first program with the binding whose shards are all in this process, as holdsWhole() says;
+/// null if some process has no such program.
+template <typename T>
+const Session::Holder<T> *Session::heldEverywhere(const std::vector<Holder<T>> &holders,
+                                                  bool ofReplicas) const {
   const Holder<T> *own = nullptr;
   for (int64_t process = 0; process < fabric().numProcesses(); ++process) {
-    auto whole = std::ranges::find_if(holders, [&](const Holder<T> &holder) {
-      const plan::Sharding &sharding = holder.binding->sharding();
-      return standIns(holder.program, sharding, process).size() ==
-             standIns(holder.program, sharding, -1).size();
-    });
+    auto whole = std::ranges::find_if(
+        holders, [&](const Holder<T> &holder) { return holdsWhole(holder, process, ofReplicas); });
     if (whole == holders.end())
       return nullptr;
     if (process == fabric().process())
@@ -174,7 +185,8 @@ Expected<HostTensor> Session::gather(const std::vector<Holder<T>> &holders, Tens
     type.shape.insert(type.shape.begin(), prepared->replicas->count);
   HostTensor whole(std::move(type));
   size_t width = byteWidth(whole.type.dtype);
-  const Holder<T> *local = ofReplicas && !readsOwnResults() ? nullptr : heldEverywhere(holders);
+  const Holder<T> *local =
+      ofReplicas && !readsOwnResults() ? nullptr : heldEverywhere(holders, ofReplicas);
   const Holder<T> &holder = local ? *local : holders.front();
   const plan::Sharding sharding = shardingOf(holder.binding->sharding(), ofReplicas);
   auto regionOn = [&](int64_t device) {
@@ -287,10 +299,13 @@ bool Session::readsOwnResults() const {
   if (ownResults)
     return *ownResults;
   auto isOutputHeld = [&](const plan::Output *output) {
-    return heldEverywhere(holdersOfOutput(output->name())) != nullptr;
+    const bool differs = prepared->replicas && prepared->replicas->outputs.count(output->name());
+    return heldEverywhere(holdersOfOutput(output->name()), differs) != nullptr;
   };
   auto isHeld = [&](const plan::State *state) {
-    return !isStepState(state->kind()) || heldEverywhere(holdersOfState(state->name())) != nullptr;
+    const bool differs = prepared->replicas && prepared->replicas->differ(*state);
+    return !isStepState(state->kind()) ||
+           heldEverywhere(holdersOfState(state->name()), differs) != nullptr;
   };
   ownResults = std::ranges::all_of(distinctOutputs(plan()), isOutputHeld) &&
                std::ranges::all_of(distinctStates(plan()), isHeld);

@@ -251,6 +251,22 @@ TEST(ClosingInstructions, ReadWholeSumsInTheLoop) {
   EXPECT_EQ(chain.errorOfUse(last, /*repeatsLoop=*/true), "");
 }
 
+TEST(ClosingInstructions, AreFoundInWhateverOrderTheyStand) {
+  // Each makes what the one before it reads, the last one of the sum; many, as one look at all for
+  // each of them would not come to an end.
+  constexpr int count = 1 << 18;
+  SumPlan plan(2, upTo(2));
+  std::vector<uint32_t> made = {plan.sum};
+  for (int i = 0; i < count; ++i)
+    made.push_back(plan.buffer(DType::F32, {8}));
+  for (size_t i = made.size() - 1; i > 0; --i)
+    plan.addTo(1, "neg", made[i - 1], made[i]);
+  ClosingInstructions closing(plan.program());
+  EXPECT_FALSE(closing.contains(1, 0) || closing.contains(1, 1));
+  for (int i = 2; i < count + 2; ++i)
+    ASSERT_TRUE(closing.contains(1, i)) << i;
+}
+
 TEST(ClosingInstructions, ReadNoSumOfFewerMicrobatches) {
   SumPlan early(3, {0, 1});
   early.addTo(1, "neg", early.sum, early.prepared);

@@ -27,8 +27,9 @@ namespace {
 constexpr float kInf = INFINITY;
 
 /// On two devices, for two microbatches: y = x + x and z = y * x in the layer "h.0.mlp", for each
-/// microbatch, and "sum", f32[6], the sum of z over the microbatches.
-std::shared_ptr<plan::Plan> twoLayerPlan() {
+/// microbatch, and "sum", f32[6], the sum of z over the microbatches. `closes`: after it the loop
+/// makes something of the sum, in the last microbatch.
+std::shared_ptr<plan::Plan> twoLayerPlan(bool closes = false) {
   PlanBuilder b;
   b.axis("dp", 2);
   b.axis("micro", 2, /*temporal=*/true);
@@ -39,6 +40,8 @@ std::shared_ptr<plan::Plan> twoLayerPlan() {
   b.kernel("add", {x, x}, {y});
   b.kernel("mul", {y, x}, {z});
   (*b.kernel("accumulate", {z}, {sum}).mutable_attributes())["axis"] = stringAttribute("micro");
+  if (closes)
+    b.kernel("mul", {sum, sum}, {b.buffer(DType::F32, {3})});
   b.schedule(0, 0);
   b.schedule(0, 1);
   b.output("sum", DType::F32, {6}, {{"dp"}}, sum);
@@ -52,7 +55,8 @@ std::shared_ptr<plan::Plan> twoLayerPlan() {
   return b.build();
 }
 
-Expected<std::unique_ptr<Session>> open(const std::vector<std::string> &texts) {
+Expected<std::unique_ptr<Session>> open(const std::vector<std::string> &texts,
+                                        bool closes = false) {
   SessionOptions options;
   for (const std::string &text : texts) {
     Expected<Injection> injection = parseInjection(text);
@@ -60,7 +64,7 @@ Expected<std::unique_ptr<Session>> open(const std::vector<std::string> &texts) {
       return injection.error();
     options.injections.push_back(*injection);
   }
-  return Session::create(twoLayerPlan(), createFakeBackend(), options);
+  return Session::create(twoLayerPlan(closes), createFakeBackend(), options);
 }
 
 /// "sum" after each of three steps with x = 1.
@@ -107,6 +111,13 @@ TEST(Injection, FollowsTheKernel) {
   EXPECT_EQ(sumsOf({"op=loss,step=1,device=0,microbatch=1"})[1], plain);
   // A value that is injected with the first microbatch is added to.
   EXPECT_EQ(sumsOf({"op=loss,step=1,device=0,microbatch=0"})[0], changed);
+}
+
+TEST(Injection, IsForAMicrobatchThatTheKernelRunsFor) {
+  EXPECT_OK(open({"op=unknown,step=1,device=0,microbatch=1"}, /*closes=*/true));
+  EXPECT_ERROR(open({"op=unknown,step=1,device=0,microbatch=0"}, /*closes=*/true),
+               "microbatch is 0, but match 1 of kernels of \"unknown\" that make floats runs for "
+               "the last microbatch alone; expected 1");
 }
 
 TEST(Injection, MayBeSeveral) {
