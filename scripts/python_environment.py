@@ -14,10 +14,8 @@ def make_environment(folder, wanted, program):
         return
     if installed.exists() and installed.read_text() == wanted.read_text():
         return
+    folder.mkdir(parents=True, exist_ok=True)
+    installed.write_text("")  # where the installation fails or is interrupted, the next call installs again
     subprocess.run([program, "-m", "venv", folder], check=True)
-    try:
-        subprocess.run([folder / "bin" / "pip", "install", "--quiet", "-r", wanted], check=True)
-    except subprocess.CalledProcessError:
-        installed.write_text("")  # the next call installs again
-        raise
+    subprocess.run([folder / "bin" / "pip", "install", "--quiet", "-r", wanted], check=True)
     shutil.copy(wanted, installed)

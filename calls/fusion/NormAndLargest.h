@@ -14,7 +14,7 @@
 namespace dtc {
 
 /// A layer norm or an RMS norm, and the number of the value that is the largest magnitude of its
-/// first result.
+/// first result. That may lie in the place of statistics that are not kept, which are not written.
 struct NormAndLargest {
   const FusedCalls::Call *norm = nullptr;
   size_t largest = 0;

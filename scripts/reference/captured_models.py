@@ -483,7 +483,8 @@ class Activations(nn.Module):
     def __init__(self):
         super().__init__()
         self.functions = (F.relu6, F.hardtanh, F.celu, F.selu, F.mish, F.logsigmoid, F.softsign, F.softshrink, F.hardshrink, F.hardswish,
-                          lambda x: x * torch.sign(x), torch.expm1, lambda x: torch.log1p(x.square()), lambda x: F.celu(40 * x, 0.5) / 40)
+                          lambda x: x * torch.sign(x), torch.expm1, lambda x: torch.log1p(x.square()), lambda x: F.celu(40 * x, 0.5) / 40,
+                          lambda x: x * torch.log1p((x > 0).to(x.dtype) - 1).exp())  # the logarithm of 0
         self.layers = nn.ModuleList(nn.Linear(6, 7) for _ in self.functions)
         self.head = nn.Linear(7, 5)
 

@@ -99,11 +99,13 @@ class Rules:
         return self.emit(eqn, "pow", {"self": x}, {"exponent": float(y.known)})
 
     def on_log1p(self, eqn, x):
-        # log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u.
+        # log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u. Where u is less than 1/2,
+        # it is not rounded, and the second term is 0, also for u = 0.
         u = self.emit(eqn, "add", {"self": x}, {"other": 1.0})
         lost = self.emit(eqn, "sub", {"self": x, "other": self.emit(eqn, "sub", {"self": u}, {"other": 1.0})})
+        divisor = self.emit(eqn, "clamp", {"self": u}, {"min": 0.5})
         return self.emit(eqn, "add", {"self": self.emit(eqn, "log", {"self": u}),
-                                      "other": self.emit(eqn, "div", {"self": lost, "other": u})})
+                                      "other": self.emit(eqn, "div", {"self": lost, "other": divisor})})
 
     def on_exp2(self, eqn, x):
         return self.emit(eqn, "exp", {"self": self.emit(eqn, "mul", {"self": x}, {"other": math.log(2)})})

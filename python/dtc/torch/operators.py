@@ -24,9 +24,10 @@ def repeat(x, repeats):
 
 
 def log1p(x):
-    """log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u."""
+    """log(u) + (x - (u - 1)) / u with u = 1 + x: the second term restores the loss from the rounding of u. Where u is less than 1/2,
+    it is not rounded, and the second term is 0, also for u = 0."""
     u = 1 + x
-    return u.log() + (x - (u - 1)) / u
+    return u.log() + (x - (u - 1)) / u.clamp(min=0.5)
 
 
 def expm1(x):

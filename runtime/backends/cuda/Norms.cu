@@ -11,6 +11,7 @@
 #include "runtime/backends/cuda/Elements.h"
 #include "runtime/backends/cuda/LargestMagnitude.h"
 
+#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -19,7 +20,7 @@ namespace dtc::runtime::cuda {
 namespace {
 
 /// The operands of a call; an RMS norm has no beta and no means. `largest` becomes the largest
-/// magnitude of y; null: not wanted.
+/// magnitude of y. Null: means, rstds or the largest magnitude that are not wanted.
 template <typename F> struct NormOperands {
   const F *x, *gamma, *beta;
   F *y;
@@ -91,9 +92,10 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       }
     }
     if (threadIdx.x == 0) {
-      if constexpr (hasMean)
+      if (hasMean && all.means)
         all.means[row] = mean;
-      all.rstds[row] = rstd;
+      if (all.rstds)
+        all.rstds[row] = rstd;
     }
   }
   raiseLargest(all.largest, largest);
@@ -126,8 +128,10 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       largest = largestOf(largest, Vector<F, 1>{{value}});
     }
     if (threadIdx.x == 0) {
-      means[row] = mean;
-      rstds[row] = rstd;
+      if (means)
+        means[row] = mean;
+      if (rstds)
+        rstds[row] = rstd;
     }
   }
   raiseLargest(number, largest);
@@ -151,7 +155,7 @@ __global__ void __launch_bounds__(kMaxBlockThreads)
       y[i] = value;
       largest = largestOf(largest, Vector<F, 1>{{value}});
     }
-    if (threadIdx.x == 0)
+    if (threadIdx.x == 0 && rstds)
       rstds[row] = rstd;
   }
   raiseLargest(number, largest);
@@ -215,22 +219,28 @@ template <bool hasMean, typename F>
 PrepareResult makeNormAndLargest(const FusedCalls &calls, const NormAndLargest &match,
                                  const NormCall &call) {
   std::vector<size_t> indices = calls.operandIndices();
-  auto placesOf = [&](const std::vector<size_t> &values) {
-    std::vector<size_t> places;
-    for (size_t value : values)
-      places.push_back(indices[value]);
-    return places;
-  };
+  std::vector<size_t> in, statistics;
+  for (size_t value : match.norm->inputs)
+    in.push_back(indices[value]);
+  // The largest magnitude may lie in the place of statistics that nothing reads.
+  constexpr size_t kNotWanted = std::numeric_limits<size_t>::max();
+  for (size_t i = 1; i < match.norm->outputs.size(); ++i) {
+    size_t value = match.norm->outputs[i];
+    statistics.push_back(calls.values[value].isKept ? indices[value] : kNotWanted);
+  }
   return makeKernel(
-      [call, in = placesOf(match.norm->inputs), out = placesOf(match.norm->outputs),
+      [call, in, statistics, y = indices[match.norm->outputs[0]],
        largest = indices[match.largest]](CudaQueue &queue, const KernelArguments &args) {
         using W = Wide<F>;
+        auto write = [&](size_t place) {
+          return place == kNotWanted ? nullptr : output<W>(args, place);
+        };
         NormOperands<F> at{input<F>(args, in[0]),
                            input<F>(args, in[1]),
                            hasMean ? input<F>(args, in.back()) : nullptr,
-                           output<F>(args, out[0]),
-                           hasMean ? output<W>(args, out[1]) : nullptr,
-                           output<W>(args, out.back()),
+                           output<F>(args, y),
+                           hasMean ? write(statistics.front()) : nullptr,
+                           write(statistics.back()),
                            output<float>(args, largest)};
         return enqueueNorm<hasMean, F>(queue, call, at);
       });
