@@ -19,6 +19,7 @@
 #include "compiler/passes/collectives/Buckets.h"
 
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace dtc {
@@ -96,6 +97,19 @@ private:
 
 static bool isCollective(Operation *op) {
   return isa<dist::CollectiveOpInterface, dist::BucketOp>(op);
+}
+
+/// Whether a collective moves arguments of the block alone, such as parameters, or casts of them.
+/// It can start as early as wanted (`--prefetch`), at the cost of its result's bytes. Results of
+/// later products need not be held beside it.
+static bool movesArguments(Operation *collective) {
+  llvm::SetVector<Value> moved(llvm::from_range, collective->getOperands());
+  getUsedValuesDefinedAbove(collective->getRegions(), moved); // by the members of a bucket
+  return llvm::all_of(moved, [](Value operand) {
+    while (auto cast = operand.getDefiningOp<dtc::ConvertOp>())
+      operand = cast.getOperand();
+    return isa<BlockArgument>(operand);
+  });
 }
 
 static bool isMovable(Operation *op) {
@@ -291,7 +305,9 @@ void CollectiveHiding::run() {
       double exposed = running.end - computed;
       if (exposed > 0) {
         exposed -= delayProducts(running.collective, op, exposed);
-        double advanced = exposed > 0 ? advanceProducts(running.collective, op, exposed) : 0;
+        double advanced = exposed > 0 && !movesArguments(running.collective)
+                              ? advanceProducts(running.collective, op, exposed)
+                              : 0;
         exposed -= advanced;
         computed += advanced + std::max(exposed, 0.0);
       }

@@ -216,13 +216,15 @@ func.func @holds_too_much(%x: tensor<64x256xf32>, %dy: tensor<64x128xf32>, %smal
 // ops that it needs: the gradients of the queries' projection while those of the keys travel home.
 dist.mesh @mesh <"cp"=2>
 // CHECK-LABEL: func @comes_earlier
-func.func @comes_earlier(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x32xf32>)
+func.func @comes_earlier(%given: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x32xf32>)
     -> (tensor<32x256xf32>, tensor<32x256xf32>) {
+  // CHECK-NEXT: dtc.tanh
   // CHECK-NEXT: %[[HOME:.*]] = dist.all_reduce
   // CHECK-NEXT: %[[TURNED:.*]] = dtc.neg %{{.*}} : tensor<64x256xf32>
   // CHECK-NEXT: dtc.einsum "bd,be->de" %{{.*}}, %[[TURNED]]
   // CHECK-NEXT: dtc.exp %[[HOME]]
   // CHECK-NEXT: dtc.einsum
+  %dk = dtc.tanh %given : tensor<64x256xf32>
   %home = dist.all_reduce sum %dk over @mesh ["cp"] : tensor<64x256xf32>
   %keys = dtc.exp %home : tensor<64x256xf32>
   %dwk = dtc.einsum "bd,be->de" %x, %keys : (tensor<64x32xf32>, tensor<64x256xf32>) -> tensor<32x256xf32>
@@ -236,13 +238,15 @@ func.func @comes_earlier(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: t
 // What stands behind the next collective hides that one, and stays.
 dist.mesh @mesh <"cp"=2>
 // CHECK-LABEL: func @hides_the_next
-func.func @hides_the_next(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
+func.func @hides_the_next(%given: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
     -> (tensor<64x256xf32>, tensor<128x256xf32>) {
+  // CHECK-NEXT: dtc.tanh
   // CHECK-NEXT: dist.all_reduce
   // CHECK-NEXT: dtc.exp
   // CHECK-NEXT: dist.all_reduce
   // CHECK-NEXT: dtc.einsum
   // CHECK-NEXT: dtc.exp
+  %dk = dtc.tanh %given : tensor<64x256xf32>
   %home = dist.all_reduce sum %dk over @mesh ["cp"] : tensor<64x256xf32>
   %keys = dtc.exp %home : tensor<64x256xf32>
   %next = dist.all_reduce sum %keys over @mesh ["cp"] : tensor<64x256xf32>
@@ -257,17 +261,37 @@ func.func @hides_the_next(%dk: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: 
 // collective, which nothing has awaited yet.
 dist.mesh @mesh <"cp"=2>
 // CHECK-LABEL: func @stays_behind
-func.func @stays_behind(%small: tensor<4x4xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
+func.func @stays_behind(%given: tensor<4x4xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x128xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>, tensor<128x256xf32>) {
+  // CHECK-NEXT: dtc.tanh
   // CHECK-NEXT: dist.all_reduce
   // CHECK-NEXT: %[[OTHER:.*]] = dist.all_reduce
   // CHECK-NEXT: dtc.exp
   // CHECK-NEXT: dtc.einsum "ab,bc->ac" %[[OTHER]]
   // CHECK-NEXT: dtc.einsum "bd,be->de"
+  %small = dtc.tanh %given : tensor<4x4xf32>
   %home = dist.all_reduce sum %small over @mesh ["cp"] : tensor<4x4xf32>
   %other = dist.all_reduce sum %small over @mesh ["cp"] : tensor<4x4xf32>
   %keys = dtc.exp %home : tensor<4x4xf32>
   %product = dtc.einsum "ab,bc->ac" %other, %small : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %dwq = dtc.einsum "bd,be->de" %x, %dq : (tensor<64x128xf32>, tensor<64x256xf32>) -> tensor<128x256xf32>
   return %keys, %product, %dwq : tensor<4x4xf32>, tensor<4x4xf32>, tensor<128x256xf32>
+}
+
+// -----
+
+// Nothing comes before the wait for a parameter, which can be gathered as early as wanted.
+dist.mesh @mesh <"cp"=2>
+// CHECK-LABEL: func @moves_a_parameter
+func.func @moves_a_parameter(%weight: tensor<64x256xf32>, %dq: tensor<64x256xf32>, %x: tensor<64x32xf32>)
+    -> (tensor<64x256xbf16>, tensor<32x256xf32>) {
+  // CHECK-NEXT: dtc.convert
+  // CHECK-NEXT: dist.all_reduce
+  // CHECK-NEXT: dtc.exp
+  // CHECK-NEXT: dtc.einsum
+  %cast = dtc.convert %weight : (tensor<64x256xf32>) -> tensor<64x256xbf16>
+  %whole = dist.all_reduce sum %cast over @mesh ["cp"] : tensor<64x256xbf16>
+  %used = dtc.exp %whole : tensor<64x256xbf16>
+  %dwq = dtc.einsum "bd,be->de" %x, %dq : (tensor<64x32xf32>, tensor<64x256xf32>) -> tensor<32x256xf32>
+  return %used, %dwq : tensor<64x256xbf16>, tensor<32x256xf32>
 }
