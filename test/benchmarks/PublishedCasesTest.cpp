@@ -37,7 +37,7 @@ TEST(PublishedCases, WhatNobodyIsKnownToExecute) {
 
 TEST(PublishedCases, AnUpdateThatIsNotKnown) {
   EXPECT_EQ(problemOf("executed_by,zero\nmegatron-lm-2022,1\n"),
-            "line 2, column executed_by: found megatron-lm-2022 with zero 1, expected zero 0, of "
-            "which its update is known here; give that, or dtc");
+            "line 2, column executed_by: found megatron-lm-2022 with zero 1, expected zero 0, "
+            "whose update is the one that is known here; give that, or dtc");
   EXPECT_EQ(problemOf("executed_by,zero\ndtc,1\n"), "");
 }

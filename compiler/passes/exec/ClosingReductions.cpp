@@ -15,6 +15,13 @@
 using namespace mlir;
 using namespace dtc;
 
+/// What a moved reduction makes is held beside all sums until the update, since the loop keeps
+/// their bytes: shards of gradients, where a reduction behind the loop may take the bytes of sums
+/// that are reduced already. The shards of moved reductions may take this share of the bytes of the
+/// sums, which is at most 2 % of what a device holds for its parameters. A reduction in place
+/// takes nothing.
+static constexpr int64_t kHeldDivisor = 32;
+
 /// The value of a buffer, which its views share. A reuse is another value.
 static Value valueOf(Value buffer) {
   while (auto view = buffer.getDefiningOp<exec::ViewOp>())
@@ -71,6 +78,7 @@ private:
   bool collectInput(Operation *reader, Value input, llvm::SetVector<Operation *> &chain);
   bool writesFreely(Operation *op) const;
   bool workFollows(const llvm::SetVector<Operation *> &chain) const;
+  int64_t heldBytes(const llvm::SetVector<Operation *> &chain) const;
   void move(Operation *op);
 
   exec::ProgramOp program;
@@ -195,6 +203,16 @@ bool Mover::workFollows(const llvm::SetVector<Operation *> &chain) const {
   });
 }
 
+/// The bytes that the instructions write and that are of no operand.
+int64_t Mover::heldBytes(const llvm::SetVector<Operation *> &chain) const {
+  int64_t bytes = 0;
+  for (Operation *op : chain)
+    for (Value output : accesses.of(op).writes)
+      if (!valueOf(output).getDefiningOp<exec::ReuseOp>())
+        bytes += exec::getNumBytes(cast<MemRefType>(output.getType()));
+  return bytes;
+}
+
 /// To the place after the last of its operands, and after what was moved there before.
 void Mover::move(Operation *op) {
   Operation *place = nullptr;
@@ -223,12 +241,21 @@ void Mover::run() {
   findSums(*found);
   if (ready.empty())
     return;
+  int64_t sums = 0;
+  for (auto &[value, maker] : ready)
+    sums += exec::getNumBytes(cast<MemRefType>(value.getType()));
   findReadersAndMakers();
+  int64_t bytesLeft = sums / kHeldDivisor;
   for (Operation &op : llvm::make_early_inc_range(loop.after.getBody().front())) {
     llvm::SetVector<Operation *> chain;
-    if (isReduction(op) && collect(&op, chain) && workFollows(chain))
-      for (Operation *each : chain)
-        move(each);
+    if (!isReduction(op) || !collect(&op, chain) || !workFollows(chain))
+      continue;
+    int64_t held = heldBytes(chain);
+    if (held > bytesLeft)
+      continue;
+    bytesLeft -= held;
+    for (Operation *each : chain)
+      move(each);
   }
 }
 

@@ -16,6 +16,8 @@ exec.program @moves on @mesh {
   %all = exec.reuse %b : memref<4xf32>
   %other = exec.buffer activation : memref<4xf32>
   %whole = exec.buffer activation : memref<4xf32>
+  %many = exec.buffer activation : memref<400xf32>
+  %d = exec.buffer activation : memref<400xf32>
 
   // CHECK: exec.task @backward.0
   // CHECK-NEXT: exec.kernel "fill"
@@ -26,6 +28,8 @@ exec.program @moves on @mesh {
   // CHECK-NEXT: exec.kernel "accumulate"([[Y:%[0-9]+]]) to([[B:%[0-9]+]])
   // CHECK-NEXT: [[U:%[0-9]+]] = exec.collective all_reduce reducing sum over ["dp"]([[B]])
   // CHECK-NEXT: exec.kernel "accumulate"([[Y]]) to([[C:%[0-9]+]])
+  // CHECK-NEXT: exec.kernel "fill"
+  // CHECK-NEXT: exec.kernel "accumulate"
   // CHECK-DAG: exec.wait [[T]]
   // CHECK-DAG: exec.wait [[U]]
   // CHECK: exec.task @update
@@ -38,6 +42,8 @@ exec.program @moves on @mesh {
     exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4xf32>
     exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
     exec.kernel "accumulate"(%y) to (%c) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "fill"() to (%many) {value = 1.0 : f64} : () -> memref<400xf32>
+    exec.kernel "accumulate"(%many) to (%d) {axis = "micro"} : (memref<400xf32>) -> memref<400xf32>
   }
   exec.task @update {
     exec.kernel "pad"(%a) to (%padded) {low = array<i64: 0>, value = 0.0 : f64} : (memref<3xf32>) -> memref<4xf32>
@@ -45,6 +51,37 @@ exec.program @moves on @mesh {
     exec.collective all_reduce reducing sum over ["dp"] (%b) to (%all) dims [0] split_dims [0] : (memref<4xf32>) -> memref<4xf32>
     exec.kernel "mul"(%c, %c) to (%other) {} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
     exec.collective all_reduce reducing sum over ["dp"] (%other) to (%whole) dims [0] split_dims [0] : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.run @backward.0 in_loop
+  exec.run @backward.0 microbatch 1 in_loop
+  exec.run @update
+}
+
+// A shard that would take more than 1/32 of the bytes of the sums is made behind the loop, where it can take their bytes; a
+// reduction in place takes none.
+// CHECK-LABEL: exec.program @holds_little
+exec.program @holds_little on @mesh {
+  %y = exec.buffer activation : memref<4xf32>
+  %a = exec.buffer activation : memref<4xf32>
+  %b = exec.buffer activation : memref<4xf32>
+  %c = exec.buffer activation : memref<4xf32>
+  %part = exec.buffer activation : memref<2xf32>
+  %all = exec.reuse %b : memref<4xf32>
+
+  // CHECK: exec.task @backward.0
+  // CHECK-NOT: reduce_scatter
+  // CHECK: exec.collective all_reduce
+  // CHECK: exec.task @update
+  // CHECK-NEXT: exec.collective reduce_scatter
+  exec.task @backward.0 pass backward 0 {
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4xf32>
+    exec.kernel "accumulate"(%y) to (%a) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "accumulate"(%y) to (%c) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.task @update {
+    exec.collective reduce_scatter reducing sum over ["dp"] (%a) to (%part) dims [0] split_dims [0] : (memref<4xf32>) -> memref<2xf32>
+    exec.collective all_reduce reducing sum over ["dp"] (%b) to (%all) dims [0] split_dims [0] : (memref<4xf32>) -> memref<4xf32>
   }
   exec.run @backward.0 in_loop
   exec.run @backward.0 microbatch 1 in_loop
