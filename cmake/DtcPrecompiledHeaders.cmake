@@ -20,7 +20,7 @@ function(dtc_add_precompiled_headers name)
   endif()
   add_library(${name} OBJECT "${PROJECT_SOURCE_DIR}/cmake/PrecompiledHeaders.cpp")
   # Without -fpch-preprocess: with it, the compiler cache would preprocess changed headers to a
-  # reference to the precompiled header that they replace, and find what was made of other changes.
+  # reference to the precompiled header of their former state, and give the result of other changes.
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})

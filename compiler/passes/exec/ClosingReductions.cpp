@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace dtc;
 
-/// What a moved reduction makes is held beside all sums until the update, since the loop keeps
+/// The result of a moved reduction is held beside all sums until the update, since the loop keeps
 /// their bytes: shards of gradients, where a reduction behind the loop may take the bytes of sums
 /// that are reduced already. The shards of moved reductions may take this share of the bytes of the
 /// sums, which is at most 2 % of what a device holds for its parameters. A reduction in place
@@ -85,7 +85,7 @@ private:
   exec::AccessFinder accesses;
   Loop loop;
   mutable exec::TaskOp host; // its ops are listed by const functions
-  /// By value: sums, and what was moved, with the instruction of the host after which it is there;
+  /// By value: sums and moved results, with the instruction of the host after which it is there;
   /// null: at the beginning of the host.
   llvm::DenseMap<Value, Operation *> ready;
   llvm::DenseMap<Value, unsigned> readers;   ///< how many instructions after the loop read it
@@ -153,8 +153,9 @@ bool Mover::isReduction(Operation &op) const {
                         collective.getKind() == CollectiveKind::ReduceScatter);
 }
 
-/// Whether no other instruction after the loop needs what was in the bytes that the instruction
-/// writes: they are a buffer of their own, or those of an operand that nothing else reads.
+/// Whether no other instruction after the loop needs the former content of the bytes that the
+/// instruction writes: they are a buffer of their own, or those of an operand that nothing else
+/// reads.
 bool Mover::writesFreely(Operation *op) const {
   exec::Accesses used = accesses.of(op);
   return llvm::all_of(used.writes, [&](Value output) {
@@ -167,7 +168,7 @@ bool Mover::writesFreely(Operation *op) const {
   });
 }
 
-/// Adds the instruction and what has to move before it; false if one of these cannot.
+/// Adds the instruction and those that have to move before it; false if one of these cannot.
 bool Mover::collect(Operation *op, llvm::SetVector<Operation *> &chain) {
   if (!writesFreely(op))
     return false;
@@ -213,7 +214,7 @@ int64_t Mover::heldBytes(const llvm::SetVector<Operation *> &chain) const {
   return bytes;
 }
 
-/// To the place after the last of its operands, and after what was moved there before.
+/// Moves `op` behind the last of its operands, and behind the instructions that were moved there.
 void Mover::move(Operation *op) {
   Operation *place = nullptr;
   for (Value input : accesses.of(op).reads)
@@ -264,7 +265,7 @@ void dtc::startClosingReductions(exec::ProgramOp program) { Mover(program).run()
 llvm::DenseSet<Operation *> dtc::findClosing(exec::ProgramOp program) {
   Loop loop(program);
   exec::AccessFinder accesses(program);
-  llvm::DenseSet<Value> whole; // sums, and what is made of them
+  llvm::DenseSet<Value> whole; // sums, and values made of them
   for (auto &[op, task] : loop.tasks)
     for (Operation &instruction : task.op.getBody().front())
       if (addsToSum(&instruction))
