@@ -288,7 +288,7 @@ def uses_of_torch():
         (of(lambda x: x * x.nonzero().sum()), f"{here}'aten.nonzero.default' gives a tensor of the shape .*torch.where"),
         (of(lambda x: x * torch.unique(x).sum()), f"{here}'aten._unique2.default' gives a tensor of the shape"),
         (of(lambda x: x[torch.where(x.topk(2).indices == 0)[0]].sum() + x), rf"{here}.*expected sizes that are known.*dtc.torch.experts\(\)"),
-        (of(lambda x: x.topk(2).values[:, :1] + x), f"{here}'aten.slice' takes what torch.topk gives, .* but not their order"),
+        (of(lambda x: x.topk(2).values[:, :1] + x), f"{here}'aten.slice' takes the result of torch.topk, .* but not their order"),
         (of(lambda x: x.topk(5).values * torch.arange(5) + x), f"{here}'aten.mul' combines the largest elements of rows with a tensor"),
         (of(lambda x: x.topk(2, largest=False).values.sum() + x), f"{here}'aten.topk' takes the smallest elements"),
         (of(lambda x: give_to_experts(x, shape=(5, 5))), rf"{here}.*experts\(\) has tokens \[4, 5\], experts \[4, 2\], .*expected"),
