@@ -28,8 +28,8 @@ CommunicationSpans::TimePoint at(int milliseconds) {
 } // namespace
 
 TEST(TracedCommunication, TimeOfALateDeviceIsNotMoving) {
-  // The second device comes 4 ms late. Then bytes move for 6 ms, for 2 of which the first device
-  // waits; the second does not wait at all.
+  // The second device comes 4 ms late. Then bytes move for 6 ms. The first device waits during 2 ms
+  // of that time, the second does not wait at all.
   std::vector<CommunicationSpans> devices(2);
   devices[0].calls = {{"permute", "0", at(0), at(10)}};
   devices[0].waits = {{at(1), at(2)}, {at(3), at(5)}, {at(9), at(12)}};

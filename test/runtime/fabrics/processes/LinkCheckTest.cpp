@@ -74,8 +74,8 @@ private:
   std::chrono::milliseconds delay;
 };
 
-/// Measures the links of four processes, of which 1 and 3 have a slow one between them. Returns
-/// whether the slow one was found, and no other was as slow.
+/// Measures the links of four processes. The link between processes 1 and 3 is slow. Returns
+/// whether the slow link was found, and no other was as slow.
 bool findsTheSlowLink(std::chrono::milliseconds delay) {
   std::vector<std::shared_ptr<Messages>> ends = openSocketMessagesHere(4);
   ends[1] = std::make_shared<SlowMessages>(ends[1], 3, delay);
