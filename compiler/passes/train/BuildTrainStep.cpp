@@ -6,6 +6,7 @@
 
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/train/Gradients.h"
+#include "compiler/passes/train/LossQuotient.h"
 #include "compiler/passes/train/Optimizers.h"
 #include "compiler/passes/train/ProximalTerm.h"
 #include "compiler/passes/train/SampleNoise.h"
@@ -40,14 +41,7 @@ public:
   LogicalResult run();
 
 private:
-  /// A value that is `(sums + once) / divisor + rest`. The divisor depends on data and on no
-  /// parameter, `once` and `rest` depend on no data. Null: 0, and a divisor of 1.
-  struct Quotient {
-    Value sums, divisor, once, rest;
-  };
-  std::optional<Quotient> findQuotient(Value value);
   void peelDivisor();
-  SmallVector<unsigned> summandsOf(Operation *op);
   void buildQuotient();
   LogicalResult markSums(MutableArrayRef<Value> gradients);
   bool clipsSamples() const { return options.sampleClip > 0; }
@@ -95,7 +89,7 @@ private:
   OpBuilder builder;
   /// The differentiated value, and the divisor of its gradients (null: 1).
   Value differentiated, divisor;
-  /// The parts of the loss that count once in a step of several batches (see Quotient).
+  /// The parts of the loss that count once in a step of several batches (see LossQuotient).
   Value once, rest;
   OptimizerScalars scalars;
   BlockArgument learningRates, firstStep, appliedSteps, skippedSteps;
@@ -122,73 +116,10 @@ private:
 
 } // namespace
 
-/// Splits a value so that several batches add up to one large batch: the sums and the divisor are
-/// over all samples, the rest counts once. Nullopt if the value has several divisors, whose sums
-/// would need separate gradients.
-std::optional<TrainStepBuilder::Quotient> TrainStepBuilder::findQuotient(Value value) {
-  if (!dependsOnData(value))
-    return Quotient{{}, {}, {}, value};
-  Operation *op = value.getDefiningOp();
-  auto divide = [&](Value dividend, Value by) -> std::optional<Quotient> {
-    std::optional<Quotient> parts = findQuotient(dividend);
-    if (!parts || parts->divisor)
-      return std::nullopt;
-    return Quotient{parts->sums, by, parts->rest, {}};
-  };
-  auto isDivisor = [&](Value by) { return dependsOnData(by) && !dependsOnParameters(by); };
-  if (auto div = dyn_cast_or_null<DivOp>(op); div && isDivisor(div.getRhs()))
-    return divide(div.getLhs(), div.getRhs());
-  if (isa_and_nonnull<MulOp>(op))
-    for (unsigned index : {0, 1})
-      if (auto div = op->getOperand(index).getDefiningOp<DivOp>();
-          div && isDivisor(div.getRhs()) && !dependsOnData(div.getLhs()))
-        return divide(MulOp::create(builder, op->getLoc(), op->getOperand(1 - index), div.getLhs()),
-                      div.getRhs());
-
-  SmallVector<unsigned> summands = summandsOf(op);
-  Quotient quotient;
-  SmallVector<Quotient> parts;
-  for (unsigned index : summands) {
-    std::optional<Quotient> part = findQuotient(op->getOperand(index));
-    if (!part || (part->divisor && quotient.divisor && part->divisor != quotient.divisor))
-      return std::nullopt;
-    if (part->divisor)
-      quotient.divisor = part->divisor;
-    parts.push_back(*part);
-  }
-  if (parts.empty())
-    return Quotient{value, {}, {}, {}};
-  if (quotient.divisor &&
-      llvm::any_of(parts, [](const Quotient &part) { return part.sums && !part.divisor; }))
-    return std::nullopt;
-  // The op on one part of each operand; an operand without that part is 0.
-  auto join = [&](Value Quotient::*member) -> Value {
-    SmallVector<Value> operands(op->getOperands());
-    for (auto [index, part] : llvm::zip_equal(summands, parts))
-      operands[index] = part.*member;
-    if (llvm::equal(operands, op->getOperands()))
-      return value;
-    if (llvm::all_of(parts, [&](const Quotient &part) { return bool(part.*member); })) {
-      Operation *copy = builder.clone(*op);
-      copy->setOperands(operands);
-      return copy->getResult(0);
-    }
-    if (summands.size() == 1)
-      return {};
-    if (operands[1] && isa<SubOp>(op))
-      return NegOp::create(builder, op->getLoc(), operands[1]);
-    return operands[0] ? operands[0] : operands[1];
-  };
-  quotient.sums = join(&Quotient::sums);
-  quotient.once = join(&Quotient::once);
-  quotient.rest = join(&Quotient::rest);
-  return quotient;
-}
-
 /// Splits a divisor off the loss that depends on data and on no parameter.
 void TrainStepBuilder::peelDivisor() {
   if (options.accumulates) {
-    if (std::optional<Quotient> quotient = findQuotient(loss);
+    if (std::optional<LossQuotient> quotient = findLossQuotient(builder, *this, loss);
         quotient && quotient->divisor && quotient->sums) {
       differentiated = quotient->sums;
       divisor = quotient->divisor;
@@ -203,20 +134,6 @@ void TrainStepBuilder::peelDivisor() {
     return;
   differentiated = quotient.getLhs();
   divisor = quotient.getRhs();
-}
-
-/// The operands in which an op is jointly linear; its other operands depend on no data. Empty if
-/// there are none, or if it is not known.
-SmallVector<unsigned> TrainStepBuilder::summandsOf(Operation *op) {
-  if (isa_and_nonnull<AddOp, SubOp>(op))
-    return {0, 1};
-  if (isa_and_nonnull<NegOp, ConvertOp, ReshapeOp>(op))
-    return {0};
-  if (isa_and_nonnull<MulOp, DivOp>(op) && !dependsOnData(op->getOperand(1)))
-    return {0};
-  if (isa_and_nonnull<MulOp>(op) && !dependsOnData(op->getOperand(0)))
-    return {1};
-  return {};
 }
 
 /// Computes the loss after all batches, with the divisor of all batches. Its sums must be sums over
