@@ -16,6 +16,7 @@
 #include "report/ExplanationReport.h"
 #include "report/PlanReport.h"
 #include "runtime/data/DataSource.h"
+#include "runtime/train/Guarded.h"
 #include "support/Printable.h"
 #include "tools/dtc-run/Launchers.h"
 
@@ -31,7 +32,6 @@
 
 #include <cmath>
 #include <exception>
-#include <new>
 
 namespace nb = nanobind;
 using namespace dtc;
@@ -56,13 +56,7 @@ struct PythonError {
 template <typename Work> static auto withoutLock(const Work &work) {
   auto done = [&] {
     nb::gil_scoped_release released;
-    try {
-      return work();
-    } catch (const std::bad_alloc &) {
-      throw PythonError{"out of memory (see ulimit -v)"};
-    } catch (const std::exception &exception) {
-      throw PythonError{exception.what()};
-    }
+    return runtime::guarded(work);
   }();
   if (PyErr_Occurred())
     throw nb::python_error();

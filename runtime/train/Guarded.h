@@ -14,8 +14,9 @@
 
 namespace dtc::runtime {
 
-/// The error of work(), or an exception of it as one: it must not lose what was trained.
-template <typename Work> MaybeError guarded(const Work &work) {
+/// Calls work(), which returns a MaybeError or an Expected, and returns an exception of it as an
+/// error: no exception may lose what was trained.
+template <typename Work> auto guarded(const Work &work) -> decltype(work()) {
   try {
     return work();
   } catch (const std::bad_alloc &) {
