@@ -7,6 +7,7 @@
 #include "runtime/executor/Session.h"
 
 #include "plan/CommunicatorUse.h"
+#include "plan/PlanVerifier.h"
 #include "support/Format.h"
 #include "support/Memory.h"
 
