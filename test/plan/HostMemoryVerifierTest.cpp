@@ -116,10 +116,20 @@ TEST(HostMemoryVerifier, BytesLieInTheArenaOfTheirMemory) {
   overlaps.waitForAll();
   overlaps.moveToHost(overlaps.hostG, 0);
   EXPECT_TRUE(contains(overlaps.error(), "state \"m\", after the step")) << overlaps.error();
-  VerifiedHostPlan slots;
-  slots.waitForAll();
-  slots.program().mutable_buffers(static_cast<int>(slots.hostG))->set_slots(1);
-  EXPECT_TRUE(contains(slots.error(), "lies in the memory of the host; expected none there"));
+}
+
+TEST(HostMemoryVerifier, MicrobatchesHaveSlotsInTheMemoryOfTheHost) {
+  VerifiedHostPlan plan;
+  plan.axis("micro", 3, /*temporal=*/true);
+  plan.waitForAll();
+  plan.moveToHost(plan.hostG, 256); // behind the others
+  plan.program().mutable_buffers(static_cast<int>(plan.hostG))->set_slots(3);
+  plan.program().set_host_arena_bytes(448);
+  EXPECT_EQ(plan.error(), "");
+  plan.program().set_host_arena_bytes(447);
+  EXPECT_TRUE(contains(plan.error(), "3 slots of 64 bytes at offset 256 reach beyond the arena in "
+                                     "the memory of the host of 447 bytes"))
+      << plan.error();
 }
 
 TEST(HostMemoryVerifier, CollectivesInputsAndOutputsAreOfTheDevice) {

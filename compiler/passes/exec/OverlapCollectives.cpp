@@ -28,11 +28,12 @@ namespace {
 class TaskOverlap {
 public:
   /// `kept` are the buffers that live throughout the program, those of states; `closing` are the
-  /// closing instructions, `sums` the buffers of sums over microbatches.
+  /// closing instructions, `sums` the buffers of sums over microbatches, `parked` the values on the
+  /// host that are copied back as they are.
   TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses,
               const llvm::DenseSet<Operation *> &kept, const llvm::DenseSet<Operation *> &closing,
-              const llvm::DenseSet<Operation *> &sums)
-      : task(task), accesses(accesses), kept(kept), closing(closing), sums(sums) {}
+              const llvm::DenseSet<Operation *> &sums, const llvm::DenseSet<Value> &parked)
+      : task(task), accesses(accesses), kept(kept), closing(closing), sums(sums), parked(parked) {}
   void run();
 
 private:
@@ -51,10 +52,10 @@ private:
     return closing.contains(&op) && sums.contains(exec::getRoot(input));
   }
   void handleConflicts(Operation &op, Lane lane);
-  /// Ends the oldest of the collectives that keep memory, where there are too many of them. Those
-  /// that run for the last microbatch alone count by themselves: what others wait for is the same
-  /// in all microbatches.
-  void limitHeld(Operation &next, llvm::SetVector<Operation *> &holding);
+  /// Ends the oldest of the instructions that keep memory before `next`, where there are `most` of
+  /// them. Collectives that run for the last microbatch alone count by themselves: what others wait
+  /// for is the same in all microbatches.
+  void limitHeld(Operation &next, llvm::SetVector<Operation *> &holding, size_t most);
   void finish(Operation *started, Operation *end);
   void makeAsync(Operation *op, Pending &pending);
 
@@ -62,6 +63,7 @@ private:
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
   const llvm::DenseSet<Operation *> &closing, &sums;
+  const llvm::DenseSet<Value> &parked;
   llvm::MapVector<Operation *, Pending> started;
   /// The running instructions that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
@@ -69,7 +71,8 @@ private:
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
   /// again when they end.
   llvm::SetVector<Operation *> holding, closingHolding;
-  unsigned kernels = 0; ///< of the device, passed so far
+  llvm::SetVector<Operation *> leaving; ///< the running copies of values that are parked
+  unsigned kernels = 0;                 ///< of the device, passed so far
 };
 
 } // namespace
@@ -80,6 +83,12 @@ static Lane laneOf(Operation &op) {
   return isa<exec::CollectiveOp>(op) ? Lane::Communication : exec::laneOf(&op);
 }
 
+/// One collective runs, one waits for it: a third would only keep memory.
+static constexpr size_t kMostHolding = 2;
+/// A layer of a transformer keeps about a dozen values for its backward pass: so they leave under
+/// the next layer's kernels.
+static constexpr size_t kMostLeaving = 12;
+
 static bool isOfHost(Lane lane) { return lane != Lane::Compute && lane != Lane::Communication; }
 
 void TaskOverlap::finish(Operation *op, Operation *end) {
@@ -89,6 +98,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
   running.remove(op);
   holding.remove(op);
   closingHolding.remove(op);
+  leaving.remove(op);
   for (Operation *buffer : pending.reads)
     llvm::erase(readers[buffer], op);
   for (Operation *buffer : pending.writes)
@@ -97,7 +107,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
 
 /// Finds the running instructions that use the same bytes as `op`. The device waits for them before
 /// `op`. If `op` and the other are on two lanes and one of these is the host's, the lane of `op`
-/// waits instead.
+/// waits instead, but for a value that leaves.
 void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   llvm::SetVector<Operation *> conflicts;
   exec::Accesses used = accesses.of(&op);
@@ -111,16 +121,17 @@ void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   add(used.writes, readers);
   for (Operation *conflict : conflicts) {
     Lane other = started[conflict].lane;
-    if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)))
+    // A value that is fetched must have left: the device does not need its memory any more.
+    if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)) ||
+        leaving.contains(conflict))
       finish(conflict, &op);
     else if (lane != other)
       started[&op].after.push_back(conflict);
   }
 }
 
-void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding) {
-  // One runs, one waits for it: a third would only keep memory.
-  while (holding.size() >= 2)
+void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding, size_t most) {
+  while (holding.size() >= most)
     finish(holding.front(), &next);
 }
 
@@ -136,8 +147,13 @@ void TaskOverlap::start(Operation &op, Lane lane) {
                });
   if (holds) {
     auto &ofKind = closing.contains(&op) ? closingHolding : holding;
-    limitHeld(op, ofKind);
+    limitHeld(op, ofKind, kMostHolding);
     ofKind.insert(&op);
+  }
+  if (lane == Lane::ToHost &&
+      llvm::any_of(used.writes, [&](Value output) { return parked.contains(output); })) {
+    limitHeld(op, leaving, kMostLeaving);
+    leaving.insert(&op);
   }
   Pending &pending = started[&op];
   pending.lane = lane;
@@ -215,6 +231,20 @@ void TaskOverlap::run() {
     op->erase();
 }
 
+/// The values on the host that are copied back as they are: no kernel of the host makes them.
+static llvm::DenseSet<Value> findParked(exec::ProgramOp program) {
+  llvm::DenseSet<Value> fetched, made;
+  program.walk([&](exec::KernelOp kernel) {
+    if (exec::laneOf(kernel) == Lane::ToDevice)
+      fetched.insert_range(kernel.getInputs());
+    if (exec::laneOf(kernel) == Lane::Host)
+      made.insert_range(kernel.getOutputs());
+  });
+  for (Value value : made)
+    fetched.erase(value);
+  return fetched;
+}
+
 namespace {
 struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCollectivesPass> {
   using Base::Base;
@@ -228,12 +258,13 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
       startClosingReductions(program);
       llvm::DenseSet<Operation *> closing = findClosing(program);
       llvm::DenseSet<Operation *> sums;
+      llvm::DenseSet<Value> parked = findParked(program);
       program.walk([&](exec::KernelOp kernel) {
         if (readsOwnOutput(kernel.getKernel()))
           sums.insert(exec::getRoot(kernel.getOutputs()[0]));
       });
       for (auto task : program.getOps<exec::TaskOp>())
-        TaskOverlap(task, accesses, kept, closing, sums).run();
+        TaskOverlap(task, accesses, kept, closing, sums, parked).run();
     }
   }
 };
