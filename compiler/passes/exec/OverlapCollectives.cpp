@@ -52,6 +52,13 @@ private:
     return closing.contains(&op) && sums.contains(exec::getRoot(input));
   }
   void handleConflicts(Operation &op, Lane lane);
+  /// Lets the device wait for a value that `op` needs of the host, and for those that started with
+  /// it or before: before the products that `op` follows, so that one kernel can compute both.
+  void awaitFetched(Operation *fetch, Operation &op);
+  bool isFetch(Operation *started) const {
+    return exec::laneOf(started) == Lane::ToDevice &&
+           parked.contains(cast<exec::KernelOp>(started).getInputs()[0]);
+  }
   /// Ends the oldest of the instructions that keep memory before `next`, where there are `most` of
   /// them. Collectives that run for the last microbatch alone count by themselves: what others wait
   /// for is the same in all microbatches.
@@ -73,6 +80,10 @@ private:
   llvm::SetVector<Operation *> holding, closingHolding;
   llvm::SetVector<Operation *> leaving; ///< the running copies of values that are parked
   unsigned kernels = 0;                 ///< of the device, passed so far
+  /// The last product of the device with nothing but its kernels since, or the first of several
+  /// that follow each other; null: none.
+  Operation *product = nullptr;
+  bool isAfterProduct = false; ///< directly
 };
 
 } // namespace
@@ -120,7 +131,13 @@ void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   add(used.writes, writers);
   add(used.writes, readers);
   for (Operation *conflict : conflicts) {
+    if (!running.contains(conflict))
+      continue;
     Lane other = started[conflict].lane;
+    if (lane == Lane::Compute && isFetch(conflict)) {
+      awaitFetched(conflict, op);
+      continue;
+    }
     // A value that is fetched must have left: the device does not need its memory any more.
     if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)) ||
         leaving.contains(conflict))
@@ -128,6 +145,14 @@ void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
     else if (lane != other)
       started[&op].after.push_back(conflict);
   }
+}
+
+void TaskOverlap::awaitFetched(Operation *fetch, Operation &op) {
+  Operation *end = product && fetch->isBeforeInBlock(product) ? product : &op;
+  const unsigned before = started[fetch].kernelsBefore;
+  for (Operation *other : llvm::to_vector(running))
+    if (isFetch(other) && started[other].kernelsBefore <= before)
+      finish(other, end);
 }
 
 void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding, size_t most) {
@@ -212,10 +237,18 @@ void TaskOverlap::run() {
     bool isAsync = bool(exec::tokenOf(&op)); // already: others end before
     Lane lane = isAsync ? Lane::Compute : laneOf(op);
     handleConflicts(op, lane);
+    auto kernel = dyn_cast<exec::KernelOp>(op);
     if (lane != Lane::Compute)
       start(op, lane);
     else if (!isAsync)
-      kernels += isa<exec::KernelOp>(op);
+      kernels += bool(kernel);
+    bool computes = kernel && lane == Lane::Compute && !isAsync;
+    bool isProduct = computes && findKernel(kernel.getKernel()).kernelClass == KernelClass::Product;
+    if (!computes)
+      product = nullptr;
+    else if (isProduct && !isAfterProduct)
+      product = &op;
+    isAfterProduct = isProduct;
   }
   while (!running.empty())
     finish(running.back(), nullptr);

@@ -27,7 +27,7 @@ namespace {
 /// What the backward pass of a stage needs of its forward pass, or of that of an earlier stage.
 struct Kept {
   SmallVector<OpOperand *> uses;    ///< of the value and of what is made of it again, in order
-  Operation *lastForward = nullptr; ///< of the stage's forward pass, or what makes it there
+  Operation *lastForward = nullptr; ///< after which it may leave
 };
 
 /// Moves what one stage keeps for its backward pass to the host in between.
@@ -42,9 +42,9 @@ public:
 
 private:
   using KeptValues = llvm::MapVector<Value, Kept>;
-  /// A run of the backward pass that needs kept values of one layer.
+  /// A part of the backward pass that needs kept values of one layer.
   struct Visit {
-    Operation *first;
+    Operation *first; ///< fetches come before it
     SmallVector<Value> values;
   };
 
@@ -61,6 +61,11 @@ private:
     Operation *op = value.getDefiningOp();
     return op && op->getBlock() == &body ? op : nullptr;
   }
+  bool isMadeBefore(Value a, Value b) const {
+    if (makerOf(a) != makerOf(b))
+      return makerOf(a)->isBeforeInBlock(makerOf(b));
+    return cast<OpResult>(a).getResultNumber() < cast<OpResult>(b).getResultNumber();
+  }
   /// Whether the value is the result of an op of this stage's forward pass that is cheap to run
   /// again on its only operand.
   bool isView(Value value) const;
@@ -68,9 +73,13 @@ private:
   KeptValues findKept() const;
   void joinSlices(KeptValues &kept) const;
   void findLastForward(Value value, Operation *&last) const;
+  Operation *endOfRun(Operation *op) const;
+  Operation *beginOfRun(Operation *op) const;
   void removeUnfit(KeptValues &kept) const;
   SmallVector<Visit> findVisits(const KeptValues &kept) const;
   void choose(double fraction, ArrayRef<Visit> visits, KeptValues &kept) const;
+  /// The op before which the fetches of a visit start.
+  Operation *placeOfFetches(ArrayRef<Visit> visits, size_t index) const;
   void sendOut(KeptValues &kept);
   void fetch(Value value, const Kept &kept, Operation *before);
 
@@ -160,6 +169,34 @@ void StageOffload::findLastForward(Value value, Operation *&last) const {
   }
 }
 
+// One kernel of a GPU may compute a product and what follows it. So copies come before products.
+
+/// The last op before the next product of the stage's forward pass, or of that pass.
+Operation *StageOffload::endOfRun(Operation *op) const {
+  Operation *end = op;
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    if (!isOf(next, StagePass::Forward))
+      continue;
+    if (next->hasTrait<dtc::OpTrait::MatrixProducts>())
+      return next->getPrevNode();
+    end = next;
+  }
+  return end;
+}
+
+/// The last product of the stage's backward pass up to the op, or the first of several that follow
+/// each other, with nothing but ops of that pass since; the op itself if there is none.
+Operation *StageOffload::beginOfRun(Operation *op) const {
+  Operation *first = nullptr;
+  for (Operation *place = op; place && isBackward(place); place = place->getPrevNode()) {
+    if (place->hasTrait<dtc::OpTrait::MatrixProducts>())
+      first = place;
+    else if (first && !place->hasTrait<dtc::OpTrait::IsView>())
+      break;
+  }
+  return first ? first : op;
+}
+
 /// Leaves out what is not worth a copy, what leaves the loop, and what the backward pass needs
 /// before the forward pass is done with it.
 void StageOffload::removeUnfit(KeptValues &kept) const {
@@ -170,6 +207,8 @@ void StageOffload::removeUnfit(KeptValues &kept) const {
     if (isOf(makerOf(value), StagePass::Forward))
       entry.lastForward = makerOf(value);
     findLastForward(value, entry.lastForward);
+    if (entry.lastForward)
+      entry.lastForward = endOfRun(entry.lastForward);
   }
   kept.remove_if([&](auto &pair) {
     auto &[value, entry] = pair;
@@ -193,9 +232,7 @@ void StageOffload::choose(double fraction, ArrayRef<Visit> visits, KeptValues &k
     inOrder.push_back(value);
     rest += fraction * double(tensorBytes(value.getType()));
   }
-  llvm::stable_sort(inOrder, [&](Value a, Value b) {
-    return makerOf(a)->isBeforeInBlock(makerOf(b));
-  });
+  llvm::sort(inOrder, [&](Value a, Value b) { return isMadeBefore(a, b); });
   for (Value value : inOrder) {
     if (left.contains(value))
       continue;
@@ -222,7 +259,7 @@ SmallVector<StageOffload::Visit> StageOffload::findVisits(const KeptValues &kept
     std::string layer = layerOf(op);
     bool isNew = hasLayers ? !layer.empty() && layer != current : true;
     if (visits.empty() || isNew)
-      visits.push_back({op, {}});
+      visits.push_back({beginOfRun(op), {}});
     if (!layer.empty())
       current = layer;
     visits.back().values.push_back(value);
@@ -230,12 +267,24 @@ SmallVector<StageOffload::Visit> StageOffload::findVisits(const KeptValues &kept
   return visits;
 }
 
+Operation *StageOffload::placeOfFetches(ArrayRef<Visit> visits, size_t index) const {
+  Operation *place = visits[index - std::min(index, size_t(prefetch))].first;
+  // Nothing of an earlier visit is fetched there. A loss and its gradient may be one kernel.
+  for (Operation *op = place; op != visits[index].first; op = op->getNextNode())
+    if (isBackward(op) && op->hasTrait<dtc::OpTrait::MatrixProducts>())
+      return op;
+  return place;
+}
+
 /// Copies the values to the host, in the order in which the forward pass is done with them.
 void StageOffload::sendOut(KeptValues &kept) {
   SmallVector<std::pair<Operation *, Value>> byEnd;
   for (auto &[value, entry] : kept)
     byEnd.push_back({entry.lastForward, value});
-  llvm::stable_sort(byEnd, [](auto &a, auto &b) { return a.first->isBeforeInBlock(b.first); });
+  llvm::sort(byEnd, [&](auto &a, auto &b) {
+    return a.first != b.first ? a.first->isBeforeInBlock(b.first)
+                              : isMadeBefore(a.second, b.second);
+  });
   auto forward = dist::StageAttr::get(body.getParentOp()->getContext(), stage, StagePass::Forward);
   Operation *before = nullptr, *last = nullptr;
   for (auto &[op, value] : byEnd) {
@@ -253,8 +302,8 @@ void StageOffload::sendOut(KeptValues &kept) {
 void StageOffload::fetch(Value value, const Kept &kept, Operation *before) {
   OpBuilder builder(before);
   auto backward = dist::StageAttr::get(before->getContext(), stage, StagePass::Backward);
-  auto copy =
-      dist::CopyOp::create(builder, value.getLoc(), value.getType(), onHost.lookup(value), "device");
+  auto copy = dist::CopyOp::create(builder, value.getLoc(), value.getType(), onHost.lookup(value),
+                                   "device");
   copy->setAttr(dist::kStageAttrName, backward);
   // What is made of it comes where it is used first: there the copy has ended.
   builder.setInsertionPoint(inBody(kept.uses.front()->getOwner()));
@@ -284,7 +333,7 @@ void StageOffload::run(double fraction) {
   for (size_t i = 0; i < visits.size(); ++i)
     for (Value value : visits[i].values)
       if (auto it = kept.find(value); it != kept.end())
-        fetch(value, it->second, visits[i - std::min(i, size_t(prefetch))].first);
+        fetch(value, it->second, placeOfFetches(visits, i));
 }
 
 static LogicalResult offload(func::FuncOp function, const LinkedMesh &mesh, double fraction,

@@ -14,7 +14,8 @@ def OffloadActivationsPass : Pass<"dtc-offload-activations", "::mlir::ModuleOp">
   let description = [{
     What the forward pass of a stage makes or gets and its backward pass needs is copied to the memory of the host
     after its last use in the forward pass, and copied back ahead of its first use in the backward pass. Values that
-    are views or broadcasts of it, or slices that together have at least its bytes, are made again of the copy.
+    are views or broadcasts of it, or slices that together have at least its bytes, are made again of the copy. Copies
+    stand before products, so that one kernel of a GPU can still compute a product and what follows it.
 
     Copies back start `prefetch` layers ahead: before the first op of the backward pass that needs a value of the layer
     whose backward pass comes that many layers earlier, or, where the stage has none, at the beginning of its backward
@@ -50,10 +51,10 @@ def OffloadActivationsPass : Pass<"dtc-offload-activations", "::mlir::ModuleOp">
     func.func @train_step(%x: tensor<4xf32> {dtc.input = "x"}) -> tensor<4xf32> {
       %0 = dtc.exp %x {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
       %1 = dtc.exp %0 {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-      %2 = dist.copy %1 to "host" {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-      %3 = dist.copy %0 to "host" {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-      %4 = dist.copy %3 to "device" {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
-      %5 = dist.copy %2 to "device" {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
+      %2 = dist.copy %0 to "host" {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
+      %3 = dist.copy %1 to "host" {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
+      %4 = dist.copy %2 to "device" {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
+      %5 = dist.copy %3 to "device" {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
       %6 = dtc.mul %4, %5 {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
       return %6 : tensor<4xf32>
     }

@@ -192,3 +192,49 @@ exec.program @leaving on @mesh {
   }
   exec.run @t
 }
+
+// -----
+
+// What starts to be fetched together is waited for together, before the products that the first reader follows.
+// CHECK-LABEL: exec.program @fetched
+// CHECK: exec.kernel "copy"({{.*}}) to({{.*}}) {} : (memref<4xf32>) -> memref<4xf32, "host">
+// CHECK: %[[A:.*]] = exec.kernel "copy"({{.*}}) {} : (memref<4xf32, "host">) -> memref<4xf32> async
+// CHECK: %[[B:.*]] = exec.kernel "copy"({{.*}}) {} : (memref<4xf32, "host">) -> memref<4xf32> async
+// CHECK-NEXT: exec.kernel "exp"
+// CHECK: %[[C:.*]] = exec.kernel "copy"({{.*}}) {} : (memref<4xf32, "host">) -> memref<4xf32> async
+// CHECK-NEXT: exec.wait %[[A]]
+// CHECK-NEXT: exec.wait %[[B]]
+// CHECK-NEXT: exec.kernel "einsum"
+// CHECK-NEXT: exec.kernel "einsum"
+// CHECK-NEXT: exec.kernel "mul"
+// CHECK-NEXT: exec.kernel "neg"
+// CHECK-NEXT: exec.wait %[[C]]
+// CHECK-NEXT: exec.kernel "einsum"
+// CHECK-NEXT: exec.kernel "exp"
+dist.mesh @mesh <>
+exec.program @fetched on @mesh {
+  %x = exec.buffer activation : memref<4xf32>
+  %y = exec.buffer activation : memref<4xf32>
+  %ha = exec.buffer activation : memref<4xf32, "host">
+  %hb = exec.buffer activation : memref<4xf32, "host">
+  %hc = exec.buffer activation : memref<4xf32, "host">
+  %a = exec.buffer activation : memref<4xf32>
+  %b = exec.buffer activation : memref<4xf32>
+  %c = exec.buffer activation : memref<4xf32>
+  exec.task @t {
+    exec.kernel "copy"(%x) to(%ha) {} : (memref<4xf32>) -> memref<4xf32, "host">
+    exec.kernel "copy"(%x) to(%hb) {} : (memref<4xf32>) -> memref<4xf32, "host">
+    exec.kernel "copy"(%x) to(%hc) {} : (memref<4xf32>) -> memref<4xf32, "host">
+    exec.kernel "copy"(%ha) to(%a) {} : (memref<4xf32, "host">) -> memref<4xf32>
+    exec.kernel "copy"(%hb) to(%b) {} : (memref<4xf32, "host">) -> memref<4xf32>
+    exec.kernel "exp"(%x) to(%y) {} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "copy"(%hc) to(%c) {} : (memref<4xf32, "host">) -> memref<4xf32>
+    exec.kernel "einsum"(%y, %y) to(%x) {equation = "i,i->i"} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+    exec.kernel "einsum"(%x, %x) to(%y) {equation = "i,i->i"} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+    exec.kernel "mul"(%y, %a) to(%x) {} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+    exec.kernel "neg"(%b) to(%y) {} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "einsum"(%y, %y) to(%x) {equation = "i,i->i"} : (memref<4xf32>, memref<4xf32>) -> memref<4xf32>
+    exec.kernel "exp"(%c) to(%y) {} : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.run @t
+}

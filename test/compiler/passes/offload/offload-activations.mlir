@@ -3,26 +3,29 @@
 // RUN: dtc-opt %s --split-input-file --dtc-offload-activations="prefetch=0 fraction=0.4" | FileCheck %s --check-prefix PART
 // RUN: dtc-opt %s --split-input-file --dtc-offload-activations="prefetch=0 keep-loop" | FileCheck %s --check-prefix LOOP
 
-// Values leave after their last use in the forward pass and are fetched for their first in the backward pass. The loop
-// over one microbatch becomes its body. What the backward pass needs first stays where copies start one value ahead;
-// with a fraction the value that is made first is taken.
+// Values leave after their last use in the forward pass, before the next product, and are fetched for their first use in
+// the backward pass, before the product that this follows. The loop over one microbatch becomes its body. What the backward pass
+// needs first stays where copies start one value ahead; with a fraction the value that is made first is taken.
 // CHECK-LABEL: func.func @chain
 // CHECK-NEXT: %[[A:.*]] = dtc.exp %arg0
-// CHECK-NEXT: %[[B:.*]] = dtc.sqrt %[[A]]
+// CHECK-NEXT: %[[B:.*]] = dtc.einsum "ij,jk->ik" %[[A]], %[[A]]
+// CHECK-NEXT: %[[C:.*]] = dtc.sqrt %[[B]]
 // CHECK-NEXT: %[[HA:.*]] = dist.copy %[[A]] to "host" {dist.stage = #dist.stage<0 forward>}
-// CHECK-NEXT: %[[L:.*]] = dtc.exp %[[B]]
 // CHECK-NEXT: %[[HB:.*]] = dist.copy %[[B]] to "host"
+// CHECK-NEXT: %[[L:.*]] = dtc.einsum "ij,jk->ik" %[[C]], %[[C]]
 // CHECK-NEXT: %[[FB:.*]] = dist.copy %[[HB]] to "device" {dist.stage = #dist.stage<0 backward>}
-// CHECK-NEXT: %[[D:.*]] = dtc.mul %[[L]], %[[FB]]
+// CHECK-NEXT: %[[D:.*]] = dtc.einsum "ij,jk->ik" %[[L]], %[[L]]
+// CHECK-NEXT: %[[E:.*]] = dtc.mul %[[D]], %[[FB]]
 // CHECK-NEXT: %[[FA:.*]] = dist.copy %[[HA]] to "device"
-// CHECK-NEXT: %[[E:.*]] = dtc.mul %[[D]], %[[FA]]
-// CHECK-NEXT: return %[[L]], %[[E]]
+// CHECK-NEXT: %[[F:.*]] = dtc.einsum "ij,jk->ik" %[[E]], %[[FA]]
+// CHECK-NEXT: return %[[L]], %[[F]]
 // AHEAD-LABEL: func.func @chain
 // AHEAD-COUNT-1: to "host"
-// AHEAD-NEXT: %[[L:.*]] = dtc.exp %[[B:.*]] {
+// AHEAD-NEXT: %[[L:.*]] = dtc.einsum
 // AHEAD-NEXT: %[[FA:.*]] = dist.copy %{{.*}} to "device"
-// AHEAD-NEXT: %[[D:.*]] = dtc.mul %[[L]], %[[B]]
-// AHEAD-NEXT: dtc.mul %[[D]], %[[FA]]
+// AHEAD-NEXT: %[[D:.*]] = dtc.einsum "ij,jk->ik" %[[L]], %[[L]]
+// AHEAD-NEXT: %[[E:.*]] = dtc.mul %[[D]]
+// AHEAD-NEXT: dtc.einsum "ij,jk->ik" %[[E]], %[[FA]]
 // PART-LABEL: func.func @chain
 // PART: %[[A:.*]] = dtc.exp %arg0
 // PART: dist.copy %[[A]] to "host"
@@ -31,16 +34,18 @@
 // LOOP-LABEL: func.func @chain
 // LOOP-NEXT: dist.microbatch_loop
 dist.mesh @mesh <"micro"=1 temporal>
-func.func @chain(%x: tensor<4xf32> {dtc.input = "x"}) -> (tensor<4xf32>, tensor<4xf32>) {
-  %0:2 = dist.microbatch_loop @mesh "micro" : tensor<4xf32>, tensor<4xf32> {
-    %a = dtc.exp %x {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-    %b = dtc.sqrt %a {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-    %loss = dtc.exp %b {dist.stage = #dist.stage<0 forward>} : tensor<4xf32>
-    %d = dtc.mul %loss, %b {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
-    %e = dtc.mul %d, %a {dist.stage = #dist.stage<0 backward>} : tensor<4xf32>
-    dist.yield %loss, %e : tensor<4xf32>, tensor<4xf32>
+func.func @chain(%x: tensor<4x4xf32> {dtc.input = "x"}) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %0:2 = dist.microbatch_loop @mesh "micro" : tensor<4x4xf32>, tensor<4x4xf32> {
+    %a = dtc.exp %x {dist.stage = #dist.stage<0 forward>} : tensor<4x4xf32>
+    %b = dtc.einsum "ij,jk->ik" %a, %a {dist.stage = #dist.stage<0 forward>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %c = dtc.sqrt %b {dist.stage = #dist.stage<0 forward>} : tensor<4x4xf32>
+    %loss = dtc.einsum "ij,jk->ik" %c, %c {dist.stage = #dist.stage<0 forward>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %d = dtc.einsum "ij,jk->ik" %loss, %loss {dist.stage = #dist.stage<0 backward>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    %e = dtc.mul %d, %b {dist.stage = #dist.stage<0 backward>} : tensor<4x4xf32>
+    %f = dtc.einsum "ij,jk->ik" %e, %a {dist.stage = #dist.stage<0 backward>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    dist.yield %loss, %f : tensor<4x4xf32>, tensor<4x4xf32>
   }
-  return %0#0, %0#1 : tensor<4xf32>, tensor<4xf32>
+  return %0#0, %0#1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
 
 // -----
@@ -115,7 +120,10 @@ func.func @small(%x: tensor<2x512xf32> {dtc.input = "x"}) -> (tensor<2x512xf32>,
 // CHECK: %[[A:.*]] = dtc.exp %arg0
 // CHECK-NEXT: dist.copy %[[A]] to "host" {dist.stage = #dist.stage<0 forward>}
 // CHECK-NEXT: %[[B:.*]] = dtc.sqrt %[[A]]
+// CHECK-NEXT: %[[C:.*]] = dtc.sqrt %[[B]]
 // CHECK-NEXT: dist.copy %[[A]] to "host" {dist.stage = #dist.stage<1 forward>}
+// CHECK-NEXT: dist.copy %[[B]] to "host" {dist.stage = #dist.stage<1 forward>}
+// CHECK-NEXT: dist.copy %[[C]] to "host" {dist.stage = #dist.stage<1 forward>}
 // CHECK-COUNT-3: to "device" {dist.stage = #dist.stage<1 backward>}
 // CHECK: to "device" {dist.stage = #dist.stage<0 backward>}
 // AHEAD-LABEL: func.func @stages
