@@ -132,6 +132,32 @@ TEST(HostMemoryVerifier, MicrobatchesHaveSlotsInTheMemoryOfTheHost) {
       << plan.error();
 }
 
+TEST(HostMemoryVerifier, AMicrobatchFindsItsOwnValueOnTheHost) {
+  // Both microbatches leave before the first comes back.
+  for (uint32_t slots : {1, 2}) {
+    PlanBuilder builder;
+    builder.axis("micro", 2, /*temporal=*/true);
+    uint32_t made = builder.buffer(DType::F32, {16});
+    uint32_t fetched = builder.buffer(DType::F32, {16});
+    uint32_t parked = builder.slotted(DType::F32, {16}, slots);
+    plan::Buffer &buffer = *builder.program().mutable_buffers(static_cast<int>(parked));
+    buffer.set_memory(plan::Buffer::HOST);
+    buffer.set_offset(0);
+    builder.program().set_host_arena_bytes(128);
+    builder.task("forward");
+    builder.kernel("fill", {}, {made});
+    builder.kernel("copy", {made}, {parked});
+    builder.task("backward");
+    builder.kernel("copy", {parked}, {fetched});
+    for (uint32_t task : {0, 1})
+      for (uint32_t microbatch : {0, 1})
+        builder.schedule(task, microbatch);
+    std::string error = messageOf(findPlanError(*builder.build()));
+    EXPECT_EQ(slots == 1, contains(error, "should hold the value of microbatch 0")) << error;
+    EXPECT_EQ(slots == 2, error.empty()) << error;
+  }
+}
+
 TEST(HostMemoryVerifier, CollectivesInputsAndOutputsAreOfTheDevice) {
   VerifiedHostPlan collective;
   collective.waitForAll();
