@@ -119,11 +119,11 @@ private:
     addSlots(program, out);
   }
 
-  /// Buffers may share bytes, which count once.
+  /// Those of the device's memory. Buffers may share bytes, which count once.
   static void addSlots(const plan::Program &program, ProgramSummary &out) {
     std::vector<std::pair<uint64_t, uint64_t>> ranges;
     for (const plan::Buffer &buffer : program.buffers()) {
-      if (buffer.slots() == 0)
+      if (buffer.slots() == 0 || isOnHost(buffer))
         continue;
       constexpr uint64_t alignment = 64; // of the copies, as plan.proto says
       uint64_t copy = (typeOf(buffer).numBytes() + alignment - 1) / alignment * alignment;

@@ -61,15 +61,12 @@ static MaybeError checkSlots(const PlanContext &context, const plan::Buffer &buf
     return Error{
         fmt::format("has {} slots, but there are {} microbatches{}", buffer.slots(), microbatches,
                     buffer.has_slot_map() ? fmt::format(" and {} slot maps", mapped.size()) : "")};
-  if (isOnHost(buffer) && buffer.slots() > 0)
-    return Error{fmt::format("has {} slots and lies in the memory of the host; expected none there",
-                             buffer.slots())};
   uint64_t room = arenaBytesOf(context, buffer) - buffer.offset();
   uint64_t stride = strideOf(bytes);
   if (buffer.slots() > 0 && stride > 0 && room / stride < buffer.slots())
-    return Error{fmt::format("{} slots of {} bytes at offset {} reach beyond the arena of {} bytes",
-                             buffer.slots(), stride, buffer.offset(),
-                             context.program.arena_bytes())};
+    return Error{fmt::format("{} slots of {} bytes at offset {} reach beyond the {} of {} bytes",
+                             buffer.slots(), stride, buffer.offset(), arenaNameOf(buffer),
+                             arenaBytesOf(context, buffer))};
   return std::nullopt;
 }
 

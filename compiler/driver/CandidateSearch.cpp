@@ -247,6 +247,9 @@ static LogicalResult buildNewFunctions(ModuleOp module, const ResolvedOptions &o
   if (!hasPipeline(options) || options.zero == 3)
     return runUnverified(module,
                          [&](OpPassManager &manager) { buildDeviceFunctions(manager, options); });
+  if (failed(runUnverified(
+          module, [&](OpPassManager &manager) { buildOffloadedActivations(manager, options); })))
+    return mlir::failure();
   SchedulePipelinePassOptions schedule;
   schedule.schedule = options.schedule;
   schedule.chunks = chunksOf(options);

@@ -139,9 +139,9 @@ struct CompileOptions {
   /// replicas send in an outer step, travel compressed (see CompressionMethod.h). Empty: as they
   /// are.
   std::string compress;
-  /// "optimizer", then perhaps ":fraction": that part of the optimizer's state lies in the memory
-  /// of the host, whose cores update these parameters (see dtc-offload-states). Empty: none.
-  /// "auto": all of it, if no plan fits the memory otherwise.
+  /// What lies in the memory of the host (see OffloadOption.h, dtc-offload-states and
+  /// dtc-offload-activations). Empty: nothing. "auto": all states of the optimizer, if no plan fits
+  /// the memory otherwise.
   std::string offload;
   /// For estimates: links; floating point operations and bytes of memory a second of a device.
   /// Absent: the default of the mesh.

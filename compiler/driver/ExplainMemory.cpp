@@ -54,9 +54,20 @@ static std::vector<Change> changesOf(const ResolvedOptions &options) {
   for (int64_t factor : {2, 4})
     add(llvm::formatv("--microbatches {0}", options.microbatches * factor),
         [&](CompileOptions &o) { o.microbatches *= factor; });
-  if (options.mode == CompileMode::Train && options.offload.empty() && options.outer.empty() &&
-      options.proximal == 0)
-    add("--offload optimizer", [](CompileOptions &o) { o.offload = kOffloadedStates; });
+  if (options.offload.empty()) {
+    auto offload = [&](const std::string &what) {
+      add("--offload " + what, [&](CompileOptions &o) { o.offload = what; });
+    };
+    const std::string states = kOffloadedStates, activations = kOffloadedActivations;
+    bool hasStates =
+        options.mode == CompileMode::Train && options.outer.empty() && options.proximal == 0;
+    if (hasStates)
+      offload(states);
+    if (options.mode != CompileMode::Forward)
+      offload(activations);
+    if (hasStates)
+      offload(states + "," + activations);
+  }
   for (int64_t factor : {2, 4}) {
     ResolvedOptions changed = options;
     auto axis =

@@ -131,15 +131,22 @@ static MaybeError findCompressionConflict(const CompileOptions &options, OptionS
   return std::nullopt;
 }
 
-/// The error of states that cannot be in the memory of the host.
+/// The error of values that cannot be in the memory of the host.
 static MaybeError findOffloadConflict(const CompileOptions &options, OptionSpelling spelling) {
   auto given = [&](StringRef name) { return spell(name, spelling); };
   if (options.offload.empty())
     return std::nullopt;
   std::string found = fmt::format("{} is \"{}\"", given("offload"), options.offload);
-  if (Expected<double> fraction = parseOffload(options.offload);
-      !fraction && options.offload != kAutoOffload)
-    return Error{fmt::format("{}: {}", found, fraction.error().message)};
+  if (options.offload != kAutoOffload)
+    if (Expected<Offload> offload = parseOffload(options.offload); !offload)
+      return Error{fmt::format("{}: {}", found, offload.error().message)};
+  Offload offload = offloadOf(options.offload);
+  if (offload.activations > 0 && options.mode != CompileMode::Train &&
+      options.mode != CompileMode::Gradients)
+    return Error{fmt::format("{}, but {} is \"{}\", which has no backward pass; leave it out",
+                             found, given("mode"), wordOf(options.mode))};
+  if (offload.optimizer == 0 && options.offload != kAutoOffload)
+    return std::nullopt;
   if (options.mode != CompileMode::Train)
     return Error{fmt::format("{}, but {} is \"{}\", which has no optimizer; leave it out", found,
                              given("mode"), wordOf(options.mode))};

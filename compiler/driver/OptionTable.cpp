@@ -80,10 +80,12 @@ static void addStrategyOptions(std::vector<Option> &options) {
                      .needsMesh = true});
   options.push_back({.name = "offload",
                      .member = &O::offload,
-                     .help = "Keep states of the optimizer in the memory of the host, whose cores "
-                             "update these parameters: optimizer, all of them, or "
-                             "optimizer:0.5, at least that part of their bytes; auto: all of "
-                             "them if no plan fits the memory otherwise (default: none)",
+                     .help = "Keep in the memory of the host: optimizer, the states of the "
+                             "optimizer, where the host's cores update these parameters; "
+                             "activations, what the backward pass needs of the forward pass; "
+                             "optimizer:0.5, at least that part of their bytes; "
+                             "optimizer,activations:0.5, both; auto: optimizer if no plan fits "
+                             "the memory otherwise (default: none)",
                      .isStrategy = true});
   options.push_back({.name = "sequence_parallel",
                      .member = &O::sequenceParallel,
@@ -140,8 +142,8 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "look for an error"});
   options.push_back({.name = "prefetch",
                      .member = &O::prefetch,
-                     .help = "The number of layers by which ZeRO stage 3 gathers parameters "
-                             "ahead",
+                     .help = "The number of layers by which ZeRO stage 3 gathers parameters, and "
+                             "--offload activations fetches activations, ahead",
                      .range = range(0, 1000),
                      .isStrategy = true});
   options.push_back({.name = "schedule",

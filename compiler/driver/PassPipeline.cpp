@@ -13,6 +13,7 @@
 #include "compiler/export/ExportPlan.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/float8/Float8Passes.h"
+#include "compiler/passes/offload/OffloadPasses.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
@@ -33,9 +34,15 @@ bool dtc::hasPipeline(const ResolvedOptions &options) {
   return options.hasAxis(kPipelineAxis) || options.modelHasPipeline;
 }
 
+/// Whether activations are kept in the memory of the host.
+static bool offloadsActivations(const ResolvedOptions &options) {
+  return offloadOf(options.offload).activations > 0 && !options.isOfOuterStep();
+}
+
 /// Whether some pass needs the stage and the forward or backward pass of each op.
 static bool marksStages(const ResolvedOptions &options) {
-  return hasPipeline(options) || options.recompute != Recompute::None;
+  return hasPipeline(options) || options.recompute != Recompute::None ||
+         offloadOf(options.offload).activations > 0;
 }
 
 /// Whether the command line's mesh has an axis of microbatches. A pipeline works on them, also on
@@ -352,14 +359,21 @@ RecomputeActivationsPassOptions dtc::recomputeOptions(const ResolvedOptions &opt
   recompute.keepBytes.assign(keepBytes.begin(), keepBytes.end());
   recompute.schedule = options.schedule;
   recompute.chunks = chunksOf(options);
-  recompute.keepLoop = options.accumulates;
+  recompute.keepLoop = options.accumulates || offloadsActivations(options);
   return recompute;
+}
+
+void dtc::buildOffloadedActivations(OpPassManager &manager, const ResolvedOptions &options) {
+  if (offloadsActivations(options))
+    manager.addPass(createOffloadActivationsPass(
+        {offloadOf(options.offload).activations, options.prefetch, options.accumulates}));
 }
 
 void dtc::buildDeviceFunctions(OpPassManager &manager, const ResolvedOptions &options,
                                ArrayRef<int64_t> keepBytes) {
   if (options.recompute != Recompute::None)
     manager.addPass(createRecomputeActivationsPass(recomputeOptions(options, keepBytes)));
+  buildOffloadedActivations(manager, options);
   std::vector<std::string> zero = zeroAxesOf(options);
   if (options.zero == 3) {
     GatherParametersPerUsePassOptions gathers;
@@ -409,8 +423,8 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
   manager.addPass(createOptimizeCollectivesPass(optimize));
   if (!options.noOverlap)
     manager.addPass(createHideCollectivesPass());
-  if (!options.offload.empty() && options.mode == CompileMode::Train)
-    manager.addPass(createOffloadStatesPass({*parseOffload(options.offload)}));
+  if (double states = offloadOf(options.offload).optimizer; states > 0)
+    manager.addPass(createOffloadStatesPass({states}));
   LowerToExecPassOptions lower;
   lower.keepSums = options.accumulates;
   manager.addPass(createLowerToExecPass(lower));

@@ -45,6 +45,9 @@ int64_t chunksOf(const ResolvedOptions &options);
 /// Whether the devices are those of a pipeline, by the options or by the mesh of the model.
 bool hasPipeline(const ResolvedOptions &options);
 
+/// Adds dtc-offload-activations where the options ask for it: after recomputation.
+void buildOffloadedActivations(mlir::OpPassManager &manager, const ResolvedOptions &options);
+
 /// Adds the passes from a model to the local view of the whole function.
 void buildPartitioning(mlir::OpPassManager &manager, const ResolvedOptions &options);
 

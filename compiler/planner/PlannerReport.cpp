@@ -6,6 +6,7 @@
 
 #include "compiler/planner/PlannerReport.h"
 
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/driver/OptionTable.h"
 #include "compiler/planner/Strategy.h"
 #include "report/SimulationReport.h"
@@ -194,11 +195,10 @@ std::string dtc::formatChoice(const PlannerResult &choice, const PlannerOptions 
                       formatBytes(uint64_t(best.usableBytes())));
   for (const StageSimulation &stage : best.simulation->stages)
     if (stage.hostArenaBytes > 0) {
-      text +=
-          fmt::format("  states of the optimizer lie in the memory of the hosts: {} of a "
-                      "device, {} of {} of a node\n",
-                      formatBytes(stage.hostArenaBytes), formatBytes(uint64_t(stage.nodeHostBytes)),
-                      formatBytes(uint64_t(stage.hostMemoryBytes)));
+      text += fmt::format(
+          "  {} lie in the memory of the hosts: {} of a device, {} of {} of a node\n",
+          describeOffload(offloadOf(choice.offload)), formatBytes(stage.hostArenaBytes),
+          formatBytes(uint64_t(stage.nodeHostBytes)), formatBytes(uint64_t(stage.hostMemoryBytes)));
       break;
     }
   if (choice.lowerBound > 0)

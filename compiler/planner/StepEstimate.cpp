@@ -8,7 +8,6 @@
 
 #include "compiler/analysis/PipelineSchedule.h"
 #include "compiler/analysis/PipelineSimulation.h"
-#include "compiler/driver/OffloadOption.h"
 #include "compiler/planner/ClusterSpeeds.h"
 #include "simulator/cluster/CollectiveTime.h"
 #include "simulator/cluster/HostTime.h"
@@ -27,8 +26,7 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
     : options(options), traits(traits) {
   int64_t devices = usedDevices(*options.cluster, options.devices);
   nodeKinds = kindsOfNodes(*options.cluster, options.devices);
-  if (!options.base.offload.empty())
-    offloaded = *parseOffload(options.base.offload);
+  offloaded = offloadOf(options.base.offload);
   for (const UsedNodes &used : findUsedNodes(*options.cluster, devices))
     if (size_t kind = size_t(llvm::find(nodeKinds, used.node) - nodeKinds.begin());
         kind == kindBytes.size())
@@ -264,8 +262,8 @@ double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts
   double bytes = held([&](const SectionCost &part) {
     return strategy.zero >= 3 ? part.underZero(n).parameters : part.parameterBytes;
   });
-  bytes +=
-      (1 - offloaded) * held([&](const SectionCost &part) { return part.underZero(n).states; });
+  bytes += (1 - offloaded.optimizer) *
+           held([&](const SectionCost &part) { return part.underZero(n).states; });
   double gradients = held([](const SectionCost &part) { return part.gradientBytes; });
   if (strategy.zero >= 2) {
     // Those that are not scattered yet come on top.
@@ -308,7 +306,11 @@ double StepEstimator::bytesOf(const ParallelStrategy &strategy, const ModelCosts
   }
   estimate.keptBytes = held([](const SectionCost &part) { return part.keptBytes; }) /
                        double(strategy.chunks) * times;
-  double kept = estimate.inFlight * estimate.keptBytes;
+  estimate.keptBytes *= 1 - offloaded.activations;
+  // A layer's values leave under the kernels of the next one, and are fetched under those of the
+  // layer before.
+  double moving = 2 * offloaded.activations * costs.layer.keptBytes;
+  double kept = estimate.inFlight * estimate.keptBytes + moving;
   // With one microbatch, kept values are freed as gradients are made; sums over several
   // microbatches are there throughout.
   if (strategy.microbatches == 1 && !options.base.accumulates)
@@ -399,12 +401,13 @@ void StepEstimator::balance(ParallelStrategy &strategy, llvm::ArrayRef<ModelCost
 double StepEstimator::hostSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs,
                                   const Connections &connections) const {
-  if (offloaded == 0)
+  if (offloaded.optimizer == 0)
     return 0;
   const int64_t n = strategy.zeroDevices();
   auto perDevice = [&](double ParameterBytes::*field) {
-    return offloaded * mostOf(strategy, costs, connections,
-                              [&](const SectionCost &part) { return part.underZero(n).*field; });
+    return offloaded.optimizer * mostOf(strategy, costs, connections, [&](const SectionCost &part) {
+             return part.underZero(n).*field;
+           });
   };
   double states = perDevice(&ParameterBytes::states);
   double gradients = perDevice(&ParameterBytes::gradients);
@@ -425,6 +428,28 @@ double StepEstimator::hostSeconds(const ParallelStrategy &strategy,
     most = std::max(most, std::max({out, back, update}));
   }
   return most;
+}
+
+double StepEstimator::activationSeconds(const ParallelStrategy &strategy,
+                                        llvm::ArrayRef<ModelCosts> costs,
+                                        const Connections &connections, double forward,
+                                        double backward) const {
+  if (offloaded.activations == 0)
+    return 0;
+  double bytes =
+      offloaded.activations *
+      mostOf(strategy, costs, connections, [](const SectionCost &part) { return part.keptBytes; });
+  double most = 0;
+  for (const cluster::NodeKind *node : nodeKinds) {
+    // A copy reads one memory and writes the other.
+    auto late = [&](Lane lane, double pass) {
+      double copy =
+          hostTime(*options.cluster, *node, {"copy", DType::F32, 0, 2 * bytes}, lane).seconds;
+      return std::max(0.0, copy - pass);
+    };
+    most = std::max(most, late(Lane::ToHost, forward) + late(Lane::ToDevice, backward));
+  }
+  return double(strategy.microbatches) * most;
 }
 
 StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
@@ -457,10 +482,11 @@ StepEstimate StepEstimator::estimate(const ParallelStrategy &strategy,
   estimate.update = perDevice([&](const SectionCost &part) {
     int64_t n = strategy.zeroDevices();
     return part.stateBytes > 0
-               ? (1 - offloaded) * part.once * part.underZero(n).states / part.stateBytes
+               ? (1 - offloaded.optimizer) * part.once * part.underZero(n).states / part.stateBytes
                : part.once / double(n);
   });
   estimate.update += hostSeconds(strategy, costs, connections);
+  estimate.update += activationSeconds(strategy, costs, connections, forward, backward);
   estimate.update += tiedSeconds(strategy, costs, connections);
   estimate.data = dataSeconds(strategy, costs, connections, forward, backward);
   addBytes(strategy, costs, connections, estimate);

@@ -7,6 +7,7 @@
 #ifndef DTC_COMPILER_PLANNER_STEPESTIMATE_H
 #define DTC_COMPILER_PLANNER_STEPESTIMATE_H
 
+#include "compiler/driver/OffloadOption.h"
 #include "compiler/planner/SearchSpace.h"
 #include "simulator/cluster/Topology.h"
 
@@ -21,7 +22,7 @@ struct StepEstimate {
   double bubble = 0;    ///< of the pipeline
   double data = 0;      ///< exposed collectives over the data axes
   double transfers = 0; ///< that fill and drain the pipeline
-  double update = 0;    ///< of the optimizer
+  double update = 0;    ///< of the optimizer, and waiting for activations of the host
   /// The bytes of the device that needs most of its memory, and what plans may use there.
   double bytes = 0, memoryBytes = 0;
 
@@ -88,6 +89,9 @@ private:
   /// The seconds in which the hosts update what lies in their memory, and get and return it.
   double hostSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
                      const Connections &connections) const;
+  /// The seconds by which copies of activations to the host and back take longer than the passes.
+  double activationSeconds(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
+                           const Connections &connections, double forward, double backward) const;
   double bytesOf(const ParallelStrategy &strategy, const ModelCosts &costs, int64_t coordinate,
                  double layers, StepEstimate &estimate) const;
   void addBytes(const ParallelStrategy &strategy, llvm::ArrayRef<ModelCosts> costs,
@@ -95,7 +99,7 @@ private:
 
   const PlannerOptions &options;
   const ModelProperties &traits;
-  double offloaded = 0; ///< the share of the optimizer's states that hosts keep
+  Offload offloaded; ///< what hosts keep
   std::vector<const cluster::NodeKind *> nodeKinds;
   std::vector<double> kindBytes; ///< that plans may use on a device of each
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>,

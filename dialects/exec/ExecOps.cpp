@@ -142,14 +142,10 @@ LogicalResult BufferOp::verify() {
       return violates(*this, "buffer-c4")
              << "maps a microbatch to slot " << slot << ", expected one of its "
              << getSlots().value_or(0) << " slots, which count from 0";
-  if (Attribute space = cast<MemRefType>(getType()).getMemorySpace()) {
-    if (space != StringAttr::get(getContext(), kHostSpace))
-      return violates(*this, "buffer-c6")
-             << "is in the memory space " << space << ", expected \"host\" or none";
-    if (getSlots())
-      return violates(*this, "buffer-c7")
-             << "has slots and is in the memory of the host, where each value has one place";
-  }
+  Attribute space = cast<MemRefType>(getType()).getMemorySpace();
+  if (space && space != StringAttr::get(getContext(), kHostSpace))
+    return violates(*this, "buffer-c6")
+           << "is in the memory space " << space << ", expected \"host\" or none";
   return success();
 }
 

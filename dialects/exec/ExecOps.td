@@ -69,7 +69,6 @@ def Exec_BufferOp : Exec_Op<"buffer", [HasParent<"ProgramOp">]> {
     - [buffer-c4] The entries of `slot_map` are numbers of slots: at least 0 and less than `slots`.
     - [buffer-c5] `slot_map` has an entry for each microbatch.
     - [buffer-c6] The memory space is "host", or there is none.
-    - [buffer-c7] A buffer in the memory of the host has no `slots`.
   }];
   let arguments = (ins Exec_BufferKindAttr:$kind, OptionalAttr<I64Attr>:$offset, OptionalAttr<I64Attr>:$slots,
                        OptionalAttr<DenseI64ArrayAttr>:$slot_map);

@@ -83,7 +83,8 @@ TrainSession::open(const std::shared_ptr<const plan::Plan> &plan, const TrainSet
   const Processes &processes = result->joined.processes;
   TrainOptions options;
   options.planPath = plan->model();
-  options.threadsPerDevice = settings.threads;
+  if (settings.threads > 0)
+    options.threadsPerDevice = {settings.threads};
   options.batches = settings.batches;
   options.processes = processes;
   options.watch = result->joined.watch;

@@ -20,6 +20,20 @@
 
 namespace dtc::runtime {
 
+Expected<int> threadsOfDevice(const std::vector<int> &given, const ProcessPlace &place,
+                              int64_t devices) {
+  if (given.size() > 1 && static_cast<int64_t>(given.size()) != place.processes)
+    return Error{fmt::format(
+        "--threads has {} numbers, but there {}; give one number for all, or "
+        "one for each process",
+        given.size(),
+        place.processes == 1 ? "is 1 process" : fmt::format("are {} processes", place.processes))};
+  if (!given.empty())
+    return given[given.size() > 1 ? static_cast<size_t>(place.process) : 0];
+  int64_t ofProcess = (devices + place.processes - 1) / place.processes;
+  return static_cast<int>(std::max<int64_t>(place.cores / (ofProcess * place.onHost), 1));
+}
+
 Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan> plan,
                                                std::shared_ptr<const Backend> backend,
                                                const TrainOptions &options, int64_t firstStep) {
@@ -47,14 +61,15 @@ Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan>
     sessionOptions.openFabric = [&](const Mesh &mesh) {
       return options.processes.openFabric(mesh);
     };
-  sessionOptions.threadsPerDevice = options.threadsPerDevice;
-  if (options.threadsPerDevice <= 0) {
-    int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-    int64_t processes = options.processes.count();
-    int64_t devices = (meshOf(*plan).numDevices() + processes - 1) / processes;
-    sessionOptions.threadsPerDevice =
-        static_cast<int>(std::max<int64_t>(cores / (devices * options.processes.onHost()), 1));
-  }
+  const Processes &processes = options.processes;
+  Expected<int> threads =
+      threadsOfDevice(options.threadsPerDevice,
+                      {processes.process(), processes.count(), processes.onHost(),
+                       std::max(1u, std::thread::hardware_concurrency())},
+                      meshOf(*plan).numDevices());
+  if (!threads)
+    return threads.error();
+  sessionOptions.threadsPerDevice = *threads;
   Expected<std::unique_ptr<Session>> session =
       Session::create(std::move(plan), std::move(backend), sessionOptions);
   if (!session)

@@ -11,6 +11,7 @@
 #include "runtime/train/TrainOptions.h"
 
 #include <cstdio>
+#include <vector>
 
 namespace dtc::runtime {
 
@@ -19,6 +20,18 @@ namespace dtc::runtime {
 Expected<std::unique_ptr<Session>> openSession(std::shared_ptr<const plan::Plan> plan,
                                                std::shared_ptr<const Backend> backend,
                                                const TrainOptions &options, int64_t firstStep = 1);
+
+/// Which process this is, of how many, how many of these are on its host, and the host's cores.
+struct ProcessPlace {
+  int64_t process = 0, processes = 1, onHost = 1, cores = 1;
+};
+
+/// The threads for the kernels of a device of a process: of `given`, which has none, one number for
+/// all or one for each process, or without any the cores that are the device's share, at least 1.
+/// `devices` is the number of all. An error if there are several numbers, and not one for each
+/// process.
+Expected<int> threadsOfDevice(const std::vector<int> &given, const ProcessPlace &place,
+                              int64_t devices);
 
 /// Sets the parameters that the files of --init have. Notes go to `notes`.
 MaybeError loadInitialWeights(Session &session, const TrainOptions &options, std::FILE *notes);

@@ -107,8 +107,9 @@ struct TrainOptions {
   std::optional<double> lossScale;
   std::optional<int64_t> lossScaleGrowthInterval;
 
-  /// 0: the cores of the machine divided by the devices, at least 1.
-  int threadsPerDevice = 0;
+  /// For the kernels of each device: one number for all processes, or one for each process. Empty:
+  /// the cores of the machine divided by the devices, at least 1.
+  std::vector<int> threadsPerDevice;
   bool profile = false;
   bool allowNonfinite = false;
   /// See SessionOptions; steps are those of the run.

@@ -20,7 +20,7 @@ const cluster::DeviceKind &hostOf(const cluster::Cluster &cluster, const cluster
 MaybeError findMissingHost(const cluster::NodeKind &node) {
   if (!node.host().empty())
     return std::nullopt;
-  return Error{fmt::format("states of the plan are to lie in the memory of the host, and the "
+  return Error{fmt::format("values of the plan are to lie in the memory of the host, and the "
                            "cluster does not describe the host of its nodes \"{}\"; expected "
                            "`host` and `host_link` there (docs/clusters.md)",
                            node.name())};

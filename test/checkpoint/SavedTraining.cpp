@@ -46,7 +46,7 @@ SavedTraining::SavedTraining() {
   options.keepCheckpoints = 0;
   options.learningRate = 1e-2;
   options.seed = 7;
-  options.threadsPerDevice = 1;
+  options.threadsPerDevice = {1};
   dir.write("eval.txt", makeText(2, 300));
 }
 

@@ -116,10 +116,46 @@ TEST(HostMemoryVerifier, BytesLieInTheArenaOfTheirMemory) {
   overlaps.waitForAll();
   overlaps.moveToHost(overlaps.hostG, 0);
   EXPECT_TRUE(contains(overlaps.error(), "state \"m\", after the step")) << overlaps.error();
-  VerifiedHostPlan slots;
-  slots.waitForAll();
-  slots.program().mutable_buffers(static_cast<int>(slots.hostG))->set_slots(1);
-  EXPECT_TRUE(contains(slots.error(), "lies in the memory of the host; expected none there"));
+}
+
+TEST(HostMemoryVerifier, MicrobatchesHaveSlotsInTheMemoryOfTheHost) {
+  VerifiedHostPlan plan;
+  plan.axis("micro", 3, /*temporal=*/true);
+  plan.waitForAll();
+  plan.moveToHost(plan.hostG, 256); // behind the others
+  plan.program().mutable_buffers(static_cast<int>(plan.hostG))->set_slots(3);
+  plan.program().set_host_arena_bytes(448);
+  EXPECT_EQ(plan.error(), "");
+  plan.program().set_host_arena_bytes(447);
+  EXPECT_TRUE(contains(plan.error(), "3 slots of 64 bytes at offset 256 reach beyond the arena in "
+                                     "the memory of the host of 447 bytes"))
+      << plan.error();
+}
+
+TEST(HostMemoryVerifier, AMicrobatchFindsItsOwnValueOnTheHost) {
+  // Both microbatches leave before the first comes back.
+  for (uint32_t slots : {1, 2}) {
+    PlanBuilder builder;
+    builder.axis("micro", 2, /*temporal=*/true);
+    uint32_t made = builder.buffer(DType::F32, {16});
+    uint32_t fetched = builder.buffer(DType::F32, {16});
+    uint32_t parked = builder.slotted(DType::F32, {16}, slots);
+    plan::Buffer &buffer = *builder.program().mutable_buffers(static_cast<int>(parked));
+    buffer.set_memory(plan::Buffer::HOST);
+    buffer.set_offset(0);
+    builder.program().set_host_arena_bytes(128);
+    builder.task("forward");
+    builder.kernel("fill", {}, {made});
+    builder.kernel("copy", {made}, {parked});
+    builder.task("backward");
+    builder.kernel("copy", {parked}, {fetched});
+    for (uint32_t task : {0, 1})
+      for (uint32_t microbatch : {0, 1})
+        builder.schedule(task, microbatch);
+    std::string error = messageOf(findPlanError(*builder.build()));
+    EXPECT_EQ(slots == 1, contains(error, "should hold the value of microbatch 0")) << error;
+    EXPECT_EQ(slots == 2, error.empty()) << error;
+  }
 }
 
 TEST(HostMemoryVerifier, CollectivesInputsAndOutputsAreOfTheDevice) {

@@ -346,7 +346,7 @@ TEST(Simulation, TheHostTakesItsTimeAndMemory) {
 
 TEST(Simulation, APlanNeedsHostsThatTheClusterDescribes) {
   const char *expected =
-      "states of the plan are to lie in the memory of the host, and the cluster does not describe "
+      "values of the plan are to lie in the memory of the host, and the cluster does not describe "
       "the host of its nodes \"n\"; expected `host` and `host_link` there (docs/clusters.md)";
   HostPlan builder;
   builder.waitForAll();

@@ -7,6 +7,7 @@
 #include "compiler/driver/PassPipeline.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/float8/Float8Passes.h"
+#include "compiler/passes/offload/OffloadPasses.h"
 #include "compiler/passes/outer/OuterPasses.h"
 #include "compiler/passes/parts/PartsPasses.h"
 #include "compiler/passes/privacy/PrivacyPasses.h"
@@ -60,6 +61,7 @@ int main(int argc, char **argv) {
   dtc::registerDtcPasses();
   dtc::registerDtcOuterPasses();
   dtc::registerDtcFloat8Passes();
+  dtc::registerDtcOffloadPasses();
   dtc::registerDtcPartsPasses();
   dtc::registerDtcPrivacyPasses();
   dtc::registerCompilePipeline();

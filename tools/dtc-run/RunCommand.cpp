@@ -164,7 +164,11 @@ int RunCommand::calibrate() {
     if (devices.usesTf32)
       calibration.remarks = {"Products of f32 round their operands to TF32."};
   } else {
-    calibration.threadsPerDevice = std::max(train.threadsPerDevice, 1);
+    if (train.threadsPerDevice.size() > 1)
+      return fail(fmt::format("--threads has {} numbers, but one process measures; give one",
+                              train.threadsPerDevice.size()));
+    calibration.threadsPerDevice =
+        train.threadsPerDevice.empty() ? 1 : train.threadsPerDevice.front();
   }
   try {
     MaybeError error = calibrateToFile(calibration, calibrationPath, *backend, stdout, stderr);

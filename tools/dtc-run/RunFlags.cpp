@@ -70,7 +70,10 @@ static void addPlanFlags(CLI::App &app, TrainOptions &options) {
 
 void dtc::addThreadFlag(CLI::App &app, TrainOptions &options) {
   app.add_option("--threads", options.threadsPerDevice,
-                 "Threads for each device (default: the cores divided by the devices)")
+                 "Threads for each device; with commas between them, for those of each process, in "
+                 "the order of the processes (default: the cores divided by the devices)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::Range(1, 1024));
 }
 

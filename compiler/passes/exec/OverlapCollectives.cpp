@@ -28,11 +28,12 @@ namespace {
 class TaskOverlap {
 public:
   /// `kept` are the buffers that live throughout the program, those of states; `closing` are the
-  /// closing instructions, `sums` the buffers of sums over microbatches.
+  /// closing instructions, `sums` the buffers of sums over microbatches, `parked` the values on the
+  /// host that are copied back as they are.
   TaskOverlap(exec::TaskOp task, const exec::AccessFinder &accesses,
               const llvm::DenseSet<Operation *> &kept, const llvm::DenseSet<Operation *> &closing,
-              const llvm::DenseSet<Operation *> &sums)
-      : task(task), accesses(accesses), kept(kept), closing(closing), sums(sums) {}
+              const llvm::DenseSet<Operation *> &sums, const llvm::DenseSet<Value> &parked)
+      : task(task), accesses(accesses), kept(kept), closing(closing), sums(sums), parked(parked) {}
   void run();
 
 private:
@@ -51,10 +52,17 @@ private:
     return closing.contains(&op) && sums.contains(exec::getRoot(input));
   }
   void handleConflicts(Operation &op, Lane lane);
-  /// Ends the oldest of the collectives that keep memory, where there are too many of them. Those
-  /// that run for the last microbatch alone count by themselves: what others wait for is the same
-  /// in all microbatches.
-  void limitHeld(Operation &next, llvm::SetVector<Operation *> &holding);
+  /// Lets the device wait for a value that `op` needs of the host, and for those that started with
+  /// it or before: before the products that `op` follows, so that one kernel can compute both.
+  void awaitFetched(Operation *fetch, Operation &op);
+  bool isFetch(Operation *started) const {
+    return exec::laneOf(started) == Lane::ToDevice &&
+           parked.contains(cast<exec::KernelOp>(started).getInputs()[0]);
+  }
+  /// Ends the oldest of the instructions that keep memory before `next`, where there are `most` of
+  /// them. Collectives that run for the last microbatch alone count by themselves: what others wait
+  /// for is the same in all microbatches.
+  void limitHeld(Operation &next, llvm::SetVector<Operation *> &holding, size_t most);
   void finish(Operation *started, Operation *end);
   void makeAsync(Operation *op, Pending &pending);
 
@@ -62,6 +70,7 @@ private:
   const exec::AccessFinder &accesses;
   const llvm::DenseSet<Operation *> &kept;
   const llvm::DenseSet<Operation *> &closing, &sums;
+  const llvm::DenseSet<Value> &parked;
   llvm::MapVector<Operation *, Pending> started;
   /// The running instructions that read or write a buffer.
   llvm::DenseMap<Operation *, SmallVector<Operation *, 1>> readers, writers;
@@ -69,7 +78,12 @@ private:
   /// The running collectives whose inputs are memory that their outputs do not use: it is free
   /// again when they end.
   llvm::SetVector<Operation *> holding, closingHolding;
-  unsigned kernels = 0; ///< of the device, passed so far
+  llvm::SetVector<Operation *> leaving; ///< the running copies of values that are parked
+  unsigned kernels = 0;                 ///< of the device, passed so far
+  /// The last product of the device with nothing but its kernels since, or the first of several
+  /// that follow each other; null: none.
+  Operation *product = nullptr;
+  bool isAfterProduct = false; ///< directly
 };
 
 } // namespace
@@ -80,6 +94,12 @@ static Lane laneOf(Operation &op) {
   return isa<exec::CollectiveOp>(op) ? Lane::Communication : exec::laneOf(&op);
 }
 
+/// One collective runs, one waits for it: a third would only keep memory.
+static constexpr size_t kMostHolding = 2;
+/// A layer of a transformer keeps about a dozen values for its backward pass: so they leave under
+/// the next layer's kernels.
+static constexpr size_t kMostLeaving = 12;
+
 static bool isOfHost(Lane lane) { return lane != Lane::Compute && lane != Lane::Communication; }
 
 void TaskOverlap::finish(Operation *op, Operation *end) {
@@ -89,6 +109,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
   running.remove(op);
   holding.remove(op);
   closingHolding.remove(op);
+  leaving.remove(op);
   for (Operation *buffer : pending.reads)
     llvm::erase(readers[buffer], op);
   for (Operation *buffer : pending.writes)
@@ -97,7 +118,7 @@ void TaskOverlap::finish(Operation *op, Operation *end) {
 
 /// Finds the running instructions that use the same bytes as `op`. The device waits for them before
 /// `op`. If `op` and the other are on two lanes and one of these is the host's, the lane of `op`
-/// waits instead.
+/// waits instead, but for a value that leaves.
 void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   llvm::SetVector<Operation *> conflicts;
   exec::Accesses used = accesses.of(&op);
@@ -110,17 +131,32 @@ void TaskOverlap::handleConflicts(Operation &op, Lane lane) {
   add(used.writes, writers);
   add(used.writes, readers);
   for (Operation *conflict : conflicts) {
+    if (!running.contains(conflict))
+      continue;
     Lane other = started[conflict].lane;
-    if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)))
+    if (lane == Lane::Compute && isFetch(conflict)) {
+      awaitFetched(conflict, op);
+      continue;
+    }
+    // A value that is fetched must have left: the device does not need its memory any more.
+    if (lane == Lane::Compute || (!isOfHost(lane) && !isOfHost(other)) ||
+        leaving.contains(conflict))
       finish(conflict, &op);
     else if (lane != other)
       started[&op].after.push_back(conflict);
   }
 }
 
-void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding) {
-  // One runs, one waits for it: a third would only keep memory.
-  while (holding.size() >= 2)
+void TaskOverlap::awaitFetched(Operation *fetch, Operation &op) {
+  Operation *end = product && fetch->isBeforeInBlock(product) ? product : &op;
+  const unsigned before = started[fetch].kernelsBefore;
+  for (Operation *other : llvm::to_vector(running))
+    if (isFetch(other) && started[other].kernelsBefore <= before)
+      finish(other, end);
+}
+
+void TaskOverlap::limitHeld(Operation &next, llvm::SetVector<Operation *> &holding, size_t most) {
+  while (holding.size() >= most)
     finish(holding.front(), &next);
 }
 
@@ -136,8 +172,13 @@ void TaskOverlap::start(Operation &op, Lane lane) {
                });
   if (holds) {
     auto &ofKind = closing.contains(&op) ? closingHolding : holding;
-    limitHeld(op, ofKind);
+    limitHeld(op, ofKind, kMostHolding);
     ofKind.insert(&op);
+  }
+  if (lane == Lane::ToHost &&
+      llvm::any_of(used.writes, [&](Value output) { return parked.contains(output); })) {
+    limitHeld(op, leaving, kMostLeaving);
+    leaving.insert(&op);
   }
   Pending &pending = started[&op];
   pending.lane = lane;
@@ -196,10 +237,18 @@ void TaskOverlap::run() {
     bool isAsync = bool(exec::tokenOf(&op)); // already: others end before
     Lane lane = isAsync ? Lane::Compute : laneOf(op);
     handleConflicts(op, lane);
+    auto kernel = dyn_cast<exec::KernelOp>(op);
     if (lane != Lane::Compute)
       start(op, lane);
     else if (!isAsync)
-      kernels += isa<exec::KernelOp>(op);
+      kernels += bool(kernel);
+    bool computes = kernel && lane == Lane::Compute && !isAsync;
+    bool isProduct = computes && findKernel(kernel.getKernel()).kernelClass == KernelClass::Product;
+    if (!computes)
+      product = nullptr;
+    else if (isProduct && !isAfterProduct)
+      product = &op;
+    isAfterProduct = isProduct;
   }
   while (!running.empty())
     finish(running.back(), nullptr);
@@ -215,6 +264,20 @@ void TaskOverlap::run() {
     op->erase();
 }
 
+/// The values on the host that are copied back as they are: no kernel of the host makes them.
+static llvm::DenseSet<Value> findParked(exec::ProgramOp program) {
+  llvm::DenseSet<Value> fetched, made;
+  program.walk([&](exec::KernelOp kernel) {
+    if (exec::laneOf(kernel) == Lane::ToDevice)
+      fetched.insert_range(kernel.getInputs());
+    if (exec::laneOf(kernel) == Lane::Host)
+      made.insert_range(kernel.getOutputs());
+  });
+  for (Value value : made)
+    fetched.erase(value);
+  return fetched;
+}
+
 namespace {
 struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCollectivesPass> {
   using Base::Base;
@@ -228,12 +291,13 @@ struct OverlapCollectivesPass : dtc::impl::OverlapCollectivesPassBase<OverlapCol
       startClosingReductions(program);
       llvm::DenseSet<Operation *> closing = findClosing(program);
       llvm::DenseSet<Operation *> sums;
+      llvm::DenseSet<Value> parked = findParked(program);
       program.walk([&](exec::KernelOp kernel) {
         if (readsOwnOutput(kernel.getKernel()))
           sums.insert(exec::getRoot(kernel.getOutputs()[0]));
       });
       for (auto task : program.getOps<exec::TaskOp>())
-        TaskOverlap(task, accesses, kept, closing, sums).run();
+        TaskOverlap(task, accesses, kept, closing, sums, parked).run();
     }
   }
 };

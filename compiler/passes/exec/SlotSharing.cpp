@@ -35,12 +35,12 @@ public:
       exec::BufferOp(entry.buffer).removeSlotMapAttr();
     }
     // Buffers that may share, by stage.
-    using Key = std::tuple<BufferKind, int64_t, int, int, unsigned>;
+    using Key = std::tuple<bool, BufferKind, int64_t, int, int, unsigned>;
     std::map<Key, std::map<int64_t, std::vector<size_t>>> alike;
     for (auto [index, entry] : llvm::enumerate(buffers))
       if (int64_t stage = users[entry.users].stage; stage >= 0 && entry.stride > 0)
-        alike[{exec::BufferOp(entry.buffer).getKind(), entry.stride, entry.first, entry.last,
-               users[entry.users].stagePasses}][stage]
+        alike[{exec::isOnHost(exec::BufferOp(entry.buffer)), exec::BufferOp(entry.buffer).getKind(),
+               entry.stride, entry.first, entry.last, users[entry.users].stagePasses}][stage]
             .push_back(index);
     for (auto &[key, stages] : alike)
       group(stages);

@@ -35,10 +35,10 @@ struct SlottedBuffer {
 /// Gives buffers, in order of declaration, their slots: as few as let microbatch i have copy
 /// i mod slots. The stages of a device are busiest at different moments, so buffers of several
 /// stages share slots where this takes fewer than they have in sum; a map then says which slot a
-/// microbatch has. Only buffers of one kind, size and live range share, so that nothing is in use
-/// longer than before, which the same passes over their stages use (forward, backward, weight); no
-/// task uses two that share. For each buffer that shares and is not the first of its group: the
-/// first.
+/// microbatch has. Only buffers of one memory, kind, size and live range share, so that nothing is
+/// in use longer than before, which the same passes over their stages use (forward, backward,
+/// weight); no task uses two that share. For each buffer that shares and is not the first of its
+/// group: the first.
 llvm::DenseMap<mlir::Operation *, mlir::Operation *>
 assignSlots(llvm::ArrayRef<SlottedBuffer> buffers, llvm::ArrayRef<SlotUsers> users);
 

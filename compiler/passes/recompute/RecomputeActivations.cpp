@@ -8,6 +8,7 @@
 
 #include "compiler/analysis/PipelineSimulation.h"
 #include "compiler/passes/CheckProgram.h"
+#include "compiler/passes/InlineLoop.h"
 #include "compiler/passes/Passes.h"
 #include "compiler/passes/recompute/DeviceRecompute.h"
 
@@ -23,16 +24,6 @@ namespace dtc {
 
 using namespace mlir;
 using namespace dtc;
-
-/// A loop over one microbatch is its body.
-static void inlineLoop(dist::MicrobatchLoopOp loop) {
-  Block &body = loop.getBody().front();
-  auto yield = cast<dist::YieldOp>(body.getTerminator());
-  loop.replaceAllUsesWith(SmallVector<Value>(yield.getValues()));
-  yield.erase();
-  loop->getBlock()->getOperations().splice(loop->getIterator(), body.getOperations());
-  loop.erase();
-}
 
 static FailureOr<std::vector<DeviceSavedBytes>>
 recompute(func::FuncOp function, const LinkedMesh &mesh, RecomputeMode mode,

@@ -45,6 +45,15 @@ protected:
   StepEstimate estimate(const ParallelStrategy &strategy) {
     return StepEstimator(options, traits).estimate(strategy, costs);
   }
+  /// Nodes have a host, whose memory and link have 1 GB/s.
+  void addHost() {
+    *cluster.add_devices() = cluster.devices(0);
+    cluster::DeviceKind &host = *cluster.mutable_devices(cluster.devices_size() - 1);
+    host.set_name("host");
+    host.set_memory_bandwidth(1e9);
+    cluster.mutable_node_kinds(0)->set_host("host");
+    cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e9);
+  }
 
   cluster::Cluster cluster = smallCluster(/*nodes=*/2, /*devicesOfNode=*/8);
   PlannerOptions options;
@@ -64,12 +73,7 @@ TEST_F(StepEstimates, OneDevice) {
 
 /// The host keeps the optimizer's states, and updates while gradients come and parameters go.
 TEST_F(StepEstimates, OffloadTakesStatesFromTheDevice) {
-  *cluster.add_devices() = cluster.devices(0);
-  cluster::DeviceKind &host = *cluster.mutable_devices(cluster.devices_size() - 1);
-  host.set_name("host");
-  host.set_memory_bandwidth(1e9);
-  cluster.mutable_node_kinds(0)->set_host("host");
-  cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e9);
+  addHost();
   for (int64_t dp : {1, 2}) {
     ParallelStrategy strategy;
     strategy.dp = dp;
@@ -91,6 +95,30 @@ TEST_F(StepEstimates, OffloadTakesStatesFromTheDevice) {
   options.devices = 1;
   cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e8);
   EXPECT_NEAR(estimate({}).update, 8 * 4e6 / 1e8, 1e-9);
+}
+
+/// Activations are on the device while they come and go, and copies that the passes do not hide
+/// take longer.
+TEST_F(StepEstimates, OffloadTakesActivationsFromTheDevice) {
+  addHost();
+  ParallelStrategy strategy;
+  strategy.microbatches = 4; // their gradients are there throughout
+  options.devices = 1;
+  options.base.offload = "";
+  StepEstimate kept = estimate(strategy);
+  double layer = kept.keptBytes / 8; // there are 8 layers
+  options.base.offload = "activations";
+  StepEstimate offloaded = estimate(strategy);
+  EXPECT_DOUBLE_EQ(kept.bytes - offloaded.bytes, kept.keptBytes - 2 * layer);
+  EXPECT_EQ(offloaded.keptBytes, 0);
+  options.base.offload = "activations:0.5";
+  EXPECT_DOUBLE_EQ(kept.bytes - estimate(strategy).bytes, (kept.keptBytes - 2 * layer) / 2);
+  // Each microbatch's copies take longer than its passes over a link that is slow enough.
+  options.base.offload = "activations";
+  cluster.mutable_node_kinds(0)->mutable_host_link()->set_bandwidth(1e6);
+  double copy = kept.keptBytes / 1e6;
+  EXPECT_NEAR(estimate(strategy).update - kept.update,
+              4 * (2 * copy - kept.forward - kept.backward), 1e-9);
 }
 
 /// The formulas of getScheduleRules(), with F and B for all stages of a device.

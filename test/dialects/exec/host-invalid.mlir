@@ -12,15 +12,6 @@ exec.program @p on @mesh {
 dist.mesh @mesh <"dp"=2>
 
 exec.program @p on @mesh {
-  // expected-error@+1 {{'exec.buffer' op has slots and is in the memory of the host, where each value has one place [buffer-c7]}}
-  %a = exec.buffer activation slots 2 : memref<4xf32, "host">
-}
-
-// -----
-
-dist.mesh @mesh <"dp"=2>
-
-exec.program @p on @mesh {
   %a = exec.buffer activation : memref<4xf32, "host">
   // expected-error@+1 {{expected as many elements of the same type in the same memory [view-c2]}}
   %b = exec.view %a : memref<4xf32, "host"> to memref<2x2xf32>
