@@ -6,6 +6,8 @@
 
 #include "compiler/passes/CheckProgram.h"
 
+#include "llvm/ADT/StringExtras.h"
+
 using namespace mlir;
 using namespace dtc;
 

@@ -18,6 +18,7 @@
 #include "test/simulator/cluster/ParsedCluster.h"
 
 #include <cmath>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <numeric>

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/passes/outer/OuterStepBuilder.h"
+#include "compiler/passes/train/ProximalTerm.h"
 #include "support/OuterEntries.h"
+#include "support/OuterStates.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
