@@ -24,6 +24,8 @@ function(dtc_add_precompiled_headers name)
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER
+    "${PROJECT_SOURCE_DIR}/cmake/compile-header.sh;${CMAKE_CXX_COMPILER_LAUNCHER}")
   if(ARG_DEPENDS)
     add_dependencies(${name} ${ARG_DEPENDS})
   endif()

@@ -415,6 +415,8 @@ void dtc::buildPrograms(OpPassManager &manager, const ResolvedOptions &options) 
     if (compression && options.isOuterStep && options.outerPart != "take" &&
         options.outerPart != "apply")
       addCompression(manager, *compression);
+    // Each parameter has collectives of its own, over a link that may be slow.
+    manager.addPass(createAlignCollectivesPass({options.bucketBytes}));
   }
   if (int64_t chunks = collectiveChunksOf(options).value_or(1); chunks != 1)
     manager.addPass(createChunkCollectivesPass({chunks}));

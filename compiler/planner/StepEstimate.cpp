@@ -34,9 +34,10 @@ StepEstimator::StepEstimator(const PlannerOptions &options, const ModelPropertie
 }
 
 const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStrategy &strategy) {
-  bool splits = strategy.zero > 0;
-  auto [it, fresh] = known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.cp,
-                                        strategy.tp, strategy.pp, strategy.pipelineInside, splits});
+  const bool scattersEach = strategy.zero >= 2;
+  auto [it, fresh] =
+      known.try_emplace({strategy.dp, strategy.fsdp, strategy.ep, strategy.cp, strategy.tp,
+                         strategy.pp, strategy.pipelineInside, scattersEach});
   if (!fresh)
     return it->second;
   std::vector<MeshAxis> axes;
@@ -55,7 +56,10 @@ const StepEstimator::Connections &StepEstimator::connectionsOf(const ParallelStr
   auto topology = Topology::create(*options.cluster, Mesh(axes));
   Connections &connections = it->second;
   connections.data = slowestGroup(*topology, {kDataAxis, kShardedDataAxis});
+  // The costs of a model have one sum of gradients over cp for a step, which with stage 1 of ZeRO
+  // is a part of it. With further stages there are collectives over cp for each microbatch.
   connections.zero = strategy.fsdp > 1 ? slowestGroup(*topology, {kShardedDataAxis})
+                     : scattersEach    ? slowestGroup(*topology, {kDataAxis, kContextAxis})
                                        : slowestGroup(*topology, {kDataAxis});
   if (strategy.fsdp > 1)
     connections.outer = slowestGroup(*topology, {kDataAxis});
@@ -184,9 +188,9 @@ double StepEstimator::dataSeconds(const ParallelStrategy &strategy,
                                   llvm::ArrayRef<ModelCosts> costs, const Connections &connections,
                                   double forward, double backward) {
   // Gradients outside of experts are summed over ep too; their own costs include that.
-  if (strategy.expertData() == 1)
-    return 0;
   const int64_t zeroDevices = strategy.zeroDevices();
+  if (strategy.expertData() == 1 && (strategy.zero < 2 || zeroDevices == 1))
+    return 0;
   auto sum = [&](Field field) { return mostOf(strategy, costs, connections, field); };
   double parameters = sum([](const SectionCost &part) { return part.parameterBytes; });
   double gradients = sum([](const SectionCost &part) { return part.gradientBytes; });

@@ -161,6 +161,46 @@ def ChunkCollectivesPass : Pass<"dtc-chunk-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dtc::DtcDialect", "::dtc::dist::DistDialect"];
 }
 
+def AlignCollectivesPass : Pass<"dtc-align-collectives", "::mlir::ModuleOp"> {
+  let summary = "Bring collectives that do not need each other together";
+  let description = [{
+    A function that goes from parameter to parameter, as an outer step does, has the collectives of a parameter between
+    ops of others, so that each would be waited for by itself. Here the ops of each block that no loop holds are ordered by
+    the number of collectives that they come after, one behind another, and otherwise stay in their order. So
+    `dtc-optimize-collectives` can put the collectives into buckets, and a link with a long latency is waited for a few
+    times instead of once for each parameter.
+
+    Operands and results of the collectives are held together. To bound that, ops are ordered within stretches; the first
+    collectives of a stretch have `bucket-bytes` together, or there is one.
+
+    ```mlir
+    // Before
+    dist.mesh @mesh <"dp"=2>
+    func.func @outer_train_step(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = dist.all_reduce sum %x over @mesh ["dp"] : tensor<4xf32>
+      %1 = dtc.neg %0 : tensor<4xf32>
+      %2 = dist.all_reduce sum %y over @mesh ["dp"] : tensor<4xf32>
+      %3 = dtc.neg %2 : tensor<4xf32>
+      return %1, %3 : tensor<4xf32>, tensor<4xf32>
+    }
+    // After
+    dist.mesh @mesh <"dp"=2>
+    func.func @outer_train_step(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %0 = dist.all_reduce sum %x over @mesh ["dp"] : tensor<4xf32>
+      %1 = dist.all_reduce sum %y over @mesh ["dp"] : tensor<4xf32>
+      %2 = dtc.neg %0 : tensor<4xf32>
+      %3 = dtc.neg %1 : tensor<4xf32>
+      return %2, %3 : tensor<4xf32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"bucketBytes", "bucket-bytes", "int64_t", "26214400",
+      "bytes of the first collectives of a stretch; 0 leaves the order as it is">,
+  ];
+  let dependentDialects = ["::dtc::dist::DistDialect"];
+}
+
 def OptimizeCollectivesPass : Pass<"dtc-optimize-collectives", "::mlir::ModuleOp"> {
   let summary = "Hoist collectives and merge them into buckets";
   let description = [{

@@ -299,6 +299,27 @@ TEST_F(StepEstimates, WhatMicrobatchesMoveHidesBehindThem) {
   }
 }
 
+/// Further stages of ZeRO than the first move data over cp for each microbatch, also where no other
+/// axis has data. With stage 1 the sum over cp is among the costs of the model.
+TEST_F(StepEstimates, MicrobatchesMoveDataOverContext) {
+  costs = roundCosts();
+  costs.layer.forward = costs.layer.backward = 1e-9; // hides nothing
+  auto dataOf = [&](int64_t zero, int64_t dp, int64_t cp, int64_t microbatches) {
+    ParallelStrategy strategy{.dp = dp, .zero = zero, .microbatches = microbatches};
+    strategy.cp = cp;
+    strategy.bucketBytes = int64_t(1) << 40;
+    return estimate(strategy).data;
+  };
+  for (int64_t zero : {0, 1})
+    EXPECT_EQ(dataOf(zero, 1, 8, 4), 0) << zero;
+  for (int64_t zero : {2, 3}) {
+    EXPECT_GT(dataOf(zero, 1, 8, 4), 2 * dataOf(zero, 1, 8, 1)) << zero;
+    EXPECT_GT(dataOf(zero, 1, 8, 1), 0) << zero;
+    // The groups are over both axes.
+    EXPECT_DOUBLE_EQ(dataOf(zero, 2, 4, 4), dataOf(zero, 8, 1, 4)) << zero;
+  }
+}
+
 TEST_F(StepEstimates, LongerMessagesTakeLonger) {
   ParallelStrategy strategy;
   strategy.pp = 4;
