@@ -1,5 +1,6 @@
 """How fast two replicas train over a slow link, by what they exchange: beside the same run over a link that is not shaped."""
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -9,22 +10,38 @@ from checks import calibrated, cluster_file, expect
 from hosts import Hosts
 from runs import TREE, Run, make_data, make_model, tool
 
-WIDTH, EVERY, DELAY, STEPS = 448, 20, 4, 41
+WIDTH, STEPS = 448, 41
+
+
+@dataclasses.dataclass
+class Method:
+    flags: list
+    every: int = 0  # steps from one outer step to the next, or none
+
+    def outer_every(self):
+        return ["--outer-every", self.every] if self.every else []
+
+
+def fragments(delay, *further):
+    return ["--outer", "dp", "--outer-fragments", 4, "--outer-delay", delay, "--outer-blend", 0.5, *further]
+
+
 METHODS = {
-    "gradients": [],
-    "gradients, int8": ["--compress", "dp=int8"],
-    "gradients, int4": ["--compress", "dp=int4"],
-    "outer steps": ["--outer", "dp"],
-    "4 fragments": ["--outer", "dp", "--outer-fragments", 4, "--outer-delay", DELAY, "--outer-blend", 0.5],
+    "gradients": Method([]),
+    "gradients, int8": Method(["--compress", "dp=int8"]),
+    "gradients, int4": Method(["--compress", "dp=int4"]),
+    "outer steps, H=20": Method(["--outer", "dp"], 20),
+    "4 fragments, H=20, delay 4": Method(fragments(4), 20),
+    "4 fragments, int8, H=20, delay 4": Method(fragments(4, "--compress", "dp=int8"), 20),
+    "4 fragments, int8, H=40, delay 9": Method(fragments(9, "--compress", "dp=int8"), 40),
 }
 
 
 def run(cluster, method, steps):
     """The seconds of a run, and what it prints."""
-    outer = ["--outer-every", EVERY] if "--outer" in METHODS[method] else []
     begin = time.monotonic()
     text = Run(cluster, "variables", 1, [f"{method}.plan", "--data", "text.txt", "--steps", steps, "--threads", 1, "--profile",
-                                         "--log-every", 10**6, *outer]).succeeds(1200)
+                                         "--log-every", 10**6, *METHODS[method].outer_every()]).succeeds(1200)
     return time.monotonic() - begin, text
 
 
@@ -38,9 +55,10 @@ def seconds_of(cluster, method):
 
 def predicted(method):
     """The seconds of a step that dtc-plan simulate says, with a part of the outer steps."""
-    outer = ["--outer-every", EVERY] if "--outer" in METHODS[method] else []
-    simulated = json.loads(tool("dtc-plan", "simulate", f"{method}.plan", "--cluster", "hosts.textproto", "--json", *outer))
-    return simulated["outer_round"]["seconds"] / EVERY if outer else simulated["step_seconds"]
+    every = METHODS[method].every
+    simulated = json.loads(tool("dtc-plan", "simulate", f"{method}.plan", "--cluster", "hosts.textproto", "--json",
+                                *METHODS[method].outer_every()))
+    return simulated["outer_round"]["seconds"] / every if every else simulated["step_seconds"]
 
 
 def check_outer(options, folder):
@@ -50,8 +68,8 @@ def check_outer(options, folder):
     pathlib.Path("config.json").write_text(json.dumps(config))
     make_model("m.mlir", options.batch, 64, "config.json")
     make_data("text.txt", 40000, 64)
-    for method, flags in METHODS.items():
-        tool("dtc-compile", "m.mlir", "--mesh", "dp=2", *flags, "-o", f"{method}.plan")
+    for name, method in METHODS.items():
+        tool("dtc-compile", "m.mlir", "--mesh", "dp=2", *method.flags, "-o", f"{name}.plan")
     pathlib.Path("hosts.textproto").write_text(cluster_file(calibrated(options, 2), options.rate, options.latency, 2))
     found = {}
     for link in ("free", "shaped"):
@@ -61,7 +79,7 @@ def check_outer(options, folder):
                 found[method, link] = seconds_of(cluster, method)
     tokens = (STEPS - 1) * options.batch * 64
     print(f"2 hosts, {options.rate:g} B/s and {options.latency:g} s; GPT-2 of 4 layers of {WIDTH}, {options.batch} samples "
-          f"of 64 tokens; outer steps every {EVERY} steps, {DELAY} later with fragments")
+          "of 64 tokens")
     shares = {}
     for method in METHODS:
         free, shaped = (tokens / found[method, link][0] for link in ("free", "shaped"))
@@ -70,5 +88,5 @@ def check_outer(options, folder):
         print(f"{method}: {free:.0f} tokens/s over a free link, {shaped:.0f} over a shaped one: {shares[method]:.2f}; "
               f"simulated {simulated:.0f} ({simulated / shaped - 1:+.1%})"
               f"{found[method, 'shaped'][1]}", flush=True)
-    good = expect(shares["outer steps"] > shares["gradients"], "outer steps are less slowed down than gradients")
-    return good & expect(shares["4 fragments"] > shares["outer steps"], "fragments hide a part of what outer steps send")
+    good = expect(shares["outer steps, H=20"] > shares["gradients"], "outer steps are less slowed down than gradients")
+    return good & expect(shares["4 fragments, H=20, delay 4"] > shares["outer steps, H=20"], "fragments hide a part of what outer steps send")

@@ -154,7 +154,6 @@ Value FactoredSum::orthonormalize(Value matrix) {
   auto type = cast<RankedTensorType>(matrix.getType());
   Type elementType = type.getElementType();
   auto vector = RankedTensorType::get({rank}, elementType);
-  auto one = RankedTensorType::get({}, elementType);
   int64_t size = type.getDimSize(0);
   double least = elementType.isF64() ? 0x1p-86 : 0x1p-28;
   Value squares = build.create<MulOp>(sum, matrix, matrix);
