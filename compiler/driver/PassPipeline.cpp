@@ -265,6 +265,24 @@ static bool joinsProducts(const ResolvedOptions &options) {
   return !options.noJoin && options.mode != CompileMode::Generate && !options.hasAxis(kContextAxis);
 }
 
+/// The function of the mode: a step of generation, a forward pass, or a train step.
+static void buildEntryPoint(OpPassManager &manager, const ResolvedOptions &options) {
+  if (options.mode == CompileMode::Generate) {
+    BuildGenerationPassOptions generate;
+    generate.phase = options.decodes ? "decode" : "prefill";
+    manager.addPass(createBuildGenerationPass(generate));
+  } else if (options.mode == CompileMode::Forward) {
+    if (!options.keepDropout)
+      manager.addPass(createRemoveDropoutPass());
+  } else {
+    ChunkLossPassOptions chunk;
+    chunk.chunks = options.lossChunks;
+    manager.addPass(createChunkLossPass(chunk));
+    manager.addPass(createBuildTrainStepPass(trainStepOptions(options)));
+    manager.addPass(createDelayLossChunksPass());
+  }
+}
+
 void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &options) {
   manager.addPass(createFoldParameterReshapesPass());
   if (joinsProducts(options))
@@ -291,20 +309,7 @@ void dtc::buildPartitioning(OpPassManager &manager, const ResolvedOptions &optio
     split.zeroAxes.assign(zero.begin(), zero.end());
   }
   manager.addPass(createSplitMeshAxesPass(split));
-  if (options.mode == CompileMode::Generate) {
-    BuildGenerationPassOptions generate;
-    generate.phase = options.decodes ? "decode" : "prefill";
-    manager.addPass(createBuildGenerationPass(generate));
-  } else if (options.mode == CompileMode::Forward) {
-    if (!options.keepDropout)
-      manager.addPass(createRemoveDropoutPass());
-  } else {
-    ChunkLossPassOptions chunk;
-    chunk.chunks = options.lossChunks;
-    manager.addPass(createChunkLossPass(chunk));
-    manager.addPass(createBuildTrainStepPass(trainStepOptions(options)));
-    manager.addPass(createDelayLossChunksPass());
-  }
+  buildEntryPoint(manager, options);
   auto compression = parseGradientCompression(options.compress);
   AdvanceRandomKeyPassOptions advance;
   auto clipping = sampleClippingOf(options);
