@@ -71,6 +71,8 @@ struct KernelInfo {
   /// Each element of the result depends on one element of each operand, so that a device that fuses
   /// kernels computes it together with the kernel before or after it.
   bool isPointwise = false;
+  /// Of a pointwise kernel: where the elements of all operands are 0, the result is 0.
+  bool keepsZeros = false;
   /// A product can compute it while it writes its result.
   bool isEpilogue = false;
   /// If it reads a random key, it draws another mask in each repetition of the loop over

@@ -58,6 +58,16 @@ public:
   virtual bool fusesCalls() const { return false; }
   /// Prepares one kernel for all the calls; null if there is none.
   virtual std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const { return nullptr; }
+  /// Whether prepareOfRows() may give anything.
+  virtual bool leavesOutRows() const { return false; }
+  /// Prepares a call of a kernel that keeps zeros (KernelInfo), of an output that has `rows` rows,
+  /// in groups of `rowsOfGroup`. One more input has an index for each row, i32: rows whose index is
+  /// negative come last in their group, and are zeros in all operands. Null if there is no kernel
+  /// that leaves them out.
+  virtual std::unique_ptr<Kernel> prepareOfRows(const KernelSignature &signature, int64_t rows,
+                                                int64_t rowsOfGroup) const {
+    return nullptr;
+  }
   /// Opens the device for the process's device number `index`, from 0. Several may share the same
   /// hardware.
   virtual Expected<std::unique_ptr<Device>> openDevice(int64_t index) const = 0;

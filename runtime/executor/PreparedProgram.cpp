@@ -14,6 +14,7 @@
 #include "plan/PlanTypes.h"
 #include "plan/PlanVerifier.h"
 #include "runtime/backends/cpu/CpuBackend.h"
+#include "runtime/executor/EmptyRows.h"
 #include "support/OuterEntries.h"
 
 #include <algorithm>
@@ -50,6 +51,9 @@ public:
     const plan::Program &program = *result->program;
     result->usesHost = dtc::usesHost(program);
     readers.emplace(program);
+    emptyRows.reset();
+    if (fuses && backend.leavesOutRows())
+      emptyRows.emplace(program);
     for (const plan::Transfer &transfer : program.transfers())
       prepareTransfer(transfer);
     for (const plan::Task &task : program.tasks()) {
@@ -63,7 +67,7 @@ public:
         std::optional<size_t> group = groups.groupOf[static_cast<size_t>(i)];
         if (group)
           addPart(task, groups.groups[*group], i);
-        else if (MaybeError error = prepare(task.instructions(i)))
+        else if (MaybeError error = prepare(task, i))
           return error->inContext(describeInstruction(*plan.plan, task, i));
       }
     }
@@ -93,7 +97,8 @@ private:
             buffer.slots(), slotMap, isOnHost(buffer)};
   }
 
-  MaybeError prepare(const plan::Instruction &instruction) {
+  MaybeError prepare(const plan::Task &task, int index) {
+    const plan::Instruction &instruction = task.instructions(index);
     switch (instruction.op_case()) {
     case plan::Instruction::kCollective:
       prepareCollective(instruction);
@@ -112,9 +117,8 @@ private:
           PreparedFinishTransfer{instruction.finish_transfer().transfer()});
       return std::nullopt;
     default:
-      return laneOf(*result->program, instruction) == Lane::Compute
-                 ? prepareKernel(instruction.kernel())
-                 : prepareHostCall(instruction);
+      return laneOf(*result->program, instruction) == Lane::Compute ? prepareKernel(task, index)
+                                                                    : prepareHostCall(instruction);
     }
   }
 
@@ -215,7 +219,8 @@ private:
     });
   }
 
-  MaybeError prepareKernel(const plan::KernelCall &call) {
+  MaybeError prepareKernel(const plan::Task &task, int index) {
+    const plan::KernelCall &call = task.instructions(index).kernel();
     KernelSignature signature = signatureOf(call);
     PreparedKernel prepared;
     for (uint32_t buffer : call.inputs())
@@ -231,12 +236,32 @@ private:
       shared = std::move(*kernel);
     }
     if (!makesNothing(call)) {
-      result->workspaceBytes = std::max(result->workspaceBytes, shared->workspaceBytes());
       prepared.kernel = shared;
+      if (emptyRows)
+        leaveOutRows(task, index, signature, prepared);
+      result->workspaceBytes = std::max(result->workspaceBytes, prepared.kernel->workspaceBytes());
       prepared.microbatchUse = microbatchUseOf(signature);
     }
     result->instructions.push_back(std::move(prepared));
     return std::nullopt;
+  }
+
+  /// Takes a kernel that leaves out the rows of zeros, and gives it their indices, if there are
+  /// any.
+  void leaveOutRows(const plan::Task &task, int index, const KernelSignature &signature,
+                    PreparedKernel &prepared) {
+    std::optional<RowIndices> rows = emptyRows->ofCall(task, index);
+    if (!rows)
+      return;
+    auto [known, isNew] = kernels.try_emplace(
+        fmt::format("{} rows {} of {}", keyOf(task.instructions(index).kernel(), signature),
+                    rows->rows, rows->rowsOfGroup));
+    if (isNew)
+      known->second = backend.prepareOfRows(signature, rows->rows, rows->rowsOfGroup);
+    if (!known->second)
+      return;
+    prepared.kernel = known->second;
+    prepared.inputs.push_back(rangeOf(rows->buffer));
   }
 
   /// Equal for calls that one kernel object can serve: the layers of a model repeat.
@@ -409,6 +434,7 @@ private:
       sources;
   size_t asyncInTask = 0; // so far
   std::optional<ValueReaders> readers;
+  std::optional<EmptyRows> emptyRows; // where the backend leaves them out
 };
 
 } // namespace

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "calls/ElementwiseCalls.h"
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/ElementwiseKernel.h"
 
 #include <limits>
 #include <type_traits>
@@ -42,17 +42,16 @@ template <typename To, typename From> To convertElement(From value) {
 }
 
 template <typename To, typename From> std::unique_ptr<CpuKernel> makeConvert(int64_t count) {
-  return makeKernel([count](const CpuArguments &args) {
+  auto range = [](const CpuArguments &args, int64_t begin, int64_t end) {
     const From *x = input<From>(args, 0);
     To *y = output<To>(args, 0);
-    parallelFor(args.threads, count, kElementGrain, [=](int64_t begin, int64_t end, int) {
-      simd([=] {
+    simd([=] {
 #pragma omp simd
-        for (int64_t i = begin; i < end; ++i)
-          y[i] = convertElement<To>(x[i]);
-      });
+      for (int64_t i = begin; i < end; ++i)
+        y[i] = convertElement<To>(x[i]);
     });
-  });
+  };
+  return makeElementwise(count, kElementGrain, range);
 }
 
 /// Calls function(T()) with the element type that `dtype` names.

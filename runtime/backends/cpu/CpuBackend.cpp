@@ -7,6 +7,7 @@
 #include "runtime/backends/cpu/CpuBackend.h"
 
 #include "runtime/backends/cpu/CpuDevice.h"
+#include "runtime/backends/cpu/ElementwiseKernel.h"
 #include "runtime/backends/cpu/WindowKernels.h"
 
 #include <algorithm>
@@ -33,6 +34,23 @@ public:
       return kernel.error();
     (*kernel)->setThreads(threads);
     return std::unique_ptr<Kernel>(std::move(*kernel));
+  }
+
+  bool leavesOutRows() const override { return true; }
+
+  std::unique_ptr<Kernel> prepareOfRows(const KernelSignature &signature, int64_t rows,
+                                        int64_t rowsOfGroup) const override {
+    PrepareResult all = registry.prepare(signature, Error{"unknown"});
+    if (!all)
+      return nullptr;
+    std::unique_ptr<CpuKernel> kernel =
+        makeOfRows(std::move(*all), signature.inputs.size(),
+                   static_cast<size_t>(signature.outputs[0].numBytes()) /
+                       static_cast<size_t>(signature.outputs[0].numElements()),
+                   rows, rowsOfGroup);
+    if (kernel)
+      kernel->setThreads(threads);
+    return kernel;
   }
 
   Expected<std::unique_ptr<Device>> openDevice(int64_t) const override {

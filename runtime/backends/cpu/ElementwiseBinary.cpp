@@ -7,6 +7,7 @@
 #include "calls/ElementwiseCalls.h"
 #include "calls/LoopNest.h"
 #include "runtime/backends/cpu/DataMovement.h"
+#include "runtime/backends/cpu/ElementwiseKernel.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 
 #include <array>
@@ -129,26 +130,26 @@ void widenOperands(const LoopNest<2> *loops, const F *lhs, const F *rhs, int64_t
 }
 
 template <typename Op, typename T> std::unique_ptr<CpuKernel> makeBinary(LoopNest<2> nest) {
-  return makeKernel([nest = std::move(nest)](const CpuArguments &args) {
+  int64_t count = nest.elements();
+  auto range = [nest = std::move(nest)](const CpuArguments &args, int64_t begin, int64_t end) {
     const T *lhs = input<T>(args, 0);
     const T *rhs = input<T>(args, 1);
     T *out = output<T>(args, 0);
     const LoopNest<2> *loops = &nest;
-    parallelFor(args.threads, nest.elements(), kElementGrain, [=](int64_t begin, int64_t end, int) {
-      if constexpr (kIsWide<T>) {
-        applyBinary<Op>(loops, lhs, rhs, out, begin, end);
-      } else {
-        WideArray<T> lhsArray, rhsArray;
-        forWideBlocks<T>(begin, end, 1, [&](int64_t first, int64_t last) {
-          Wide<T> *a = lhsArray.elements, *b = rhsArray.elements;
-          int64_t length = last - first;
-          widenOperands(loops, lhs, rhs, first, last, a, b);
-          simd([=] { binarySegment<Op>(a, 1, b, 1, a, length); });
-          narrow(a, out + first, length);
-        });
-      }
-    });
-  });
+    if constexpr (kIsWide<T>) {
+      applyBinary<Op>(loops, lhs, rhs, out, begin, end);
+    } else {
+      WideArray<T> lhsArray, rhsArray;
+      forWideBlocks<T>(begin, end, 1, [&](int64_t first, int64_t last) {
+        Wide<T> *a = lhsArray.elements, *b = rhsArray.elements;
+        int64_t length = last - first;
+        widenOperands(loops, lhs, rhs, first, last, a, b);
+        simd([=] { binarySegment<Op>(a, 1, b, 1, a, length); });
+        narrow(a, out + first, length);
+      });
+    }
+  };
+  return makeElementwise(count, kElementGrain, std::move(range));
 }
 
 template <typename Op> PrepareResult prepareBinary(const KernelSignature &signature) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "calls/ElementwiseCalls.h"
-#include "runtime/backends/cpu/KernelSupport.h"
+#include "runtime/backends/cpu/ElementwiseKernel.h"
 #include "runtime/backends/cpu/VectorMath.h"
 #include "runtime/backends/cpu/WideBlocks.h"
 
@@ -121,39 +121,35 @@ void applyGradient(const W *x, const W *dy, W *dx, int64_t count) {
 }
 
 template <typename Op, typename F> std::unique_ptr<CpuKernel> makeUnary(int64_t count) {
-  return makeKernel([count](const CpuArguments &args) {
+  auto range = [](const CpuArguments &args, int64_t begin, int64_t end) {
     const F *x = input<F>(args, 0);
     F *y = output<F>(args, 0);
-    parallelFor(args.threads, count, kElementGrain / Op::cost,
-                [=](int64_t begin, int64_t end, int) {
-                  WideArray<F> array;
-                  forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
-                    int64_t length = last - first;
-                    Wide<F> *to = wideOutput(y + first, array.elements);
-                    applyUnary<Op>(wideInput(x + first, length, array.elements), to, length);
-                    storeWide(to, y + first, length);
-                  });
-                });
-  });
+    WideArray<F> array;
+    forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+      int64_t length = last - first;
+      Wide<F> *to = wideOutput(y + first, array.elements);
+      applyUnary<Op>(wideInput(x + first, length, array.elements), to, length);
+      storeWide(to, y + first, length);
+    });
+  };
+  return makeElementwise(count, kElementGrain / Op::cost, range);
 }
 
 template <typename Op, typename F> std::unique_ptr<CpuKernel> makeGradient(int64_t count) {
-  return makeKernel([count](const CpuArguments &args) {
+  auto range = [](const CpuArguments &args, int64_t begin, int64_t end) {
     const F *x = input<F>(args, 0);
     const F *dy = input<F>(args, 1);
     F *dx = output<F>(args, 0);
-    parallelFor(args.threads, count, kElementGrain / Op::cost,
-                [=](int64_t begin, int64_t end, int) {
-                  WideArray<F> wideX, wideDy;
-                  forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
-                    int64_t length = last - first;
-                    Wide<F> *to = wideOutput(dx + first, wideDy.elements);
-                    applyGradient<Op>(wideInput(x + first, length, wideX.elements),
-                                      wideInput(dy + first, length, wideDy.elements), to, length);
-                    storeWide(to, dx + first, length);
-                  });
-                });
-  });
+    WideArray<F> wideX, wideDy;
+    forWideBlocks<F>(begin, end, 1, [&](int64_t first, int64_t last) {
+      int64_t length = last - first;
+      Wide<F> *to = wideOutput(dx + first, wideDy.elements);
+      applyGradient<Op>(wideInput(x + first, length, wideX.elements),
+                        wideInput(dy + first, length, wideDy.elements), to, length);
+      storeWide(to, dx + first, length);
+    });
+  };
+  return makeElementwise(count, kElementGrain / Op::cost, range);
 }
 
 template <typename Op> std::unique_ptr<CpuKernel> makeUnary(const TensorType &type) {

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A thread has whole products: pieces of the rows where rows are kept, matrices where they are
-// summed. So sums have the order of the rows whatever the number of threads. Empty rows cost
-// nothing but the zeros of the result.
+// summed. So sums have the order of the rows whatever the number of threads. Matrices have unequal
+// numbers of rows, so a thread takes the next product when it is done with one, and of sums the
+// largest ones come first. Empty rows cost nothing but the zeros of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,6 +40,21 @@ int64_t rowsOfMatrix(const GroupedProductCall &call, const int32_t *indices, int
     count += rowsOfGroup(call, indices, group);
   return count;
 }
+
+/// The numbers of the matrices at `order`, those with the most rows first.
+void orderMatrices(const GroupedProductCall &call, const int32_t *indices, int64_t *counts,
+                   int64_t *order) {
+  for (int64_t i = 0; i < call.matrices; ++i) {
+    order[i] = i;
+    counts[i] = rowsOfMatrix(call, indices, i);
+  }
+  std::sort(order, order + call.matrices, [&](int64_t a, int64_t b) {
+    return counts[a] != counts[b] ? counts[a] > counts[b] : a < b;
+  });
+}
+
+/// The bytes of two such arrays.
+size_t orderBytes(const GroupedProductCall &call) { return 2 * arrayBytes<int64_t>(call.matrices); }
 
 /// The rows [begin, end) of those of a matrix that have an index.
 struct Piece {
@@ -82,31 +98,33 @@ template <typename F> class WideKernel final : public CpuKernel {
 public:
   explicit WideKernel(const GroupedProductCall &call)
       : call(call), allRows(call.groups * call.rows),
-        pieceRows(call.groups == 1 ? allRows : std::min(allRows, kPieceRows)),
+        pieceRows(call.groups == 1 && !call.keepsRows ? allRows : std::min(allRows, kPieceRows)),
         piecesOfMatrix((allRows + pieceRows - 1) / pieceRows) {}
 
   size_t workspaceBytesFor(int threads) const override {
-    return static_cast<size_t>(parts(threads)) * partBytes();
+    return orderBytes(call) + static_cast<size_t>(parts(threads)) * partBytes();
   }
 
   void run(const CpuArguments &args) const override {
-    int count = parts(args.threads);
-    forParts(count, [&](int part) {
-      WorkspaceCursor workspace(static_cast<std::byte *>(args.workspace) +
-                                static_cast<size_t>(part) * partBytes());
-      Buffers buffers{input<F>(args, 0), input<F>(args, 1), input<int32_t>(args, 2),
-                      output<F>(args, 0)};
+    Buffers buffers{input<F>(args, 0), input<F>(args, 1), input<int32_t>(args, 2),
+                    output<F>(args, 0)};
+    WorkspaceCursor workspace(args.workspace);
+    auto *counts = workspace.take<int64_t>(call.matrices);
+    auto *order = workspace.take<int64_t>(call.matrices);
+    orderMatrices(call, buffers.indices, counts, order);
+    auto *own = workspace.take<std::byte>(0);
+    forUnits(parts(args.threads), units(), [=, this](int64_t unit, int part) {
+      Buffers mine = buffers;
       if (call.groups > 1) {
-        buffers.packedK = workspace.take<F>(pieceRows * call.k);
-        buffers.packedN = workspace.take<F>(pieceRows * call.n);
+        WorkspaceCursor cursor(own + static_cast<size_t>(part) * partBytes());
+        mine.packedK = cursor.take<F>(pieceRows * call.k);
+        mine.packedN = cursor.take<F>(pieceRows * call.n);
       }
-      // The first pieces of all matrices come first: how many pieces a matrix has is known here
-      // alone.
-      for (int64_t unit = part; unit < units(); unit += count)
-        if (call.keepsRows)
-          multiplyPiece(buffers, unit % call.matrices, unit / call.matrices);
-        else
-          sumMatrix(buffers, unit);
+      // The first pieces of all matrices come first: only now it is known how many a matrix has.
+      if (call.keepsRows)
+        multiplyPiece(mine, order[unit % call.matrices], unit / call.matrices);
+      else
+        sumMatrix(mine, order[unit]);
     });
   }
 
@@ -211,12 +229,11 @@ public:
     const int32_t *indices = input<int32_t>(args, 2);
     R *out = output<R>(args, 0);
     auto *workspace = static_cast<std::byte *>(args.workspace);
-    parallelFor(args.threads, products(), grainOfProducts(call),
-                [=, this](int64_t begin, int64_t end, int part) {
-                  void *own = workspace + static_cast<size_t>(part) * product.workspaceBytes();
-                  for (int64_t group = begin; group < end; ++group)
-                    runGroup(group, lhs, rhs, indices, out, own);
-                });
+    int parts = numParts(args.threads, products(), grainOfProducts(call));
+    forUnits(parts, products(), [=, this](int64_t group, int part) {
+      runGroup(group, lhs, rhs, indices, out,
+               workspace + static_cast<size_t>(part) * product.workspaceBytes());
+    });
   }
 
 private:
@@ -257,21 +274,25 @@ public:
   }
 
   size_t workspaceBytesFor(int threads) const override {
-    return static_cast<size_t>(numParts(threads, call.matrices, grainOfProducts(call))) *
-           partBytes();
+    int parts = numParts(threads, call.matrices, grainOfProducts(call));
+    return orderBytes(call) + static_cast<size_t>(parts) * partBytes();
   }
 
   void run(const CpuArguments &args) const override {
     const F *lhs = input<F>(args, 0), *rhs = input<F>(args, 1);
     const int32_t *indices = input<int32_t>(args, 2);
     R *out = output<R>(args, 0);
-    auto *workspace = static_cast<std::byte *>(args.workspace);
-    parallelFor(args.threads, call.matrices, grainOfProducts(call),
-                [=, this](int64_t begin, int64_t end, int part) {
-                  for (int64_t i = begin; i < end; ++i)
-                    sumMatrix(i, lhs, rhs, indices, out + i * call.k * call.n,
-                              workspace + static_cast<size_t>(part) * partBytes());
-                });
+    WorkspaceCursor workspace(args.workspace);
+    auto *counts = workspace.take<int64_t>(call.matrices);
+    auto *order = workspace.take<int64_t>(call.matrices);
+    orderMatrices(call, indices, counts, order);
+    auto *own = workspace.take<std::byte>(0);
+    int parts = numParts(args.threads, call.matrices, grainOfProducts(call));
+    forUnits(parts, call.matrices, [=, this](int64_t unit, int part) {
+      int64_t i = order[unit];
+      sumMatrix(i, lhs, rhs, indices, out + i * call.k * call.n,
+                own + static_cast<size_t>(part) * partBytes());
+    });
   }
 
 private:

@@ -6,7 +6,8 @@
 //
 // Work is cut into at most as many parts as there are threads, by sizes alone: which part an
 // element belongs to does not depend on timing or on which thread of the team takes the part. A
-// kernel that keeps one partial result a part is therefore bitwise repeatable.
+// kernel that keeps one partial result a part is therefore bitwise repeatable. forUnits() is for
+// units with results of their own: there the timing decides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,6 +17,7 @@
 #include "runtime/backends/cpu/ThreadTeam.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 namespace dtc::runtime::cpu {
@@ -59,6 +61,16 @@ void parallelFor(int threads, int64_t count, int64_t grain, const Body &body) {
   int parts = numParts(threads, count, grain);
   forParts(parts, [&](int part) {
     body(partBegin(count, parts, part), partBegin(count, parts, part + 1), part);
+  });
+}
+
+/// Runs body(unit, part) for every unit of [0, count) in order, each in the part that is free next:
+/// so units of unequal work, known only when they run, keep all parts busy.
+template <typename Body> void forUnits(int parts, int64_t count, const Body &body) {
+  std::atomic<int64_t> next = 0;
+  forParts(parts, [&](int part) {
+    for (int64_t unit = next++; unit < count; unit = next++)
+      body(unit, part);
   });
 }
 
