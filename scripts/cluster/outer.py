@@ -10,13 +10,17 @@ from checks import calibrated, cluster_file, expect
 from hosts import Hosts
 from runs import TREE, Run, make_data, make_model, tool
 
-WIDTH, STEPS = 448, 41
+WIDTH = 448
 
 
 @dataclasses.dataclass
 class Method:
     flags: list
     every: int = 0  # steps from one outer step to the next, or none
+
+    def steps(self):
+        """Of two runs, which have fragments on their way at their ends alike. The first steps are in both."""
+        return (41, 121) if self.every else (1, 9)
 
     def outer_every(self):
         return ["--outer-every", self.every] if self.every else []
@@ -46,11 +50,12 @@ def run(cluster, method, steps):
 
 
 def seconds_of(cluster, method):
-    """The seconds of all steps but the first, with the outer steps between them; and what the run says of fragments."""
-    first, _ = run(cluster, method, 1)
-    all_steps, text = run(cluster, method, STEPS)
+    """The seconds of a step, with its share of the outer steps; and what the run says of fragments."""
+    fewer, more = METHODS[method].steps()
+    first, _ = run(cluster, method, fewer)
+    all_steps, text = run(cluster, method, more)
     said = re.search(r"sending fragments took.*", text)
-    return all_steps - first, "; " + said[0] if said else ""
+    return (all_steps - first) / (more - fewer), "; " + said[0] if said else ""
 
 
 def predicted(method):
@@ -77,14 +82,14 @@ def check_outer(options, folder):
         with Hosts(2, folder, **shape) as cluster:
             for method in METHODS:
                 found[method, link] = seconds_of(cluster, method)
-    tokens = (STEPS - 1) * options.batch * 64
+    tokens = options.batch * 64
     print(f"2 hosts, {options.rate:g} B/s and {options.latency:g} s; GPT-2 of 4 layers of {WIDTH}, {options.batch} samples "
           "of 64 tokens")
     shares = {}
     for method in METHODS:
         free, shaped = (tokens / found[method, link][0] for link in ("free", "shaped"))
         shares[method] = shaped / free
-        simulated = options.batch * 64 / predicted(method)
+        simulated = tokens / predicted(method)
         print(f"{method}: {free:.0f} tokens/s over a free link, {shaped:.0f} over a shaped one: {shares[method]:.2f}; "
               f"simulated {simulated:.0f} ({simulated / shaped - 1:+.1%})"
               f"{found[method, 'shaped'][1]}", flush=True)

@@ -65,6 +65,16 @@ const Case kCases[] = {
     {"LlamaContextRingBf16", kLlama, "cp=2 dtype=bf16 optimizer=sgd context_exchange=ring"},
     {"MistralContextRing", kMistral, "cp=2,tp=2 sp context_exchange=ring"},
     {"MistralContextGather", kMistral, "cp=4 context_exchange=all-gather"},
+    {"MixtralExperts", kMixtral, "ep=4"},
+    {"MixtralExpertsZero", kMixtral, "dp=2,ep=2 zero=1", true},
+    {"MixtralExpertsZero3", kMixtral, "dp=2,ep=2 zero=3", true},
+    {"MixtralExpertsTensor", kMixtral, "ep=2,tp=2 sp"},
+    {"MixtralExpertsPipeline", kMixtral, "pp=2,ep=2 m=2", true},
+    {"MixtralExpertsRing", kMixtral, "ep=2,cp=2 context_exchange=ring", true},
+    {"MixtralExpertsChunks", kMixtral, "ep=2 chunk_collectives=2"},
+    {"MixtralExpertsBf16", kMixtral, "ep=2 dtype=bf16 optimizer=sgd"},
+    {"GptOssExperts", kGptOss, "ep=2,tp=2", true},
+    {"GptOssContext", kGptOss, "ep=2,cp=2 context_exchange=all-gather"},
 };
 
 bool isNarrow(const Case &which) {

@@ -48,6 +48,19 @@ inline constexpr const char *kMistral =
                                  "max_position_embeddings": 8, "sliding_window": 3,
                                  "tie_word_embeddings": false})";
 
+inline constexpr const char *kMixtral =
+    R"({"model_type": "mixtral", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "max_position_embeddings": 8, "num_local_experts": 4, "num_experts_per_tok": 2,
+        "tie_word_embeddings": false})";
+
+// Sinks, windows, biases of experts and a clamped activation.
+inline constexpr const char *kGptOss =
+    R"({"model_type": "gpt_oss", "vocab_size": 40, "hidden_size": 16, "intermediate_size": 24,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+        "max_position_embeddings": 8, "sliding_window": 3, "num_local_experts": 4,
+        "num_experts_per_tok": 2, "swiglu_limit": 0.1})";
+
 /// The plan of a case; null after a failure of the test.
 std::shared_ptr<const plan::Plan> compile(const Case &which);
 

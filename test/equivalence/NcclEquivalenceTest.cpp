@@ -122,6 +122,8 @@ const Case kNcclCases[] = {
     {"LlamaContextRing", kLlama, "dp=2,cp=2 zero=1 context_exchange=ring"},
     {"LlamaContextGather", kLlama, "cp=4 context_exchange=all-gather"},
     {"LlamaContextSwap", kLlama, "cp=2 m=2 context_exchange=all-to-all"},
+    {"MixtralExperts", kMixtral, "dp=2,ep=2 zero=1"},
+    {"MixtralExpertsRing", kMixtral, "ep=2,cp=2 m=2 context_exchange=ring"},
     {"Gpt2Fsdp", kGpt2, "fsdp=4 zero=3"},
     {"Gpt2Bf16", kGpt2, "dp=2,tp=2 zero=1 dtype=bf16"},
     {"Gpt2Sequence", kGpt2, "dp=2,tp=2 sp"},
