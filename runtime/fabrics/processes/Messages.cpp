@@ -12,11 +12,13 @@
 
 namespace dtc::runtime {
 
-/// The thread that waits moves the messages, so that it cannot sleep for long. Where processes
-/// share cores, it lets others go first from the beginning.
+/// Where the thread that waits moves the messages, it cannot sleep for long. Else it sleeps for a
+/// small part of the time that it has waited: a slow link takes no core from the kernels. Where
+/// processes share cores, it lets others go first from the beginning.
 MaybeError MessageBatch::wait() {
   using namespace std::chrono;
-  constexpr microseconds awake(200), longest(200);
+  constexpr microseconds awake(200), longest(200), longestByItself(5000);
+  constexpr int64_t part = 64; // of the time so far
   steady_clock::time_point begin = steady_clock::now();
   for (microseconds sleep(20);;) {
     Expected<bool> done = isDone();
@@ -26,12 +28,14 @@ MaybeError MessageBatch::wait() {
       return std::nullopt;
     if (MaybeError error = failure())
       return error;
-    if (steady_clock::now() - begin < awake) {
+    auto waited = duration_cast<microseconds>(steady_clock::now() - begin);
+    if (waited < awake) {
       std::this_thread::yield();
       continue;
     }
     std::this_thread::sleep_for(sleep);
-    sleep = std::min(sleep * 2, longest);
+    sleep = std::min(
+        sleep * 2, movesByItself() ? std::clamp(waited / part, longest, longestByItself) : longest);
   }
 }
 

@@ -57,6 +57,8 @@ public:
 protected:
   /// The reason for which the fabric has been aborted.
   virtual MaybeError failure() const = 0;
+  /// Whether messages move while nobody calls isDone().
+  virtual bool movesByItself() const { return false; }
 };
 
 /// A process's end of the network. Those of two processes with one tag match in their order;

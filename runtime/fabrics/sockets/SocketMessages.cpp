@@ -89,6 +89,8 @@ public:
 
 protected:
   MaybeError failure() const override { return network->aborted.get(); }
+  /// Another thread hears of each change of a socket.
+  bool movesByItself() const override { return true; }
 
 private:
   struct Operation {
