@@ -503,10 +503,14 @@ std::optional<Candidate> CandidateSearch::choose(const ResolvedOptions &options)
     return chooseSchedule(options);
   ResolvedOptions tried = options;
   tried.offload.clear();
-  if (std::optional<Candidate> fits = chooseSchedule(tried); fits || !closest)
-    return fits;
-  tried.offload = kOffloadedStates;
-  return chooseSchedule(tried);
+  std::optional<Candidate> fits = chooseSchedule(tried);
+  for (const char *offload : kOffloadsOfAuto) {
+    if (fits || !closest)
+      break;
+    tried.offload = offload;
+    fits = chooseSchedule(tried);
+  }
+  return fits;
 }
 
 std::optional<Candidate> CandidateSearch::chooseSchedule(const ResolvedOptions &options) {

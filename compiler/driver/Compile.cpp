@@ -79,9 +79,10 @@ static std::optional<Candidate> chooseCandidate(ModuleOp model, CandidateSearch 
     search.emitFailure();
   }
   if (best && options.offload == kAutoOffload && !best->options.offload.empty())
-    emitRemark(model.getLoc()) << "states of the optimizer lie in the memory of the host: "
-                               << "without that a device needs more than the limit of "
-                               << formatBytes(options.memoryLimit);
+    emitRemark(model.getLoc())
+        << describeOffload(offloadOf(best->options.offload))
+        << " lie in the memory of the host: without that a device needs more than the limit of "
+        << formatBytes(options.memoryLimit);
   if (best && options.schedule == kAutoSchedule) {
     emitRemark(model.getLoc()) << "the schedule is " << best->options.schedule << ": "
                                << llvm::formatv("{0:f1}", best->seconds * 1e6).str()

@@ -23,6 +23,10 @@ inline constexpr const char *kAutoOffload = "auto";
 inline constexpr const char *kOffloadedStates = "optimizer";
 inline constexpr const char *kOffloadedActivations = "activations";
 
+/// The values that "auto" stands for, in the order in which they are tried.
+inline constexpr const char *kOffloadsOfAuto[] = {kOffloadedStates, kOffloadedActivations,
+                                                  "optimizer,activations"};
+
 /// The parts of the bytes that lie in the memory of the host, from 0 to 1.
 struct Offload {
   double optimizer = 0, activations = 0;

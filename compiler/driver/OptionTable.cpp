@@ -84,8 +84,9 @@ static void addStrategyOptions(std::vector<Option> &options) {
                              "optimizer, where the host's cores update these parameters; "
                              "activations, what the backward pass needs of the forward pass; "
                              "optimizer:0.5, at least that part of their bytes; "
-                             "optimizer,activations:0.5, both; auto: optimizer if no plan fits "
-                             "the memory otherwise (default: none)",
+                             "optimizer,activations:0.5, both; auto: the first of optimizer, "
+                             "activations and both with which a plan fits the memory, if none "
+                             "fits without (default: none)",
                      .isStrategy = true});
   options.push_back({.name = "sequence_parallel",
                      .member = &O::sequenceParallel,

@@ -342,9 +342,13 @@ Expected<PlannerResult> Planner::run(const ProgressCallback &report) {
   SimulatedSearch(model, name, options, choice, goesOn).run();
   if (isEnded)
     return Error{kSearchEnded};
-  if (!choice.best.empty() || !mayOffload)
-    return choice;
+  Expected<PlannerResult> result = std::move(choice);
   PlannerOptions offloading = options;
-  offloading.base.offload = kOffloadedStates;
-  return Planner(model, name, offloading).run(report);
+  for (const char *offload : kOffloadsOfAuto) {
+    if (!mayOffload || !result || !result->best.empty())
+      break;
+    offloading.base.offload = offload;
+    result = Planner(model, name, offloading).run(report);
+  }
+  return result;
 }

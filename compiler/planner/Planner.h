@@ -93,9 +93,10 @@ struct PlannerResult {
 /// in the order of their estimates strategies are then compiled and simulated, until none of the
 /// others can be faster than the best by more than estimates err, or the work that a search may do
 /// is done, which depends on the model alone. So the result is the same every time. With the
-/// offload "auto" and no strategy that fits, there is a second search with the optimizer's states
-/// in the memory of the hosts. An error if no strategy divides the devices and the batch, or if the
-/// callback ends the search; where none fits, `best` is empty.
+/// offload "auto" and no strategy that fits, there are further searches, in which more and more
+/// lies in the memory of the hosts (kOffloadsOfAuto), until a strategy fits. An error if no
+/// strategy divides the devices and the batch, or if the callback ends the search; where none fits,
+/// `best` is empty.
 class Planner {
 public:
   Planner(mlir::ModuleOp model, llvm::StringRef name, const PlannerOptions &options);
