@@ -212,6 +212,8 @@ private:
       // One that needs what an earlier one writes waits for it all the same.
       bool isSameLane =
           static_cast<Lane>(other) == Lane::Communication && lane == Lane::Communication;
+      if (isSameLane && !outputsInUse.anyIn(range))
+        continue;
       const std::set<int> &running = inFlight[other];
       auto it = isSameLane ? running.begin() : running.upper_bound(before.upTo[other]);
       for (; it != running.end(); ++it)

@@ -176,13 +176,15 @@ void Liveness::giveBytesOfSums() {
            !exec::isOnHost(root->getResult(0)) && !cast<exec::BufferOp>(root).getSlots();
   };
   std::vector<FreedSum> freed;
-  for (Operation *root : sums) {
+  for (auto &[root, use] : uses) {
+    if (!sums.contains(root))
+      continue;
     auto [user, point] = lastUser.lookup(root);
     bool isOfHost = isa<exec::KernelOp>(user) && exec::tokenOf(user);
     if (closing.contains(user) && !isOfHost && isPlain(root, user))
       freed.push_back({root, bytesOf(root), point});
   }
-  llvm::sort(freed, [](const FreedSum &a, const FreedSum &b) { return a.last < b.last; });
+  llvm::stable_sort(freed, [](const FreedSum &a, const FreedSum &b) { return a.last < b.last; });
   std::vector<LateValue> values;
   for (auto &[root, maker] : madeOnLane)
     if (!sums.contains(root) && isPlain(root, maker.first) && uses[root].first == maker.second)
