@@ -231,21 +231,35 @@ int64_t Mover::freedBytes(const llvm::SetVector<Operation *> &chain) const {
   return bytes;
 }
 
+/// Before the next product or attention from `first` on: kernels before that one, which one kernel
+/// of a GPU may compute, stay together. Before `first` if there is none, and at the end if that is
+/// null.
+static Operation *findPlaceAfter(Operation *first) {
+  for (Operation *op = first; op; op = op->getNextNode())
+    if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
+      KernelClass kind = findKernel(kernel.getKernel()).kernelClass;
+      if (kind == KernelClass::Product || kind == KernelClass::Attention)
+        return op;
+    }
+  return first;
+}
+
 /// Moves `op` behind the last of its operands, and behind the instructions that were moved there.
 void Mover::move(Operation *op) {
-  Operation *place = nullptr;
+  Operation *maker = nullptr;
   for (Value input : accesses.of(op).reads)
     if (Operation *other = ready.lookup(valueOf(input)))
-      if (!place || place->isBeforeInBlock(other))
-        place = other;
+      if (!maker || maker->isBeforeInBlock(other))
+        maker = other;
   Block &block = host.getBody().front();
-  Operation *next = place ? place->getNextNode() : (block.empty() ? nullptr : &block.front());
-  for (; next && moved.contains(next); next = next->getNextNode())
-    place = next;
-  if (place)
-    op->moveAfter(place);
+  Operation *next = maker ? maker->getNextNode() : (block.empty() ? nullptr : &block.front());
+  while (next && moved.contains(next))
+    next = next->getNextNode();
+  next = findPlaceAfter(next);
+  if (next)
+    op->moveBefore(next);
   else
-    op->moveBefore(&block, block.begin());
+    op->moveBefore(&block, block.end());
   moved.insert(op);
   for (Value output : accesses.of(op).writes)
     ready[valueOf(output)] = op;

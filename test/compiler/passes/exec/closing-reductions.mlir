@@ -142,6 +142,43 @@ exec.program @holds_little on @mesh {
   exec.run @update
 }
 
+// Between a sum and its reduction are the kernels before the next product, which one kernel of a GPU may compute with those
+// before the sum.
+// CHECK-LABEL: exec.program @leaves_together
+exec.program @leaves_together on @mesh {
+  %y = exec.buffer activation : memref<4x4xf32>
+  %z = exec.buffer activation : memref<4x4xf32>
+  %a = exec.buffer activation : memref<4x4xf32>
+  %b = exec.buffer activation : memref<4x4xf32>
+  %all_a = exec.reuse %a : memref<4x4xf32>
+  %all_b = exec.reuse %b : memref<4x4xf32>
+
+  // CHECK: exec.task @backward.0
+  // CHECK-NEXT: exec.kernel "fill"
+  // CHECK-NEXT: exec.kernel "accumulate"([[Y:%[0-9]+]]) to([[A:%[0-9]+]])
+  // CHECK-NEXT: exec.kernel "neg"
+  // CHECK-NEXT: exec.kernel "accumulate"([[Y]]) to([[B:%[0-9]+]])
+  // CHECK-NEXT: exec.kernel "neg"
+  // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"]([[A]])
+  // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"]([[B]])
+  // CHECK-NEXT: exec.kernel "einsum"
+  exec.task @backward.0 pass backward 0 {
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4x4xf32>
+    exec.kernel "accumulate"(%y) to (%a) {axis = "micro"} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "neg"(%y) to (%z) {} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "neg"(%y) to (%z) {} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "einsum"(%y, %y) to (%z) {equation = "ab,bc->ac"} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  }
+  exec.task @update {
+    exec.collective all_reduce reducing sum over ["dp"] (%a) to (%all_a) dims [0] split_dims [0] : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.collective all_reduce reducing sum over ["dp"] (%b) to (%all_b) dims [0] split_dims [0] : (memref<4x4xf32>) -> memref<4x4xf32>
+  }
+  exec.run @backward.0 in_loop
+  exec.run @backward.0 microbatch 1 in_loop
+  exec.run @update
+}
+
 // A task that sends takes none.
 // CHECK-LABEL: exec.program @stays
 exec.program @stays on @mesh {
