@@ -208,26 +208,31 @@ private:
     const ByteRange &range = context.ranges[buffer];
     bool mayConflict = outputsInUse.anyIn(range) || (isWritten && inputsInUse.anyIn(range));
     for (size_t other = 0; mayConflict && other < kNumLanes; ++other) {
-      // Collectives of one lane are followed in their order, but each waits for its operands.
-      bool inOrder =
-          static_cast<Lane>(other) != Lane::Communication || lane != static_cast<Lane>(other);
+      // Collectives of the lane run in their order: one may write what an earlier one has read.
+      // One that needs what an earlier one writes waits for it all the same.
+      bool isSameLane =
+          static_cast<Lane>(other) == Lane::Communication && lane == Lane::Communication;
+      if (isSameLane && !outputsInUse.anyIn(range))
+        continue;
       const std::set<int> &running = inFlight[other];
-      auto it = inOrder ? running.upper_bound(before.upTo[other]) : running.begin();
+      auto it = isSameLane ? running.begin() : running.upper_bound(before.upTo[other]);
       for (; it != running.end(); ++it)
-        if (MaybeError error = checkConflict(task, buffer, isWritten, *it))
+        if (MaybeError error = checkConflict(task, buffer, isWritten, *it, isSameLane))
           return error;
     }
     return std::nullopt;
   }
 
-  MaybeError checkConflict(const plan::Task &task, uint32_t buffer, bool isWritten, int running) {
+  MaybeError checkConflict(const plan::Task &task, uint32_t buffer, bool isWritten, int running,
+                           bool mayWriteOverInputs) {
     const plan::Instruction &other = task.instructions(running);
     if (MaybeError error =
             budget.spend(other.kernel().inputs_size() + other.kernel().outputs_size() +
                          2 * other.collective().tensors_size()))
       return error;
     return visitOperands(other, [&](uint32_t operand, bool otherWrites) -> MaybeError {
-      if ((!isWritten && !otherWrites) || !context.ranges[operand].overlaps(context.ranges[buffer]))
+      bool mayOverlap = !otherWrites && (!isWritten || mayWriteOverInputs);
+      if (mayOverlap || !context.ranges[operand].overlaps(context.ranges[buffer]))
         return std::nullopt;
       return Error{
           fmt::format("{} buffer {} ({}), which shares bytes of the arena with buffer {}, which "

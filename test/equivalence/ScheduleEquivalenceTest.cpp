@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "compiler/analysis/PipelineSchedule.h"
+#include "plan/ClosingInstructions.h"
 #include "plan/PlanTypes.h"
 #include "plan/plan.pb.h"
 #include "test/lib/RandomCases.h"
@@ -61,7 +62,36 @@ struct Case {
 struct Results {
   std::vector<double> losses, norms;
   std::map<std::string, HostTensor> states;
+  int closingScatters = 0; // reduce-scatters that run for the last microbatch alone
+  int scattersInSums = 0;  // those of them with a result in the bytes of a sum
 };
+
+/// Counts what closing instructions scatter.
+void countClosingScatters(const plan::Plan &plan, Results &results) {
+  for (const plan::Program &program : plan.programs()) {
+    ClosingInstructions closing(program);
+    std::map<uint64_t, uint64_t> sums; // where their bytes begin and end
+    auto rangeOf = [&](uint32_t buffer) {
+      const plan::Buffer &at = program.buffers(int(buffer));
+      return std::pair(at.offset(), at.offset() + uint64_t(typeOf(at).numBytes()));
+    };
+    for (const plan::Task &task : program.tasks())
+      for (const plan::Instruction &instruction : task.instructions())
+        if (instruction.kernel().kernel() == "accumulate")
+          sums.insert(rangeOf(instruction.kernel().outputs(0)));
+    for (int t = 0; t < program.tasks_size(); ++t)
+      for (int i = 0; i < program.tasks(t).instructions_size(); ++i) {
+        const plan::Collective &collective = program.tasks(t).instructions(i).collective();
+        if (!closing.contains(uint32_t(t), i) ||
+            collective.kind() != plan::Collective::REDUCE_SCATTER)
+          continue;
+        ++results.closingScatters;
+        auto [begin, end] = rangeOf(collective.tensors(0).output());
+        auto sum = sums.upper_bound(begin);
+        results.scattersInSums += sum != sums.begin() && end <= std::prev(sum)->second;
+      }
+  }
+}
 
 /// Trains on the same samples, in steps of as many batches as the case has.
 Results train(const Case &example) {
@@ -100,6 +130,7 @@ Results train(const Case &example) {
   }
   for (const plan::State *state : distinctStates(session->plan()))
     results.states.emplace(state->name(), *session->getState(state->name()));
+  countClosingScatters(session->plan(), results);
   return results;
 }
 
@@ -149,6 +180,25 @@ std::vector<Case> allCases() {
 TEST(ScheduleEquivalence, OfOneMicrobatchInAV) {
   Case example{&kModels[0], "dp=2,pp=5 schedule=zb-v", 1};
   expectEqual(trainOnOneDevice(*example.model), train(example));
+}
+
+// Gradients are scattered while the backward pass of the last microbatch goes on, and the shards
+// take the bytes of sums that were scattered before.
+TEST(ScheduleEquivalence, OfShardsInTheBytesOfSums) {
+  for (const SmallModel &model : kModels)
+    for (const char *text :
+         {"dp=2 m=4 zero=1", "dp=2 m=2 zero=1", "dp=3 m=4 zero=1", "dp=2,pp=2 m=4 zero=1",
+          "dp=3,pp=2 m=4 zero=1 schedule=zb-h1", "dp=2,pp=2 m=2 zero=1 schedule=zb-v",
+          "dp=2,tp=2,pp=2 m=2 zero=1 schedule=interleaved chunks=2"})
+      for (int64_t batches : {1, 2}) {
+        Case example{&model, std::string(text) + " bucket=512" + (batches > 1 ? " accumulate" : ""),
+                     batches};
+        SCOPED_TRACE(std::string(model.name) + " " + example.strategy);
+        Results results = train(example);
+        expectEqual(trainOnOneDevice(model), results);
+        EXPECT_GT(results.closingScatters, 1);
+        EXPECT_GT(results.scattersInSums, 0) << "of " << results.closingScatters;
+      }
 }
 
 TEST(ScheduleEquivalence, OfAllSchedules) {

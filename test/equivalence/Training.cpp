@@ -112,9 +112,10 @@ TrainingRun dtc::test::train(const Model &model, const CompileOptions &strategy)
 
 const TrainingRun &dtc::test::trainOnce(const Model &model, const std::string &text) {
   // Tests of one program may give different models one name.
-  static std::map<std::tuple<std::string, std::string, std::string, double, bool>, TrainingRun>
-      runs;
-  auto [it, fresh] = runs.try_emplace({model.name, model.config, text, model.eps, model.f64});
+  using Key = std::tuple<std::string, std::string, int64_t, int64_t, std::string, double, bool>;
+  static std::map<Key, TrainingRun> runs;
+  auto [it, fresh] = runs.try_emplace(
+      {model.name, model.config, model.batch, model.seq, text, model.eps, model.f64});
   if (fresh)
     it->second = train(model, strategy(text));
   return it->second;

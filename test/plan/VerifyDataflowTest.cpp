@@ -342,6 +342,55 @@ TEST(ClosingInstructions, LeaveBytesAloneThatAreNeeded) {
   EXPECT_ERROR(findPlanError(later.plan), "does not hold its value any more: buffer 6");
 }
 
+TEST(ClosingInstructions, MakeShardsInTheBytesOfSumsThatAreScattered) {
+  // "add" scatters two sums, each to a shard of its own. The second shard lies in the bytes of
+  // `below`.
+  struct TwoScatters : SumPlan {
+    TwoScatters(uint32_t SumPlan::*below, std::vector<bool> order) : SumPlan(3, upTo(3)) {
+      axis("a", 2);
+      other = buffer(DType::F32, {8});
+      for (bool second : {false, true})
+        shards[second] = buffer(DType::F32, {4});
+      addTo(1, "accumulate", value, other);
+      program()
+          .mutable_buffers(static_cast<int>(shards[true]))
+          ->set_offset(program().buffers(static_cast<int>(this->*below)).offset());
+      std::vector<uint32_t> started;
+      for (bool second : order)
+        started.push_back(scatter(second ? other : sum, shards[second]));
+      for (uint32_t instruction : started)
+        add().mutable_wait()->set_instruction(instruction);
+      for (bool second : {false, true})
+        kernel("copy", {shards[second]}, {buffer(DType::F32, {4})});
+      schedule(2);
+    }
+    plan::Instruction &add() { return *program().mutable_tasks(1)->add_instructions(); }
+    uint32_t scatter(uint32_t input, uint32_t output) {
+      plan::Collective &collective = *add().mutable_collective();
+      collective.set_kind(plan::Collective::REDUCE_SCATTER);
+      collective.set_reduction(plan::Collective::SUM);
+      collective.add_axes("a");
+      collective.add_tensors()->set_input(input);
+      collective.mutable_tensors(0)->set_output(output);
+      collective.set_async(true);
+      return static_cast<uint32_t>(program().tasks(1).instructions_size() - 1);
+    }
+    uint32_t other, shards[2];
+  };
+  for (bool repeatsLoop : {false, true}) {
+    EXPECT_OK(findPlanError(TwoScatters(&SumPlan::sum, {false, true}).plan, repeatsLoop));
+    // The sum is scattered after its bytes have been written.
+    EXPECT_ERROR(findPlanError(TwoScatters(&SumPlan::sum, {true, false}).plan, repeatsLoop),
+                 "until the wait for it");
+    EXPECT_ERROR(findPlanError(TwoScatters(&SumPlan::s, {false, true}).plan, repeatsLoop),
+                 "state \"s\", after the step");
+  }
+  // Something else reads the sum after the loop.
+  TwoScatters read(&SumPlan::sum, {false, true});
+  read.addTo(2, "copy", read.sum, read.used);
+  EXPECT_ERROR(findPlanError(read.plan), "does not hold its value any more");
+}
+
 TEST(ClosingInstructions, AreNotWhatOthersWaitFor) {
   // "add" starts a collective of `value` and a closing one of the sum, and waits for both.
   struct TwoCollectives : SumPlan {

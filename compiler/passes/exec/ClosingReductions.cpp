@@ -15,11 +15,10 @@
 using namespace mlir;
 using namespace dtc;
 
-/// The result of a moved reduction is held beside all sums until the update, since the loop keeps
-/// their bytes: shards of gradients, where a reduction behind the loop may take the bytes of sums
-/// that are reduced already. The shards of moved reductions may take this share of the bytes of the
-/// sums, which is at most 2 % of what a device holds for its parameters. A reduction in place
-/// takes nothing.
+/// The shard that a moved reduction makes is held beside all sums until the update, unless it
+/// finds bytes of sums that are reduced before it (Liveness.h). Those that find none may take this
+/// share of the bytes of the sums, or as much as one reduction makes. A reduction in place takes
+/// nothing.
 static constexpr int64_t kHeldDivisor = 32;
 
 /// The value of a buffer, which its views share. A reuse is another value.
@@ -78,7 +77,8 @@ private:
   bool collectInput(Operation *reader, Value input, llvm::SetVector<Operation *> &chain);
   bool writesFreely(Operation *op) const;
   bool workFollows(const llvm::SetVector<Operation *> &chain) const;
-  int64_t heldBytes(const llvm::SetVector<Operation *> &chain) const;
+  int64_t heldBytes(Operation *reduction) const;
+  int64_t freedBytes(const llvm::SetVector<Operation *> &chain) const;
   void move(Operation *op);
 
   exec::ProgramOp program;
@@ -88,6 +88,7 @@ private:
   /// By value: sums and moved results, with the instruction of the host after which it is there;
   /// null: at the beginning of the host.
   llvm::DenseMap<Value, Operation *> ready;
+  llvm::DenseSet<Value> sums;
   llvm::DenseMap<Value, unsigned> readers;   ///< how many instructions after the loop read it
   llvm::DenseMap<Value, Operation *> makers; ///< of the task after the loop
   llvm::DenseSet<Operation *> moved;
@@ -204,31 +205,61 @@ bool Mover::workFollows(const llvm::SetVector<Operation *> &chain) const {
   });
 }
 
-/// The bytes that the instructions write and that are of no operand.
-int64_t Mover::heldBytes(const llvm::SetVector<Operation *> &chain) const {
+/// The bytes that the reduction writes and that are of no operand. What is made for it alone is
+/// held until it ends.
+int64_t Mover::heldBytes(Operation *reduction) const {
   int64_t bytes = 0;
-  for (Operation *op : chain)
-    for (Value output : accesses.of(op).writes)
-      if (!valueOf(output).getDefiningOp<exec::ReuseOp>())
-        bytes += exec::getNumBytes(cast<MemRefType>(output.getType()));
+  for (Value output : accesses.of(reduction).writes)
+    if (!valueOf(output).getDefiningOp<exec::ReuseOp>())
+      bytes += exec::getNumBytes(cast<MemRefType>(output.getType()));
   return bytes;
+}
+
+/// The bytes of sums that nothing needs once the instructions have run.
+int64_t Mover::freedBytes(const llvm::SetVector<Operation *> &chain) const {
+  int64_t bytes = 0;
+  for (Operation *op : chain) {
+    exec::Accesses used = accesses.of(op);
+    for (Value input : used.reads) {
+      Value value = valueOf(input);
+      bool isInPlace = llvm::any_of(
+          used.writes, [&](Value output) { return exec::getRoot(output) == exec::getRoot(value); });
+      if (sums.contains(value) && readers.lookup(value) == 1 && !isInPlace)
+        bytes += exec::getNumBytes(cast<MemRefType>(value.getType()));
+    }
+  }
+  return bytes;
+}
+
+/// Before the next product or attention from `first` on: kernels before that one, which one kernel
+/// of a GPU may compute, stay together. Before `first` if there is none, and at the end if that is
+/// null.
+static Operation *findPlaceAfter(Operation *first) {
+  for (Operation *op = first; op; op = op->getNextNode())
+    if (auto kernel = dyn_cast<exec::KernelOp>(op)) {
+      KernelClass kind = findKernel(kernel.getKernel()).kernelClass;
+      if (kind == KernelClass::Product || kind == KernelClass::Attention)
+        return op;
+    }
+  return first;
 }
 
 /// Moves `op` behind the last of its operands, and behind the instructions that were moved there.
 void Mover::move(Operation *op) {
-  Operation *place = nullptr;
+  Operation *maker = nullptr;
   for (Value input : accesses.of(op).reads)
     if (Operation *other = ready.lookup(valueOf(input)))
-      if (!place || place->isBeforeInBlock(other))
-        place = other;
+      if (!maker || maker->isBeforeInBlock(other))
+        maker = other;
   Block &block = host.getBody().front();
-  Operation *next = place ? place->getNextNode() : (block.empty() ? nullptr : &block.front());
-  for (; next && moved.contains(next); next = next->getNextNode())
-    place = next;
-  if (place)
-    op->moveAfter(place);
+  Operation *next = maker ? maker->getNextNode() : (block.empty() ? nullptr : &block.front());
+  while (next && moved.contains(next))
+    next = next->getNextNode();
+  next = findPlaceAfter(next);
+  if (next)
+    op->moveBefore(next);
   else
-    op->moveBefore(&block, block.begin());
+    op->moveBefore(&block, block.end());
   moved.insert(op);
   for (Value output : accesses.of(op).writes)
     ready[valueOf(output)] = op;
@@ -242,19 +273,27 @@ void Mover::run() {
   findSums(*found);
   if (ready.empty())
     return;
-  int64_t sums = 0;
-  for (auto &[value, maker] : ready)
-    sums += exec::getNumBytes(cast<MemRefType>(value.getType()));
+  int64_t bytesOfSums = 0, mostHeld = 0;
+  for (auto &[value, maker] : ready) {
+    sums.insert(value);
+    bytesOfSums += exec::getNumBytes(cast<MemRefType>(value.getType()));
+  }
   findReadersAndMakers();
-  int64_t bytesLeft = sums / kHeldDivisor;
-  for (Operation &op : llvm::make_early_inc_range(loop.after.getBody().front())) {
+  Block &behind = loop.after.getBody().front();
+  for (Operation &op : behind)
+    if (isReduction(op))
+      mostHeld = std::max(mostHeld, heldBytes(&op));
+  int64_t bytesLeft = std::max(bytesOfSums / kHeldDivisor, mostHeld), bytesFreed = 0;
+  for (Operation &op : llvm::make_early_inc_range(behind)) {
     llvm::SetVector<Operation *> chain;
     if (!isReduction(op) || !collect(&op, chain) || !workFollows(chain))
       continue;
-    int64_t held = heldBytes(chain);
-    if (held > bytesLeft)
+    int64_t held = heldBytes(&op);
+    if (held > bytesLeft + bytesFreed)
       continue;
-    bytesLeft -= held;
+    int64_t inSums = std::min(held, bytesFreed);
+    bytesLeft -= held - inSums;
+    bytesFreed += freedBytes(chain) - inSums;
     for (Operation *each : chain)
       move(each);
   }

@@ -19,11 +19,11 @@ namespace dtc {
 llvm::DenseSet<mlir::Operation *> findClosing(exec::ProgramOp program);
 
 /// Moves reductions of sums, such as those of gradients, from the task after the loop over
-/// microbatches into the task of the loop that runs last: each to the place after the last of its
-/// sums, so that it runs while the backward pass of the last microbatch goes on. What pads or
-/// rounds a sum for a reduction moves with it. A task that sends values to another device takes
-/// none, as a slow reduction would delay the send; its device waits for other stages after it
-/// anyway.
+/// microbatches into the task of the loop that runs last: each behind the last of its sums and
+/// before the next product, so that it runs while the backward pass of the last microbatch goes on.
+/// What pads or rounds a sum for a reduction moves with it. A task that sends values to another
+/// device takes none, as a slow reduction would delay the send; its device waits for other stages
+/// after it anyway.
 void startClosingReductions(exec::ProgramOp program);
 
 } // namespace dtc

@@ -55,10 +55,21 @@ SlotUsers Liveness::describeUsers(const std::vector<unsigned> &users) const {
   return result;
 }
 
+void Liveness::noteUser(Operation &op, Operation *user, const exec::Accesses &used, int now) {
+  bool isOfLane = isa<exec::CollectiveOp>(user);
+  if (user != &op && isOfLane)
+    return; // a wait
+  for (Value buffer : llvm::concat<const Value>(used.reads, used.writes))
+    lastUser[exec::getRoot(buffer)] = {user, now};
+  if (isOfLane && exec::tokenOf(user) && closing.contains(user))
+    for (Value buffer : used.writes)
+      madeOnLane.insert({exec::getRoot(buffer), {user, now}});
+}
+
 int Liveness::findUses() {
   for (auto buffer : program.getOps<exec::BufferOp>())
     uses[buffer] = Use();
-  const llvm::DenseSet<Operation *> closing = findClosing(program);
+  closing = findClosing(program);
   int now = 0;
   for (auto [index, runs] : llvm::enumerate(tasks)) {
     runs.begin = now;
@@ -81,6 +92,7 @@ int Liveness::findUses() {
       if (closing.contains(&op))
         for (Value buffer : used.writes)
           madeOnce.try_emplace(exec::getRoot(buffer), index);
+      noteUser(op, user, used, now);
       ++now;
     }
     runs.end = now - 1;
@@ -146,6 +158,43 @@ static int64_t bytesOf(Operation *root) {
                                exec::kBufferAlignment));
 }
 
+/// The lane of collectives runs them in order: one may write what an earlier one of the lane has
+/// read, whether the device has waited for that or not.
+void Liveness::giveBytesOfSums() {
+  if (madeOnLane.empty())
+    return;
+  llvm::DenseSet<Operation *> bound; // to what is there before or after the step
+  for (auto output : program.getOps<exec::OutputOp>())
+    bound.insert(exec::getRoot(output.getBuffer()));
+  for (auto state : program.getOps<exec::StateOp>())
+    bound.insert(exec::getRoot(state.getBuffer()));
+  for (auto update : program.getOps<exec::UpdateOp>())
+    bound.insert(exec::getRoot(update.getBuffer()));
+  Operation *task = madeOnLane.begin()->second.first->getParentOp();
+  auto isPlain = [&](Operation *root, Operation *user) {
+    return user->getParentOp() == task && !bound.contains(root) && !inputs.contains(root) &&
+           !exec::isOnHost(root->getResult(0)) && !cast<exec::BufferOp>(root).getSlots();
+  };
+  std::vector<FreedSum> freed;
+  for (auto &[root, use] : uses) {
+    if (!sums.contains(root))
+      continue;
+    auto [user, point] = lastUser.lookup(root);
+    bool isOfHost = isa<exec::KernelOp>(user) && exec::tokenOf(user);
+    if (closing.contains(user) && !isOfHost && isPlain(root, user))
+      freed.push_back({root, bytesOf(root), point});
+  }
+  llvm::stable_sort(freed, [](const FreedSum &a, const FreedSum &b) { return a.last < b.last; });
+  std::vector<LateValue> values;
+  for (auto &[root, maker] : madeOnLane)
+    if (!sums.contains(root) && isPlain(root, maker.first) && uses[root].first == maker.second)
+      values.push_back({root, bytesOf(root), maker.second});
+  for (auto &[root, place] : placeInSums(freed, values)) {
+    uses[place.buffer].extend(uses[root].first, uses[root].last);
+    shared[root] = place;
+  }
+}
+
 void Liveness::giveSlots() {
   std::map<std::vector<unsigned>, size_t> numbers; // of users
   std::vector<SlotUsers> users;
@@ -161,7 +210,8 @@ void Liveness::giveSlots() {
       users.push_back(describeUsers(it->first));
     slotted.push_back({buffer, bytesOf(root), use.first, use.last, it->second});
   }
-  shared = assignSlots(slotted, users);
+  for (auto [buffer, place] : assignSlots(slotted, users))
+    shared[buffer] = {place, 0};
 }
 
 llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
@@ -177,6 +227,7 @@ llvm::MapVector<Operation *, LiveRange> Liveness::compute() {
     if (use.last < 0)
       use = {0, 0};
   giveSlots();
+  giveBytesOfSums();
 
   llvm::MapVector<Operation *, LiveRange> liveRanges;
   for (auto &[root, use] : uses)

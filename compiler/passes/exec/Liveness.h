@@ -8,6 +8,7 @@
 #define DTC_COMPILER_PASSES_EXEC_LIVENESS_H
 
 #include "compiler/analysis/ArenaOffsets.h"
+#include "compiler/passes/exec/PlaceInSums.h"
 #include "compiler/passes/exec/SlotSharing.h"
 #include "dialects/exec/Exec.h"
 
@@ -28,8 +29,8 @@ public:
   /// Gives the buffers of microbatches their slots. Returns the buffers in order of declaration,
   /// with their live ranges, without those that share the bytes of another one.
   llvm::MapVector<mlir::Operation *, LiveRange> compute();
-  /// For each buffer that has its slots in the bytes of another one: that one. After compute().
-  const llvm::DenseMap<mlir::Operation *, mlir::Operation *> &sharers() const { return shared; }
+  /// For each buffer that lies in the bytes of another one: where. After compute().
+  const llvm::DenseMap<mlir::Operation *, PlaceInBuffer> &sharers() const { return shared; }
   /// The instruction of a program point. After compute().
   mlir::Operation *instructionAt(int point) const;
 
@@ -52,6 +53,7 @@ private:
   void findRuns();
   /// Notes when each buffer is used in the first runs of the tasks. The number of program points.
   int findUses();
+  void noteUser(mlir::Operation &op, mlir::Operation *user, const exec::Accesses &used, int now);
   /// Tasks that take turns are one loop: a value that only one of them uses is made again each
   /// time; all others that they touch must be left alone from the first to the last of them.
   void extendOverTurns();
@@ -62,19 +64,27 @@ private:
   /// there until its end.
   void extendOverRepetitions();
   void giveSlots();
+  /// Shards of sums, made by closing instructions, take the bytes of sums that are reduced before:
+  /// these are there until the end of the loop in all microbatches but the last one.
+  void giveBytesOfSums();
   SlotUsers describeUsers(const std::vector<unsigned> &tasks) const;
 
   exec::ProgramOp program;
   exec::AccessFinder accesses;
-  std::vector<TaskRuns> tasks; ///< in the order of their first runs
-  int64_t microbatches = 1;    ///< of the mesh
+  llvm::DenseSet<mlir::Operation *> closing; ///< instructions
+  std::vector<TaskRuns> tasks;               ///< in the order of their first runs
+  int64_t microbatches = 1;                  ///< of the mesh
   // By buffer:
   llvm::MapVector<mlir::Operation *, Use> uses;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<unsigned, 2>> usersOf; ///< tasks
   llvm::DenseSet<mlir::Operation *> sums;                                    ///< over microbatches
   llvm::DenseSet<mlir::Operation *> inputs;
   llvm::DenseMap<mlir::Operation *, size_t> madeOnce; ///< by closing instructions, of which task
-  llvm::DenseMap<mlir::Operation *, mlir::Operation *> shared;
+  /// The last instruction that uses it, and when; for a kernel of the host, when it ends.
+  llvm::DenseMap<mlir::Operation *, std::pair<mlir::Operation *, int>> lastUser;
+  /// By asynchronous closing collectives: by which, and when it starts.
+  llvm::MapVector<mlir::Operation *, std::pair<mlir::Operation *, int>> madeOnLane;
+  llvm::DenseMap<mlir::Operation *, PlaceInBuffer> shared;
 };
 
 } // namespace dtc

@@ -57,8 +57,8 @@ struct PlanMemoryPass : dtc::impl::PlanMemoryPassBase<PlanMemoryPass> {
     auto [device, deviceByKind] = planMemory(program, liveRanges, /*onHost=*/false, begin);
     auto [host, hostByKind] = planMemory(program, liveRanges, /*onHost=*/true, 0);
     for (auto buffer : program.getOps<exec::BufferOp>())
-      if (Operation *place = liveness.sharers().lookup(buffer))
-        buffer.setOffset(cast<exec::BufferOp>(place).getOffset());
+      if (auto [other, offset] = liveness.sharers().lookup(buffer); other)
+        buffer.setOffset(*cast<exec::BufferOp>(other).getOffset() + offset);
     program.setArenaBytes(device.arenaBytes);
     program.setArenaLowerBound(device.lowerBound);
     program.setMemoryByKindAttr(deviceByKind);

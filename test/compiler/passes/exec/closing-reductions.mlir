@@ -57,31 +57,122 @@ exec.program @moves on @mesh {
   exec.run @update
 }
 
-// A shard that would take more than 1/32 of the bytes of the sums is made behind the loop, where it can take their bytes; a
-// reduction in place takes none.
+// A shard lies in the bytes of a sum that is reduced before it, each in bytes of its own: the second and the third in those
+// of the first sum. The first shard finds none.
+// CHECK-LABEL: exec.program @in_sums
+// CHECK-SAME: arena_bytes = 9216 : i64
+exec.program @in_sums on @mesh {
+  // CHECK: exec.buffer activation at [[Y:[0-9]+]] : memref<512xf32>
+  // CHECK-NEXT: exec.buffer activation at 0 : memref<512xf32>
+  // CHECK-NEXT: exec.buffer activation at 2048 : memref<512xf32>
+  // CHECK-NEXT: exec.buffer activation at 4096 : memref<512xf32>
+  // CHECK-NEXT: exec.buffer activation at [[FIRST:[0-9]+]] : memref<256xf32>
+  // CHECK-NEXT: exec.buffer activation at 0 : memref<256xf32>
+  // CHECK-NEXT: exec.buffer activation at 1024 : memref<256xf32>
+  %y = exec.buffer activation : memref<512xf32>
+  %a = exec.buffer activation : memref<512xf32>
+  %b = exec.buffer activation : memref<512xf32>
+  %c = exec.buffer activation : memref<512xf32>
+  %part_a = exec.buffer activation : memref<256xf32>
+  %part_b = exec.buffer activation : memref<256xf32>
+  %part_c = exec.buffer activation : memref<256xf32>
+  %used_a = exec.buffer activation : memref<256xf32>
+  %used_b = exec.buffer activation : memref<256xf32>
+  %used_c = exec.buffer activation : memref<256xf32>
+
+  // CHECK: exec.task @backward.0
+  // CHECK-COUNT-3: exec.collective reduce_scatter
+  // CHECK: exec.task @update
+  // CHECK-NOT: reduce_scatter
+  exec.task @backward.0 pass backward 0 {
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<512xf32>
+    exec.kernel "accumulate"(%y) to (%a) {axis = "micro"} : (memref<512xf32>) -> memref<512xf32>
+    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<512xf32>) -> memref<512xf32>
+    exec.kernel "accumulate"(%y) to (%c) {axis = "micro"} : (memref<512xf32>) -> memref<512xf32>
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<512xf32>
+  }
+  exec.task @update {
+    exec.collective reduce_scatter reducing sum over ["dp"] (%a) to (%part_a) dims [0] split_dims [0] : (memref<512xf32>) -> memref<256xf32>
+    exec.collective reduce_scatter reducing sum over ["dp"] (%b) to (%part_b) dims [0] split_dims [0] : (memref<512xf32>) -> memref<256xf32>
+    exec.collective reduce_scatter reducing sum over ["dp"] (%c) to (%part_c) dims [0] split_dims [0] : (memref<512xf32>) -> memref<256xf32>
+    exec.kernel "neg"(%part_a) to (%used_a) {} : (memref<256xf32>) -> memref<256xf32>
+    exec.kernel "neg"(%part_b) to (%used_b) {} : (memref<256xf32>) -> memref<256xf32>
+    exec.kernel "neg"(%part_c) to (%used_c) {} : (memref<256xf32>) -> memref<256xf32>
+  }
+  exec.run @backward.0 in_loop
+  exec.run @backward.0 microbatch 1 in_loop
+  exec.run @update
+}
+
+// The shards that find no bytes of sums take no more than those of one reduction: where the first sum is read behind the
+// loop, the second reduction stays there, where it can take the bytes of sums. A reduction in place takes none.
 // CHECK-LABEL: exec.program @holds_little
 exec.program @holds_little on @mesh {
   %y = exec.buffer activation : memref<4xf32>
   %a = exec.buffer activation : memref<4xf32>
   %b = exec.buffer activation : memref<4xf32>
   %c = exec.buffer activation : memref<4xf32>
-  %part = exec.buffer activation : memref<2xf32>
+  %part_a = exec.buffer activation : memref<2xf32>
+  %part_c = exec.buffer activation : memref<2xf32>
   %all = exec.reuse %b : memref<4xf32>
+  %norm = exec.buffer activation : memref<4xf32>
 
   // CHECK: exec.task @backward.0
+  // CHECK: exec.collective reduce_scatter
   // CHECK-NOT: reduce_scatter
   // CHECK: exec.collective all_reduce
+  // CHECK-NOT: reduce_scatter
   // CHECK: exec.task @update
-  // CHECK-NEXT: exec.collective reduce_scatter
+  // CHECK: exec.collective reduce_scatter
   exec.task @backward.0 pass backward 0 {
     exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4xf32>
     exec.kernel "accumulate"(%y) to (%a) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
-    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
     exec.kernel "accumulate"(%y) to (%c) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4xf32>
   }
   exec.task @update {
-    exec.collective reduce_scatter reducing sum over ["dp"] (%a) to (%part) dims [0] split_dims [0] : (memref<4xf32>) -> memref<2xf32>
+    exec.collective reduce_scatter reducing sum over ["dp"] (%a) to (%part_a) dims [0] split_dims [0] : (memref<4xf32>) -> memref<2xf32>
+    exec.collective reduce_scatter reducing sum over ["dp"] (%c) to (%part_c) dims [0] split_dims [0] : (memref<4xf32>) -> memref<2xf32>
     exec.collective all_reduce reducing sum over ["dp"] (%b) to (%all) dims [0] split_dims [0] : (memref<4xf32>) -> memref<4xf32>
+    exec.kernel "neg"(%a) to (%norm) {} : (memref<4xf32>) -> memref<4xf32>
+  }
+  exec.run @backward.0 in_loop
+  exec.run @backward.0 microbatch 1 in_loop
+  exec.run @update
+}
+
+// Between a sum and its reduction are the kernels before the next product, which one kernel of a GPU may compute with those
+// before the sum.
+// CHECK-LABEL: exec.program @leaves_together
+exec.program @leaves_together on @mesh {
+  %y = exec.buffer activation : memref<4x4xf32>
+  %z = exec.buffer activation : memref<4x4xf32>
+  %a = exec.buffer activation : memref<4x4xf32>
+  %b = exec.buffer activation : memref<4x4xf32>
+  %all_a = exec.reuse %a : memref<4x4xf32>
+  %all_b = exec.reuse %b : memref<4x4xf32>
+
+  // CHECK: exec.task @backward.0
+  // CHECK-NEXT: exec.kernel "fill"
+  // CHECK-NEXT: exec.kernel "accumulate"([[Y:%[0-9]+]]) to([[A:%[0-9]+]])
+  // CHECK-NEXT: exec.kernel "neg"
+  // CHECK-NEXT: exec.kernel "accumulate"([[Y]]) to([[B:%[0-9]+]])
+  // CHECK-NEXT: exec.kernel "neg"
+  // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"]([[A]])
+  // CHECK-NEXT: exec.collective all_reduce reducing sum over ["dp"]([[B]])
+  // CHECK-NEXT: exec.kernel "einsum"
+  exec.task @backward.0 pass backward 0 {
+    exec.kernel "fill"() to (%y) {value = 1.0 : f64} : () -> memref<4x4xf32>
+    exec.kernel "accumulate"(%y) to (%a) {axis = "micro"} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "neg"(%y) to (%z) {} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "accumulate"(%y) to (%b) {axis = "micro"} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "neg"(%y) to (%z) {} : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.kernel "einsum"(%y, %y) to (%z) {equation = "ab,bc->ac"} : (memref<4x4xf32>, memref<4x4xf32>) -> memref<4x4xf32>
+  }
+  exec.task @update {
+    exec.collective all_reduce reducing sum over ["dp"] (%a) to (%all_a) dims [0] split_dims [0] : (memref<4x4xf32>) -> memref<4x4xf32>
+    exec.collective all_reduce reducing sum over ["dp"] (%b) to (%all_b) dims [0] split_dims [0] : (memref<4x4xf32>) -> memref<4x4xf32>
   }
   exec.run @backward.0 in_loop
   exec.run @backward.0 microbatch 1 in_loop
