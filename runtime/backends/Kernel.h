@@ -60,8 +60,8 @@ public:
   virtual std::unique_ptr<Kernel> prepareFused(const FusedCalls &calls) const { return nullptr; }
   /// Whether prepareOfRows() may give anything.
   virtual bool leavesOutRows() const { return false; }
-  /// Prepares a call of a kernel that keeps zeros (KernelInfo), of an output that has `rows` rows,
-  /// in groups of `rowsOfGroup`. One more input has an index for each row, i32: rows whose index is
+  /// Prepares a call of a kernel that keeps zeros (KernelInfo), whose output has `rows` rows in
+  /// groups of `rowsOfGroup`. One more input has an index for each row, i32: rows whose index is
   /// negative come last in their group, and are zeros in all operands. Null if there is no kernel
   /// that leaves them out.
   virtual std::unique_ptr<Kernel> prepareOfRows(const KernelSignature &signature, int64_t rows,

@@ -6,8 +6,8 @@
 //
 // Experts have room for more rows than there are tokens. `embedding` and `grouped_product` make
 // zeros of the rows whose index is negative, and kernels that keep zeros (KernelInfo) make zeros of
-// these. A backend may leave such rows out (Backend::prepareOfRows). The operand that the call gets
-// for that, the indices, is none that the plan has planned for: its memory has them still if an
+// these. A backend may leave such rows out (Backend::prepareOfRows). The call then has the indices
+// as one more operand, which the plan does not list: their memory still holds them if an
 // instruction that comes later in the task reads them.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +40,7 @@ public:
   std::optional<RowIndices> ofCall(const plan::Task &task, int instruction) const;
 
 private:
-  /// The value whose indices tell the rows of zeros of what a call makes.
+  /// The indices that tell the rows of zeros in the result of a call.
   std::optional<uint32_t> indicesOfResult(const plan::KernelCall &call) const;
   /// The same of one operand.
   std::optional<uint32_t> indicesOfOperand(const plan::KernelCall &call, int operand) const;
