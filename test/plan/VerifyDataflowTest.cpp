@@ -346,7 +346,7 @@ TEST(ClosingInstructions, MakeShardsInTheBytesOfSumsThatAreScattered) {
   // "add" scatters two sums, each to a shard of its own. The second shard lies in the bytes of
   // `below`.
   struct TwoScatters : SumPlan {
-    TwoScatters(uint32_t SumPlan::*below, std::vector<bool> order) : SumPlan(3, upTo(3)) {
+    TwoScatters(uint32_t SumPlan::*below, const std::vector<bool> &order) : SumPlan(3, upTo(3)) {
       axis("a", 2);
       other = buffer(DType::F32, {8});
       for (bool second : {false, true})
