@@ -87,6 +87,8 @@ public:
   /// The state of each replica of this process, in a further first dimension: of all replicas
   /// unless readsOwnResults(), and of one where replicas do not differ in it.
   Expected<HostTensor> getStateOfReplicas(const std::string &name) const;
+  /// As getStateOfReplicas(), but of the replicas of all processes, which call this together.
+  Expected<HostTensor> getStateOfAllReplicas(const std::string &name) const;
   /// How many replicas have a part in what getOutput() gives; 1 where they do not differ.
   int64_t numReplicasRead() const;
   /// Whether each process has all of every output and of the step state, of each replica that it
@@ -225,6 +227,10 @@ private:
     int64_t program = 0;
     const T *binding = nullptr;
   };
+  /// Whose values a read tensor has in a further first dimension, where replicas differ: of no
+  /// replica in particular and without that dimension, of those that getStateOfReplicas() gives, or
+  /// of those of all processes.
+  enum class ReplicaRows { None, Own, All };
   int64_t replicaOf(int64_t device) const;
   plan::Sharding shardingOf(const plan::Sharding &sharding, bool ofReplicas) const;
   std::vector<int64_t> standIns(int64_t program, const plan::Sharding &sharding,
@@ -235,10 +241,11 @@ private:
   const Holder<T> *heldEverywhere(const std::vector<Holder<T>> &holders, bool ofReplicas) const;
   template <typename T>
   Expected<HostTensor> gather(const std::vector<Holder<T>> &holders, TensorType type,
-                              const char *what, bool readsKept, bool ofReplicas) const;
+                              const char *what, bool readsKept, ReplicaRows rows) const;
   std::vector<Holder<plan::State>> holdersOfState(const std::string &name) const;
   std::vector<Holder<plan::Output>> holdersOfOutput(const std::string &name) const;
-  Expected<HostTensor> readState(const std::string &name, bool ofReplicas) const;
+  Expected<HostTensor> readState(const std::string &name, ReplicaRows rows) const;
+  Expected<HostTensor> readRows(const std::string &name, ReplicaRows rows) const;
   void addPipelineTime();
   Expected<bool> choosesGraphs(const SessionOptions &options) const;
   Expected<double> delayOf(int64_t device, const SessionOptions &options) const;

@@ -79,24 +79,32 @@ std::vector<Session::Holder<plan::State>> Session::holdersOfState(const std::str
   return holders;
 }
 
-Expected<HostTensor> Session::readState(const std::string &name, bool ofReplicas) const {
+Expected<HostTensor> Session::readState(const std::string &name, ReplicaRows rows) const {
   if (shared->failure && !shared->statesAreWhole && !shared->stepping)
     return *shared->failure;
   std::vector<Holder<plan::State>> holders = holdersOfState(name);
   if (holders.empty())
     return Error{fmt::format("the plan has no state \"{}\"", name)};
   return gather(holders, fileTypeOf(*holders.front().binding), "state", shared->stepping == this,
-                ofReplicas);
+                rows);
 }
 
 Expected<HostTensor> Session::getState(const std::string &name) const {
-  return readState(name, /*ofReplicas=*/false);
+  return readState(name, ReplicaRows::None);
 }
 
 Expected<HostTensor> Session::getStateOfReplicas(const std::string &name) const {
+  return readRows(name, ReplicaRows::Own);
+}
+
+Expected<HostTensor> Session::getStateOfAllReplicas(const std::string &name) const {
+  return readRows(name, ReplicaRows::All);
+}
+
+Expected<HostTensor> Session::readRows(const std::string &name, ReplicaRows rows) const {
   if (prepared->replicas && prepared->replicas->states.count(name))
-    return readState(name, /*ofReplicas=*/true);
-  Expected<HostTensor> value = readState(name, /*ofReplicas=*/false);
+    return readState(name, rows);
+  Expected<HostTensor> value = readState(name, ReplicaRows::None);
   if (value)
     value->type.shape.insert(value->type.shape.begin(), 1);
   return value;
@@ -180,13 +188,15 @@ static HostTensor rowsOf(const HostTensor &tensor, const std::set<int64_t> &rows
 /// the replicas of this process, or of all unless readsOwnResults().
 template <typename T>
 Expected<HostTensor> Session::gather(const std::vector<Holder<T>> &holders, TensorType type,
-                                     const char *what, bool readsKept, bool ofReplicas) const {
+                                     const char *what, bool readsKept, ReplicaRows rows) const {
+  const bool ofReplicas = rows != ReplicaRows::None;
   if (ofReplicas)
     type.shape.insert(type.shape.begin(), prepared->replicas->count);
   HostTensor whole(std::move(type));
   size_t width = byteWidth(whole.type.dtype);
-  const Holder<T> *local =
-      ofReplicas && !readsOwnResults() ? nullptr : heldEverywhere(holders, ofReplicas);
+  const bool ofOthers =
+      rows == ReplicaRows::All || (rows == ReplicaRows::Own && !readsOwnResults());
+  const Holder<T> *local = ofOthers ? nullptr : heldEverywhere(holders, ofReplicas);
   const Holder<T> &holder = local ? *local : holders.front();
   const plan::Sharding sharding = shardingOf(holder.binding->sharding(), ofReplicas);
   auto regionOn = [&](int64_t device) {
@@ -329,7 +339,8 @@ Expected<HostTensor> Session::getOutput(const std::string &name) const {
                                  : fmt::format("the entry point \"{}\"", last->plan().entry()))};
   const bool differs = prepared->replicas && prepared->replicas->outputs.count(name);
   Expected<HostTensor> found =
-      gather(holders, typeOf(*holders.front().binding), "output", /*readsKept=*/true, differs);
+      gather(holders, typeOf(*holders.front().binding), "output", /*readsKept=*/true,
+             differs ? ReplicaRows::Own : ReplicaRows::None);
   return found && differs ? Expected<HostTensor>(meanOfRows(*found)) : found;
 }
 

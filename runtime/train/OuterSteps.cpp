@@ -88,7 +88,14 @@ std::optional<std::string> OuterSteps::describeEnd(int64_t step) const {
   if (!all)
     return "the outer steps of fragments take turns, so that replicas differ when the run ends; "
            "weights that are saved are those of the first replica";
-  if (int64_t after = step % steps)
+  const int64_t after = step % steps;
+  if (forgotten > 0 && step - after <= forgotten)
+    return fmt::format(
+        "the run ends {} step{} after step {}, since which it has other settings and "
+        "has taken no outer step; weights that are saved are those of the first "
+        "replica",
+        step - forgotten, step - forgotten == 1 ? "" : "s", forgotten);
+  if (after > 0)
     return fmt::format("the run ends {} step{} after its last outer step; weights that are saved "
                        "are those of the first replica",
                        after, after == 1 ? "" : "s");

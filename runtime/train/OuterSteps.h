@@ -30,7 +30,8 @@ public:
   MaybeError setEvery(int64_t steps);
   int64_t every() const { return steps; }
   /// What was sent after this step or before, by a run of another schedule, is not applied: the
-  /// replica's own parameters have it, so that it is sent again.
+  /// replica's own parameters have it, so that it is sent again. When the outer steps of all
+  /// parameters were, up to this step, is not known.
   void forgetUntil(int64_t step) { forgotten = step; }
   /// Whether a step is followed by some part of an outer step.
   bool isDue(int64_t step) const;

@@ -47,12 +47,14 @@ MaybeError startStepState(Session &session, const std::optional<LossScaling> &sc
 }
 
 /// The scalar state of that kind, of each replica; empty if the plan does not have it.
-static Expected<std::vector<double>> readScalars(const Session &session, plan::State::Kind kind) {
+static Expected<std::vector<double>> readScalars(const Session &session, plan::State::Kind kind,
+                                                 bool ofAll) {
   std::vector<double> elements;
   const plan::State *state = findState(session.plan(), kind);
   if (!state)
     return elements;
-  Expected<HostTensor> values = session.getStateOfReplicas(state->name());
+  Expected<HostTensor> values = ofAll ? session.getStateOfAllReplicas(state->name())
+                                      : session.getStateOfReplicas(state->name());
   if (!values)
     return values.error();
   for (int64_t i = 0; i < values->type.numElements(); ++i)
@@ -64,14 +66,14 @@ static int64_t sumOf(const std::vector<double> &values) {
   return static_cast<int64_t>(std::accumulate(values.begin(), values.end(), 0.0));
 }
 
-Expected<StepState> readStepState(const Session &session) {
-  auto applied = readScalars(session, plan::State::APPLIED_STEPS);
+Expected<StepState> readStepState(const Session &session, bool ofAll) {
+  auto applied = readScalars(session, plan::State::APPLIED_STEPS, ofAll);
   if (!applied)
     return applied.error();
-  auto skipped = readScalars(session, plan::State::SKIPPED_STEPS);
+  auto skipped = readScalars(session, plan::State::SKIPPED_STEPS, ofAll);
   if (!skipped)
     return skipped.error();
-  auto scales = readScalars(session, plan::State::LOSS_SCALE);
+  auto scales = readScalars(session, plan::State::LOSS_SCALE, ofAll);
   if (!scales)
     return scales.error();
   StepState state{sumOf(*applied), sumOf(*skipped), std::nullopt,

@@ -39,8 +39,8 @@ MaybeError startStepState(Session &session, const std::optional<LossScaling> &sc
                           uint64_t seed, int64_t nextBatch);
 
 /// Reads the counters after a step, or before the first: those of the replicas that
-/// Session::getStateOfReplicas() gives.
-Expected<StepState> readStepState(const Session &session);
+/// Session::getStateOfReplicas() gives; `ofAll`: those of Session::getStateOfAllReplicas().
+Expected<StepState> readStepState(const Session &session, bool ofAll = false);
 
 } // namespace dtc::runtime
 

@@ -328,6 +328,23 @@ MaybeError TrainingRun::takeSteps(ProgressReport &report) {
   }
 }
 
+/// Says how many steps the replicas of all processes have skipped.
+MaybeError TrainingRun::reportSkipped() {
+  int64_t replicas = outcomes.replicas();
+  if (beside) {
+    Expected<StepState> all = readStepState(*session, /*ofAll=*/true);
+    if (!all)
+      return all.error();
+    replicas = all->replicas;
+    result.stepsSkipped = all->skippedSteps;
+  }
+  if (result.stepsSkipped > 0)
+    printTo(out, "skipped {} of {} steps{}, whose gradients were not finite\n", result.stepsSkipped,
+            result.stepsDone * replicas,
+            replicas > 1 ? fmt::format(" of {} replicas", replicas) : "");
+  return std::nullopt;
+}
+
 MaybeError TrainingRun::runSteps() {
   ProgressReport report(out, steps, options.logEvery, unit, begin.step + 1,
                         options.outputIsTerminal);
@@ -346,10 +363,8 @@ MaybeError TrainingRun::runSteps() {
   if (failure)
     return failure;
   report.finish();
-  if (result.stepsSkipped > 0)
-    printTo(out, "skipped {} of {} steps{}, whose gradients were not finite\n", result.stepsSkipped,
-            result.stepsDone * outcomes.replicas(),
-            outcomes.replicas() > 1 ? fmt::format(" of {} replicas", outcomes.replicas()) : "");
+  if (MaybeError error = reportSkipped())
+    return error;
   result.interrupted |= result.stepsDone < steps;
   if (result.interrupted)
     printTo(out, "interrupted after step {}\n", result.stepsDone);

@@ -69,6 +69,7 @@ private:
   MaybeError openOuterSteps();
   bool outerStepIsDue(int64_t step) const { return outerSteps && outerSteps->isDue(step); }
   MaybeError takeOuterStep(StepMetrics &metrics, ProgressReport &report);
+  MaybeError reportSkipped();
   void reportRound(const StepMetrics &metrics, ProgressReport &report);
   Expected<bool> checkData(const DataSource &source, const std::string &name);
   std::string describeEpochs() const;
